@@ -6,14 +6,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// What is allowed in one function.
+/// Crate that has the loop.
+const PACKAGE: &str = "machmeter-noise";
+/// Part of the mangled name of the loop.
+const FUNCTION: &str = "machmeter_noise7measure6record";
+/// Instances expected at least.
+const INSTANCES: usize = 5;
+
+/// What one function may do at most.
 struct Rule {
-    /// Crate that has it.
-    package: &'static str,
-    /// Part of the mangled name.
-    function: &'static str,
-    /// Instances expected at least.
-    instances: usize,
     /// Tick reads: before the first turn, in the turn, after a note.
     reads: usize,
     /// Stores through a register other than the stack pointer, in the whole function: two for a gap, four for a window, one each
@@ -21,61 +22,51 @@ struct Rule {
     stores: usize,
 }
 
-const RULES: [Rule; 1] = [Rule {
-    package: "machmeter-noise",
-    function: "machmeter_noise7measure6record",
-    instances: 5,
-    reads: 3,
-    stores: 48,
-}];
+const RULE: Rule = Rule { reads: 3, stores: 48 };
 
-/// Compiles the crates of the rules with assembly output and checks the loops.
+/// Compiles the crate with assembly output and checks the loop.
 pub(crate) fn check(root: &Path) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         println!("asm: skipped, the rules are written for x86-64");
         return Ok(());
     }
-    for rule in &RULES {
-        let text = assembly(root, rule.package)?;
-        let mut found = functions(&text, rule.function);
-        // The self-test's instance stalls on purpose, by a call into the self-test.
-        found.retain(|(_, body)| !body.iter().any(|l| l.contains("selftest")));
-        if found.len() < rule.instances {
-            bail!("asm: {} instances of {}, {} expected", found.len(), rule.function, rule.instances);
-        }
-        for (name, body) in &found {
-            judge(rule, body).with_context(|| format!("asm: {name}"))?;
-        }
-        println!("asm: {} instances of {} keep their rule", found.len(), rule.function);
+    let text = assembly(root)?;
+    let mut found = functions(&text, FUNCTION);
+    // The self-test's instance stalls on purpose, by a call into the self-test.
+    found.retain(|(_, body)| !body.iter().any(|l| l.contains("selftest")));
+    if found.len() < INSTANCES {
+        bail!("asm: {} instances of {FUNCTION}, {INSTANCES} expected", found.len());
     }
+    for (name, body) in &found {
+        judge(&RULE, body).with_context(|| format!("asm: {name}"))?;
+    }
+    println!("asm: {} instances of {FUNCTION} keep their rule", found.len());
     Ok(())
 }
 
-/// Assembly text of a crate, compiled as in a release.
-fn assembly(root: &Path, package: &str) -> Result<String> {
+/// Assembly text of the crate, compiled as in a release.
+fn assembly(root: &Path) -> Result<String> {
     let folder = root.join("target/asm");
     let status = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--release", "-p", package, "--lib", "--target-dir"])
+        .args(["rustc", "--quiet", "--release", "-p", PACKAGE, "--lib", "--target-dir"])
         .arg(&folder)
         .args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"])
         .current_dir(root)
         .status()
         .context("cargo rustc could not be run")?;
     if !status.success() {
-        bail!("{package} does not compile");
+        bail!("{PACKAGE} does not compile");
     }
-    Ok(std::fs::read_to_string(newest(&folder.join("release/deps"), &package.replace('-', "_"))?)?)
+    Ok(std::fs::read_to_string(newest(&folder.join("release/deps"), &PACKAGE.replace('-', "_"))?)?)
 }
 
 fn newest(folder: &Path, prefix: &str) -> Result<PathBuf> {
-    let mut files: Vec<_> = std::fs::read_dir(folder)?
-        .filter_map(Result::ok)
-        .map(|e| e.path())
+    std::fs::read_dir(folder)?
+        .filter_map(|e| Some(e.ok()?.path()))
         .filter(|p| p.extension().is_some_and(|e| e == "s"))
         .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix)))
-        .collect();
-    files.sort_by_key(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok());
-    files.pop().context("no assembly file was written")
+        .max_by_key(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok())
+        .context("no assembly file was written")
 }
 
 /// Functions whose label contains `part`, with their instructions.
@@ -176,7 +167,7 @@ mod tests {
         text.lines().map(|l| l.trim().to_owned()).collect()
     }
 
-    const RULE: Rule = Rule { package: "x", function: "x", instances: 1, reads: 2, stores: 1 };
+    const RULE: Rule = Rule { reads: 2, stores: 1 };
 
     #[test]
     fn what_a_loop_must_not_do_is_seen() {

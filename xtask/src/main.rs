@@ -12,14 +12,32 @@ mod schema;
 mod shell;
 mod spelling;
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 /// The workspace's root folder.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap_or_else(|_| PathBuf::from("."))
+}
+
+/// What a program says when it is run in `root`.
+/// Errors: when it cannot be run, or ends with another code than 0 or one of `also`.
+fn said(root: &Path, program: &str, arguments: &[&str], also: &[i32]) -> Result<String> {
+    let shown = || format!("{program} {}", arguments.join(" "));
+    let out = Command::new(program).args(arguments).current_dir(root).output().with_context(shown)?;
+    if !out.status.success() && !out.status.code().is_some_and(|code| also.contains(&code)) {
+        bail!("{}: {}", shown(), String::from_utf8_lossy(&out.stderr));
+    }
+    Ok(String::from_utf8(out.stdout)?)
+}
+
+/// Files of the repository that match these patterns of `git ls-files`.
+fn files(root: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>> {
+    let names =
+        said(root, "git", &[&["ls-files", "-co", "--exclude-standard", "--"], patterns].concat(), &[])?;
+    Ok(names.lines().map(|name| root.join(name)).filter(|path| path.exists()).collect())
 }
 
 fn run(arguments: &[String]) -> Result<()> {

@@ -1,9 +1,10 @@
 //! The JSON Schemas in `schema/`: generated from the Rust types by the program itself, committed, and checked for drift.
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+
+use crate::said;
 
 /// Documents with a schema: argument of `machmeter schema`, file name.
 const SCHEMAS: [(&str, &str); 8] = [
@@ -19,24 +20,12 @@ const SCHEMAS: [(&str, &str); 8] = [
 
 /// What the program prints for `arguments`.
 pub(crate) fn program(root: &Path, arguments: &[&str]) -> Result<String> {
-    let out = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "-p", "machmeter", "--"])
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .context("cargo run could not be run")?;
-    if !out.status.success() {
-        bail!("machmeter {}: {}", arguments.join(" "), String::from_utf8_lossy(&out.stderr));
-    }
-    Ok(String::from_utf8(out.stdout)?)
+    said(root, env!("CARGO"), &[&["run", "--quiet", "-p", "machmeter", "--"], arguments].concat(), &[])
 }
 
 /// Writes `text` to `path`, or checks that it stands there.
 pub(crate) fn settle(path: &Path, text: &str, write: bool, chore: &str) -> Result<()> {
     if write {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
         return Ok(std::fs::write(path, text)?);
     }
     let there = std::fs::read_to_string(path).unwrap_or_default();

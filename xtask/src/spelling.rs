@@ -1,8 +1,10 @@
 //! American spelling of what people read: the book, and texts and comments in the sources.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail};
+
+use crate::files;
 
 /// British stems, each with the American one.
 const WORDS: [(&str, &str); 24] = [
@@ -37,12 +39,8 @@ const LEFT_OUT: [&str; 4] = ["docs/reference", "fixtures", "vendor", "spelling.r
 
 /// Fails where a page or a source spells a word as the British do.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let mut files = vec![root.join("README.md"), root.join("CHANGELOG.md"), root.join("CONTRIBUTING.md")];
-    for folder in ["docs", "crates", "xtask"] {
-        collect(&root.join(folder), &mut files)?;
-    }
     let mut found = Vec::new();
-    for path in files {
+    for path in files(root, &["*.md", "*.rs"])? {
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         if LEFT_OUT.iter().any(|part| name.contains(part)) {
             continue;
@@ -52,18 +50,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             .extend(misspelled(&text).into_iter().map(|(line, word)| format!("{name}:{line}: write {word}")));
     }
     if found.is_empty() { Ok(()) } else { bail!("British spelling:\n  {}", found.join("\n  ")) }
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|e| e == "md" || e == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// Lines from 1, each with the American word. Paths, links and ids keep their letters.

@@ -1,7 +1,7 @@
 //! How much two runs of an unchanged machine differ beyond what either run shows: the run-to-run component.
 //!
 //! Two single runs cannot tell an offset between them from a change. The component comes, in this order, from the caller, from
-//! the spread of earlier runs, or from a default taken from a machine where it was measured (module docs of the crate).
+//! the spread of earlier runs, or from a default taken from a machine where it was measured (`docs/compare.md`).
 
 use machmeter_stats::spread;
 
@@ -10,14 +10,14 @@ use crate::drift::{CANDIDATES, Fit};
 /// Earlier runs needed before their spread replaces the default.
 pub const MIN_HISTORY: usize = 6;
 /// Default run-to-run standard deviation of a metric whose blocks do not vary at all, relative to its level.
-pub const DEFAULT_SD: f64 = 0.015;
+const DEFAULT_SD: f64 = 0.015;
 /// Default run-to-run standard deviation per standard deviation of the blocks within a run. On the machine it was taken from
 /// the ratio lay between 0.8 and 2.2 for seven metrics whose levels of noise differ a hundredfold.
-pub const DEFAULT_SD_PER_BLOCK_SD: f64 = 1.25;
+const DEFAULT_SD_PER_BLOCK_SD: f64 = 1.25;
 /// Degrees of freedom of the default: run-to-run offsets have heavier tails than the normal law.
 const DEFAULT_DOF: f64 = 10.0;
 /// The default is multiplied by this when the conditions of the runs are in doubt.
-pub const WEAKENED_FACTOR: f64 = 2.0;
+const WEAKENED_FACTOR: f64 = 2.0;
 
 /// The run-to-run variance of one metric on the scale of comparison.
 #[derive(Debug, Clone)]

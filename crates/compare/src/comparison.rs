@@ -3,10 +3,10 @@
 use machmeter_data::metric::Population;
 use machmeter_data::{Better, Interval, Quality, Unit};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What a comparison found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The first run.
     pub a: RunName,
@@ -36,7 +36,7 @@ pub struct Comparison {
 }
 
 /// How one of the two runs is called.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunName {
     /// Heading of its columns: the tag `name` if the run has one, else `A` or `B`. Callers may replace it by a file name.
     pub label: String,
@@ -47,7 +47,7 @@ pub struct RunName {
 }
 
 /// One metric of both runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// Join key, `id{name=value,...}`.
     pub key: String,
@@ -90,15 +90,25 @@ pub struct Row {
     pub flags: Vec<String>,
 }
 
+impl Row {
+    /// What the verdict rests on, or why there is none.
+    pub(crate) fn why(&self) -> String {
+        match &self.verdict {
+            Verdict::Inconclusive { why } => why.clone(),
+            _ => self.reasons.join("; "),
+        }
+    }
+}
+
 /// One run's figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
     /// The recorded figure.
     pub value: Option<f64>,
     /// Its recorded interval.
     pub ci: Option<Interval>,
     /// Which samples it is of; absent where nobody looked. Figures of different populations are not judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub population: Option<Population>,
     /// Samples behind it.
     pub n: u64,
@@ -111,7 +121,7 @@ pub struct Side {
 }
 
 /// How a change is expressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeScale {
     /// As a fraction of the first run's level.
@@ -122,7 +132,7 @@ pub enum ChangeScale {
 
 /// What a comparison says about one metric. Every verdict is about these two runs: what made them differ may be the machine,
 /// its load or its neighbors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// Nothing found; `detectable` says what would have been.
@@ -141,13 +151,24 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// As JSON names it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Changed => "changed",
+            Self::Inconclusive { .. } => "inconclusive",
+        }
+    }
+
     pub fn is_change(&self) -> bool {
         matches!(self, Self::Better | Self::Worse | Self::Changed)
     }
 }
 
 /// Rows by verdict.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
     /// All rows.
     pub rows: usize,
@@ -164,11 +185,9 @@ pub struct Counts {
 }
 
 /// Which findings make a comparison fail.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailOn {
     /// Any `Worse`.
-    #[default]
     Worse,
     /// Any verdict other than `Same` and `Inconclusive`.
     Any,

@@ -18,7 +18,6 @@ const LOAD_STEP: f64 = 0.5;
 const LOAD_RATIO: f64 = 1.5;
 
 /// What differs, in words, and whether the load does.
-#[derive(Debug, Default)]
 pub(crate) struct Difference {
     pub(crate) lines: Vec<String>,
     /// Sentence on the load if it differs.
@@ -27,34 +26,30 @@ pub(crate) struct Difference {
 
 /// Compares facts before the runs, and checks.
 pub(crate) fn difference(a: &Record, b: &Record) -> Difference {
-    let mut out = Difference::default();
-    let changed = a.machine.before.changed(&b.machine.before);
-    for pattern in REPORTED.split(' ') {
-        for path in changed.iter().filter(|p| glob_matches(pattern, p)) {
-            let line = format!("{path}: {}", both(a, b, path));
-            if !out.lines.contains(&line) && !is_load(path) {
-                out.lines.push(line);
-            }
+    let (of_a, of_b) = (&a.machine.before, &b.machine.before);
+    let both = |path: &String| format!("{path}: {} -> {}", shown(of_a.get(path)), shown(of_b.get(path)));
+    let (loads, others): (Vec<String>, Vec<String>) =
+        of_a.changed(of_b).into_iter().partition(|p| is_load(p));
+    let of_pattern = |pattern| others.iter().filter(move |path| glob_matches(pattern, path));
+    let mut lines = Vec::new();
+    for line in REPORTED.split(' ').flat_map(of_pattern).map(both) {
+        if !lines.contains(&line) {
+            lines.push(line);
         }
     }
-    for path in changed.iter().filter(|p| is_load(p)) {
-        let numbers = (a.machine.before.number(path), b.machine.before.number(path));
-        if let (Some(x), Some(y)) = numbers
-            && loads_differ(x, y)
-        {
-            let text = format!("{path}: {}", both(a, b, path));
-            out.load.get_or_insert_with(|| text.clone());
-            out.lines.push(text);
-        }
-    }
+    let numbers = |path: &String| of_a.number(path).zip(of_b.number(path));
+    let differs = |path: &&String| numbers(path).is_some_and(|(x, y)| loads_differ(x, y));
+    let loads: Vec<String> = loads.iter().filter(differs).map(both).collect();
+    let load = loads.first().cloned();
+    lines.extend(loads);
     for check in &a.checks {
         let other = b.checks.iter().find(|c| c.id == check.id);
         if let Some(other) = other.filter(|o| o.state != check.state) {
             let states = format!("{} -> {}", state(check.state), state(other.state));
-            out.lines.push(format!("check {} {}: {states}", check.id, check.name));
+            lines.push(format!("check {} {}: {states}", check.id, check.name));
         }
     }
-    out
+    Difference { lines, load }
 }
 
 fn is_load(path: &str) -> bool {
@@ -63,10 +58,6 @@ fn is_load(path: &str) -> bool {
 
 fn loads_differ(x: f64, y: f64) -> bool {
     (x - y).abs() > LOAD_STEP && x.max(y) > LOAD_RATIO * x.min(y)
-}
-
-fn both(a: &Record, b: &Record, path: &str) -> String {
-    format!("{} -> {}", shown(a.machine.before.get(path)), shown(b.machine.before.get(path)))
 }
 
 fn shown(fact: Option<&Fact>) -> String {

@@ -1,7 +1,7 @@
 //! The comparison of two records: join by key, weigh each pair, judge them together.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use machmeter_data::{Better, Metric, Quality, Record};
 
@@ -120,16 +120,9 @@ fn ordered<'a>(
 }
 
 /// Earlier runs apart from the two themselves and their copies.
-fn past<'a>(a: &Record, b: &Record, options: &Options<'a>) -> Vec<&'a Record> {
-    let mut seen = vec![a.id.as_str(), b.id.as_str()];
-    let mut out = Vec::new();
-    for r in options.history {
-        if !seen.contains(&r.id.as_str()) {
-            seen.push(&r.id);
-            out.push(*r);
-        }
-    }
-    out
+fn past<'a>(a: &'a Record, b: &'a Record, options: &Options<'a>) -> Vec<&'a Record> {
+    let mut seen = BTreeSet::from([&a.id, &b.id]);
+    options.history.iter().copied().filter(|r| seen.insert(&r.id)).collect()
 }
 
 /// True if an earlier figure says something about the spread of this one.

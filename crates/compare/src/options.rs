@@ -28,31 +28,19 @@ impl Default for Options<'_> {
 
 /// True if `text` matches `pattern`, where `*` stands for any run of characters and `?` for one.
 pub fn glob_matches(pattern: &str, text: &str) -> bool {
-    let (p, t): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut i, mut j) = (0, 0);
-    // Where to resume after a mismatch: just behind the last `*`, one character of text later each time.
-    let mut retry: Option<(usize, usize)> = None;
-    while j < t.len() {
-        match p.get(i) {
-            Some('*') => {
-                retry = Some((i + 1, j));
-                i += 1;
-            }
-            Some(&c) if c == '?' || c == t[j] => {
-                i += 1;
-                j += 1;
-            }
-            _ => match retry {
-                Some((after_star, start)) => {
-                    retry = Some((after_star, start + 1));
-                    i = after_star;
-                    j = start + 1;
-                }
-                None => return false,
-            },
+    let text: Vec<char> = text.chars().collect();
+    // Whether the pattern so far matches the first 0, 1, 2, ... characters of the text.
+    let mut so_far = vec![false; text.len() + 1];
+    so_far[0] = true;
+    for p in pattern.chars() {
+        let before = so_far.clone();
+        so_far[0] &= p == '*';
+        for (i, c) in text.iter().enumerate() {
+            so_far[i + 1] =
+                if p == '*' { before[i + 1] || so_far[i] } else { before[i] && (p == '?' || p == *c) };
         }
     }
-    p[i..].iter().all(|c| *c == '*')
+    so_far[text.len()]
 }
 
 #[cfg(test)]

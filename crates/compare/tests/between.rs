@@ -47,14 +47,6 @@ fn what_runs_differ_by_widens_the_interval_and_its_own_is_kept() {
 }
 
 #[test]
-fn runs_that_agree_leave_the_interval_as_it_is() {
-    let mut this = run("this", cost(100.0));
-    assert_eq!(include_earlier(&mut this, &earlier(&[100.01, 99.99, 100.0]), |_| true), 1);
-    let (wide, own) = widths(&this);
-    assert!((wide - own.unwrap()).abs() < 1e-9);
-}
-
-#[test]
 fn only_like_figures_of_like_runs_are_asked() {
     let alone = |value: f64| {
         let mut m = cost(value);

@@ -1,16 +1,12 @@
 //! Pairs that are not plain: zero, missing, one-sided, unlike, suspect, extreme.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests panic on surprises and print their tables"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their tables")]
 
 #[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
 use machines::{cost, metric, record};
 use machmeter_compare::{
-    ChangeScale, Comparison, FailOn, Options, Verdict, compare, csv, exit_code, markdown, text,
+    ChangeScale, Comparison, FailOn, Options, Row, Verdict, compare, csv, exit_code, markdown, text,
 };
 use machmeter_data::metric::Population;
 use machmeter_data::{Better, Fact, Interval, Metric, Quality, Unit};
@@ -26,8 +22,12 @@ fn one(a: Metric, b: Metric) -> Comparison {
     compare(&record("a", vec![a]), &record("b", vec![b]), &Options::default())
 }
 
-fn why(c: &Comparison) -> &str {
-    match &c.rows[0].verdict {
+fn row(a: Metric, b: Metric) -> Row {
+    one(a, b).rows.remove(0)
+}
+
+fn why(a: Metric, b: Metric) -> String {
+    match row(a, b).verdict {
         Verdict::Inconclusive { why } => why,
         other => panic!("expected an inconclusive row, found {other:?}"),
     }
@@ -53,19 +53,19 @@ fn figures_of_different_populations_are_not_judged() {
         (None, alone, "nobody looked in A whether the core was shared"),
     ] {
         let c = one(of(100.0, a), of(150.0, b));
-        assert_eq!(why(&c), said);
+        assert_eq!(why(of(100.0, a), of(150.0, b)), said);
         assert_eq!((c.rows[0].a.population, c.rows[0].b.population), (a, b));
         let shown = text(&c, 100);
         assert!(["100 ns", "150 ns", "unclear", said].iter().all(|w| shown.contains(w)), "{shown}");
     }
     for both in [alone, shared, None] {
-        assert_eq!(one(of(100.0, both), of(150.0, both)).rows[0].verdict, Verdict::Worse);
+        assert_eq!(row(of(100.0, both), of(150.0, both)).verdict, Verdict::Worse);
     }
     // A record of before.
     let mut old = of(100.0, None);
     old.ci = Interval::new(0.95, 99.0, 101.0, "rank, alone on the core; 3 earlier runs");
-    assert_eq!(one(old.clone(), of(150.0, alone)).rows[0].verdict, Verdict::Worse);
-    assert_eq!(why(&one(old, of(150.0, shared))), "core shared in B");
+    assert_eq!(row(old.clone(), of(150.0, alone)).verdict, Verdict::Worse);
+    assert_eq!(why(old, of(150.0, shared)), "core shared in B");
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn figures_of_cpus_at_different_places_are_not_judged() {
             .with_blocks(blocks(level, 0.01, level as u64), 1e6)
             .with_apart(apart_ns)
     };
-    let c = one(of(52.0, Some(27.5)), of(330.0, Some(105.0)));
-    assert_eq!(why(&c), "the CPUs were 27.5 ns apart in A, 105 ns in B");
+    let said = why(of(52.0, Some(27.5)), of(330.0, Some(105.0)));
+    assert_eq!(said, "the CPUs were 27.5 ns apart in A, 105 ns in B");
     for (a, b) in [(Some(27.5), Some(25.0)), (Some(27.5), None), (None, None)] {
-        assert_eq!(one(of(52.0, a), of(330.0, b)).rows[0].verdict, Verdict::Worse);
+        assert_eq!(row(of(52.0, a), of(330.0, b)).verdict, Verdict::Worse);
     }
 }
 
@@ -92,12 +92,11 @@ fn a_large_change_has_the_direction_of_the_metric() {
         (Better::Higher, Verdict::Better),
         (Better::Neither, Verdict::Changed),
     ] {
-        let c = one(as_metric(better, &low), as_metric(better, &high));
-        assert_eq!(c.rows[0].verdict, verdict);
-        let back = one(as_metric(better, &high), as_metric(better, &low));
-        assert!(back.rows[0].verdict.is_change());
-        assert!((c.rows[0].change.unwrap() - 0.5).abs() < 0.02);
-        let ci = c.rows[0].change_ci.as_ref().unwrap();
+        assert!(row(as_metric(better, &high), as_metric(better, &low)).verdict.is_change());
+        let up = row(as_metric(better, &low), as_metric(better, &high));
+        assert_eq!(up.verdict, verdict);
+        assert!((up.change.unwrap() - 0.5).abs() < 0.02);
+        let ci = up.change_ci.unwrap();
         assert!(ci.low < 0.5 && 0.5 < ci.high);
     }
 }
@@ -105,9 +104,7 @@ fn a_large_change_has_the_direction_of_the_metric() {
 #[test]
 fn rows_without_a_change_tell_what_would_have_been_seen() {
     let c = one(cost(&blocks(100.0, 0.01, 1)), cost(&blocks(100.0, 0.01, 2)));
-    let row = &c.rows[0];
-    assert_eq!(row.verdict, Verdict::Same);
-    assert!(row.detectable.unwrap() > row.half_width.unwrap());
+    assert!(c.rows[0].detectable.unwrap() > c.rows[0].half_width.unwrap());
     assert_eq!((c.counts.rows, c.counts.same), (1, 1));
 }
 
@@ -125,44 +122,39 @@ fn a_change_below_the_smallest_effect_is_the_same() {
 #[test]
 fn zeros_are_compared_in_the_unit() {
     let zeros = [0.0; 20];
-    let nothing = one(rate(&zeros), rate(&zeros));
-    assert_eq!(nothing.rows[0].verdict, Verdict::Same);
-    assert_eq!(nothing.rows[0].detectable, None);
+    let nothing = row(rate(&zeros), rate(&zeros));
+    assert_eq!((nothing.verdict, nothing.detectable), (Verdict::Same, None));
 
-    let c = one(rate(&zeros), rate(&blocks(40.0, 0.1, 3)));
-    assert_eq!(c.rows[0].scale, ChangeScale::Absolute);
-    assert_eq!(c.rows[0].verdict, Verdict::Worse);
-    assert!((c.rows[0].change.unwrap() - 40.0).abs() < 4.0);
+    let slower = row(rate(&zeros), rate(&blocks(40.0, 0.1, 3)));
+    assert_eq!((slower.scale, slower.verdict), (ChangeScale::Absolute, Verdict::Worse));
+    assert!((slower.change.unwrap() - 40.0).abs() < 4.0);
 
     let mut rare = zeros;
     rare[4] = 3.0;
-    assert_eq!(one(rate(&zeros), rate(&rare)).rows[0].verdict, Verdict::Same);
-    assert_eq!(one(rate(&blocks(40.0, 0.1, 3)), rate(&zeros)).rows[0].verdict, Verdict::Better);
+    assert_eq!(row(rate(&zeros), rate(&rare)).verdict, Verdict::Same);
+    assert_eq!(row(rate(&blocks(40.0, 0.1, 3)), rate(&zeros)).verdict, Verdict::Better);
 }
 
 #[test]
 fn what_cannot_be_compared_says_why() {
     let figure = |unit, estimator| metric("x.y", unit, Better::Lower, 3.0, estimator);
-    assert!(why(&one(figure(Unit::Count, "median"), figure(Unit::Hertz, "median"))).contains("units differ"));
-    assert!(
-        why(&one(figure(Unit::Count, "median"), figure(Unit::Count, "mean")))
-            .contains("computed differently")
-    );
-    let mut rejected = figure(Unit::Count, "median");
+    let median = || figure(Unit::Count, "median");
+    assert!(why(median(), figure(Unit::Hertz, "median")).contains("units differ"));
+    assert!(why(median(), figure(Unit::Count, "mean")).contains("computed differently"));
+    let mut rejected = median();
     (rejected.value, rejected.quality, rejected.why) = (None, Quality::Rejected, Some("negative".to_owned()));
-    assert!(why(&one(figure(Unit::Count, "median"), rejected)).contains("negative"));
+    assert!(why(median(), rejected).contains("negative"));
     let mut foreign = cost(&blocks(9.0, 0.1, 1));
     foreign.blocks[3] = f64::NAN;
-    assert!(why(&one(cost(&blocks(9.0, 0.1, 1)), foreign)).contains("not finite"));
+    assert!(why(cost(&blocks(9.0, 0.1, 1)), foreign).contains("not finite"));
 }
 
 #[test]
 fn single_figures_are_equal_or_unclear() {
     let size = |v| metric("memory.cache_size", Unit::Bytes, Better::Neither, v, "detected");
-    assert_eq!(one(size(32768.0), size(32768.0)).rows[0].verdict, Verdict::Same);
-    let c = one(size(32768.0), size(49152.0));
-    assert!(why(&c).contains("without interval or blocks"));
-    assert_eq!(exit_code(&c, FailOn::Worse), 3);
+    assert_eq!(row(size(32768.0), size(32768.0)).verdict, Verdict::Same);
+    assert!(why(size(32768.0), size(49152.0)).contains("without interval or blocks"));
+    assert_eq!(exit_code(&one(size(32768.0), size(49152.0)), FailOn::Worse), 3);
 }
 
 fn within_a_hundredth(v: f64) -> Option<Interval> {
@@ -173,10 +165,10 @@ fn within_a_hundredth(v: f64) -> Option<Interval> {
 fn intervals_stand_in_for_blocks() {
     let figure =
         |v: f64| metric("x.y", Unit::Nanoseconds, Better::Lower, v, "median").with_ci(within_a_hundredth(v));
-    assert_eq!(one(figure(100.0), figure(103.0)).rows[0].verdict, Verdict::Same);
-    let c = one(figure(100.0), figure(200.0));
-    assert_eq!(c.rows[0].verdict, Verdict::Worse);
-    assert!(c.rows[0].reasons.iter().any(|r| r.contains("intervals")));
+    assert_eq!(row(figure(100.0), figure(103.0)).verdict, Verdict::Same);
+    let slower = row(figure(100.0), figure(200.0));
+    assert_eq!(slower.verdict, Verdict::Worse);
+    assert!(slower.reasons.iter().any(|r| r.contains("intervals")));
 }
 
 #[test]
@@ -184,9 +176,9 @@ fn a_maximum_gets_no_verdict_unless_every_block_has_one() {
     let longest = |v: f64| {
         metric("noise.longest", Unit::Nanoseconds, Better::Lower, v, "maximum").with_ci(within_a_hundredth(v))
     };
-    assert!(why(&one(longest(1e3), longest(9e6))).contains("does not repeat"));
+    assert!(why(longest(1e3), longest(9e6)).contains("does not repeat"));
     let per_block = |level| longest(level).with_blocks(blocks(level, 0.05, 7), 1e6);
-    assert_eq!(one(per_block(1e3), per_block(9e6)).rows[0].verdict, Verdict::Worse);
+    assert_eq!(row(per_block(1e3), per_block(9e6)).verdict, Verdict::Worse);
 }
 
 #[test]
@@ -194,19 +186,17 @@ fn levels_that_differ_while_blocks_overlap_are_unclear() {
     // Declared free of run-to-run spread, a burst-free but alternating series fools the t law, not the ranks.
     let a: Vec<f64> = (0..20).map(|i| if i < 12 { 100.0 } else { 100.5 }).collect();
     let b: Vec<f64> = (0..20).map(|i| if i < 10 { 100.0 } else { 100.5 }).collect();
-    let c = one(cost(&a), cost(&b));
-    assert!(!c.rows[0].verdict.is_change());
+    assert!(!row(cost(&a), cost(&b)).verdict.is_change());
 }
 
 #[test]
 fn doubts_widen_the_resolution_and_are_named() {
     let (a, b) = (blocks(100.0, 0.01, 1), blocks(103.0, 0.01, 2));
-    let plain = one(cost(&a), cost(&b));
     let mut suspect = cost(&b);
     suspect.flag("E104");
-    let flagged = one(cost(&a), suspect);
-    assert!(flagged.rows[0].half_width.unwrap() > 1.5 * plain.rows[0].half_width.unwrap());
-    assert_eq!(flagged.rows[0].flags, ["E104"]);
+    let (plain, flagged) = (row(cost(&a), cost(&b)), row(cost(&a), suspect));
+    assert!(flagged.half_width.unwrap() > 1.5 * plain.half_width.unwrap());
+    assert_eq!(flagged.flags, ["E104"]);
 }
 
 #[test]
@@ -258,10 +248,8 @@ fn history_of_the_pair_itself_is_not_counted() {
 #[test]
 fn exit_codes_follow_the_findings() {
     let (low, high) = (cost(&blocks(100.0, 0.01, 1)), cost(&blocks(200.0, 0.01, 2)));
-    let worse = one(low.clone(), high.clone());
-    let better = one(high, low.clone());
-    let same = one(low.clone(), low);
-    let codes = |f| [&worse, &better, &same].map(|c| exit_code(c, f));
+    let pairs = [one(low.clone(), high.clone()), one(high, low.clone()), one(low.clone(), low)];
+    let codes = |f| pairs.each_ref().map(|c| exit_code(c, f));
     assert_eq!(codes(FailOn::Worse), [1, 0, 0]);
     assert_eq!(codes(FailOn::Any), [1, 1, 0]);
     assert_eq!(codes(FailOn::None), [0, 0, 0]);
@@ -269,26 +257,13 @@ fn exit_codes_follow_the_findings() {
 
 #[test]
 fn the_geomean_counts_costs_of_matched_rows_only() {
-    let m = |id, better, v: f64| {
-        metric(id, Unit::Count, better, v, "median").with_blocks(vec![v, v, v, v, v, v], 1e6)
+    let kinds = [("p.cost", Better::Lower), ("p.rate", Better::Higher), ("p.size", Better::Neither)];
+    let of = |name, values: [f64; 3]| {
+        let figure =
+            |((id, better), v)| metric(id, Unit::Count, better, v, "median").with_blocks(vec![v; 6], 1e6);
+        record(name, kinds.into_iter().zip(values).map(figure).collect())
     };
-    let a = record(
-        "a",
-        vec![
-            m("p.cost", Better::Lower, 1.0),
-            m("p.rate", Better::Higher, 1.0),
-            m("p.size", Better::Neither, 1.0),
-        ],
-    );
-    let b = record(
-        "b",
-        vec![
-            m("p.cost", Better::Lower, 2.0),
-            m("p.rate", Better::Higher, 0.5),
-            m("p.size", Better::Neither, 9.0),
-        ],
-    );
-    let c = compare(&a, &b, &Options::default());
+    let c = compare(&of("a", [1.0, 1.0, 1.0]), &of("b", [2.0, 0.5, 9.0]), &Options::default());
     assert!((c.geomean.unwrap() - 1.0).abs() < 1e-9);
     assert_eq!(c.geomean_rows, 2);
 }

@@ -1,9 +1,5 @@
 //! The views of one comparison, checked for what a reader and a parser rely on.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests panic on surprises and print their tables"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their tables")]
 
 #[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
@@ -52,6 +48,7 @@ fn the_table_says_what_was_found_and_what_was_not() {
     assert!(line("3 metrics").contains("1 worse, 1 same, 1 unclear"));
     assert!(line("environment differs").contains("6.17.9 -> 6.18.44"));
     assert!(line("only in B").contains("cpu=2"));
+    assert!(serde_json::to_string(&sample()).unwrap().contains("\"verdict\":\"worse\""));
 }
 
 #[test]
@@ -78,17 +75,4 @@ fn markdown_cells_cannot_break_the_table() {
     let bars = |l: &str| l.replace("\\|", "").matches('|').count();
     assert!(m.lines().take_while(|l| l.starts_with('|')).all(|l| bars(l) == 6), "{m}");
     assert!(m.contains("**WORSE**"));
-}
-
-#[test]
-fn the_result_survives_a_round_trip_through_json() {
-    let c = sample();
-    let json = serde_json::to_string(&c).unwrap();
-    assert!(json.contains("\"verdict\":\"worse\""));
-    let back: Comparison = serde_json::from_str(&json).unwrap();
-    // Reading a decimal back may cost the last bit of a float; what is written then no longer changes any word.
-    assert_eq!((text(&back, 80), back.counts), (text(&c, 80), c.counts));
-    assert_eq!(back.rows[1].verdict, c.rows[1].verdict);
-    let schema = serde_json::to_value(schemars::schema_for!(Comparison)).unwrap();
-    assert!(schema["properties"]["rows"].is_object());
 }

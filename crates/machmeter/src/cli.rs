@@ -6,7 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-use crate::command::{self, COMMANDS};
+use crate::command::COMMANDS;
+use crate::compat;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::options;
@@ -77,7 +78,7 @@ fn parser(registries: &Registries) -> Command {
 
 /// Understands the arguments. A program called by another benchmark's name behaves like it.
 pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Parsed {
-    let arguments = command::compat_arguments(arguments).unwrap_or_else(|| arguments.to_vec());
+    let arguments = compat::arguments(arguments).unwrap_or_else(|| arguments.to_vec());
     let mut parser = parser(registries);
     match parser.try_get_matches_from_mut(&arguments) {
         Ok(matches) => idle(&parser, &matches).map_or(Parsed::Run(matches), Parsed::Wrong),

@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use machmeter_data::record::Warning;
 use machmeter_engine::ProbeError;
 
 use crate::exit::Exit;
 use crate::output;
-use crate::session::empty_record;
+use crate::session::{empty_record, warning};
 
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -50,12 +49,7 @@ impl Failure {
         if as_json {
             let mut record = empty_record();
             "error".clone_into(&mut record.stopped_by);
-            record.warnings.push(Warning {
-                code: "W900".to_owned(),
-                text: self.what.clone(),
-                next: self.help.unwrap_or_default(),
-                ..Warning::default()
-            });
+            record.warnings.push(warning("W900", self.what, &self.help.unwrap_or_default()));
             if let Ok(text) = machmeter_store::json::to_string(&record) {
                 let _ = output::print(&text);
             }

@@ -128,18 +128,21 @@ impl Globals {
     /// Refuses what no single option shows to be wrong.
     /// Errors: when two documents would go to stdout.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let forms = [("--json", &self.json), ("--csv", &self.csv), ("--md", &self.md)];
-        let to_stdout = |f: &&(&str, &Option<PathBuf>)| f.1.as_ref().is_some_and(|p| p.as_os_str() == "-");
-        let taken: Vec<&str> = forms.iter().filter(to_stdout).map(|f| f.0).collect();
-        match taken.as_slice() {
+        match self.to_stdout().as_slice() {
             [] | [_] => Ok(()),
             several => Err(Failure::usage(format!("only one of {} can go to stdout", several.join(" and ")))
                 .help(format!("name a file: {}=FILE", several[1]))),
         }
     }
 
-    /// Whether something other than the page goes to stdout.
+    /// Options that send something other than the page to stdout.
+    fn to_stdout(&self) -> Vec<&'static str> {
+        let forms = [("--json", &self.json), ("--csv", &self.csv), ("--md", &self.md)];
+        let is_stdout = |path: &Option<PathBuf>| path.as_ref().is_some_and(|p| p.as_os_str() == "-");
+        forms.into_iter().filter(|(_, path)| is_stdout(path)).map(|(name, _)| name).collect()
+    }
+
     pub(crate) fn stdout_is_taken(&self) -> bool {
-        [&self.json, &self.csv, &self.md].into_iter().flatten().any(|p| p.as_os_str() == "-")
+        !self.to_stdout().is_empty()
     }
 }

@@ -98,9 +98,8 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use machmeter_data::CheckState::{self, Fail, Unknown, Warn};
-    use machmeter_data::{Check, Facts, Hazard, Metric};
-    use machmeter_doctor::Inputs;
-    use machmeter_sys::topology::CpuSet;
+    use machmeter_data::summary::RowInfo;
+    use machmeter_data::{Hazard, Metric};
 
     use super::PROBES;
 
@@ -120,18 +119,10 @@ mod tests {
         let weakened_by: BTreeMap<_, _> = infos.iter().map(|m| (m.id, m.weakened_by)).collect();
         let flagged = |id: &str, state: CheckState| {
             let mut record = crate::session::empty_record();
-            let metric =
-                |id: &&str| Metric::new(infos.iter().find(|m| m.id == *id).unwrap(), [].into(), 1.0, "", 1);
-            record.metrics =
-                ["noise.stolen_fraction", "memory.latency", "ops.cost"].iter().map(metric).collect();
-            let nothing = Inputs {
-                facts: &Facts::default(),
-                later: None,
-                clock: None,
-                live: None,
-                for_cpus: &CpuSet::default(),
-            };
-            record.checks.push(Check { state, ..machmeter_doctor::find(id).unwrap().check(&nothing) });
+            let info = |id| infos.iter().find(|m| m.id == id).unwrap();
+            let ids = ["noise.stolen_fraction", "memory.latency", "ops.cost"];
+            record.metrics = ids.map(|id| Metric::new(info(id), [].into(), 1.0, "", 1)).to_vec();
+            record.checks.push(crate::command::doctor::tests::check(id, state, ""));
             crate::session::flag_by_checks(&mut record, &weakened_by);
             record.metrics.iter().map(|m| !m.flags.is_empty()).collect::<Vec<_>>()
         };
@@ -146,12 +137,8 @@ mod tests {
     fn rows_of_the_page_ask_for_figures_that_probes_have() {
         for probe in PROBES {
             // Those that stand beside a picture do not count.
-            let rows = probe
-                .info
-                .rows
-                .iter()
-                .filter(|r| !r.detail && r.section != "LADDER" && r.section != "TAKEN")
-                .count();
+            let is_beside = |r: &&RowInfo| r.detail || ["LADDER", "TAKEN"].contains(&r.section);
+            let rows = probe.info.rows.iter().filter(|r| !is_beside(r)).count();
             assert!(rows <= 3, "{}: a page of all probes is short", probe.info.name);
             for pick in probe.info.rows.iter().flat_map(|r| r.picks) {
                 let (id, names) = pick.names();

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use machmeter_engine::Progress;
 
+use crate::exit::Exit;
+
 /// Writes to a file, or to stdout for `-`.
 /// Errors: in one line, as [`print`] and the system say.
 pub(crate) fn put(target: &Path, text: &str) -> Result<(), String> {
@@ -14,14 +16,16 @@ pub(crate) fn put(target: &Path, text: &str) -> Result<(), String> {
     machmeter_store::text::write(target, text).map_err(|e| e.to_string())
 }
 
+/// Writes lines to stdout; see [`write`].
+pub(crate) fn print(text: &str) -> Result<(), String> {
+    if text.ends_with('\n') { write(text.as_bytes()) } else { write(format!("{text}\n").as_bytes()) }
+}
+
 /// Writes to stdout and makes sure that it got there.
 /// Errors: when stdout cannot take it (full disk); a reader that went away is fine.
-pub(crate) fn print(text: &str) -> Result<(), String> {
+pub(crate) fn write(bytes: &[u8]) -> Result<(), String> {
     let mut out = io::stdout().lock();
-    let wrote = out
-        .write_all(text.as_bytes())
-        .and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
-    match wrote.and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|e| format!("stdout: {e}")),
     }
@@ -30,6 +34,14 @@ pub(crate) fn print(text: &str) -> Result<(), String> {
 /// Writes a line to stderr, if anybody listens.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Says what went wrong, a line each: the exit code of that.
+pub(crate) fn tell(trouble: &[String]) -> Exit {
+    for t in trouble {
+        say(&format!("error: {t}"));
+    }
+    if trouble.is_empty() { Exit::Fine } else { Exit::CannotMeasure }
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {
@@ -49,8 +61,6 @@ impl Progress for Lines {
     }
 
     fn figure(&self, text: &str) {
-        if !self.quiet {
-            say(text);
-        }
+        self.step(text);
     }
 }

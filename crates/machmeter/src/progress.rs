@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use machmeter_engine::probe::Outcome;
 use machmeter_engine::{Entry, Progress};
+use machmeter_report::terminal::printable;
 use machmeter_sys::affinity;
 use machmeter_sys::thread::{monotonic_ns, spawn_plain};
 use machmeter_sys::topology::CpuSet;
@@ -155,7 +156,7 @@ fn bar(spent: u64, total: u64, step: &str, ascii: bool, width: usize) -> String 
     let [done, left] = if ascii { ["=", "-"] } else { ["━", "─"] };
     let bar = format!("{}{}", done.repeat(full.min(BAR)), left.repeat(BAR - full.min(BAR)));
     let text = format!(" {bar}  {spent} of {total} s, {} s left   {step}", total.saturating_sub(spent));
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(width.saturating_sub(1)).collect()
+    printable(&text).chars().take(width.saturating_sub(1)).collect()
 }
 
 #[cfg(test)]
@@ -168,10 +169,8 @@ mod tests {
             bar(15, 60, "load burn", true, 80),
             " =====---------------  15 of 60 s, 45 s left   load burn"
         );
-        assert_eq!(
-            bar(60, 60, "", true, 80).trim_end(),
-            format!(" {}  60 of 60 s, 0 s left", "=".repeat(20))
-        );
+        let over = format!(" {}  60 of 60 s, 0 s left", "=".repeat(20));
+        assert_eq!(bar(60, 60, "", true, 80).trim_end(), over);
         assert_eq!(bar(1, 60, &"long ".repeat(40), false, 80).chars().count(), 79);
         assert!(!bar(0, 0, "a\u{1b}[2Jb", true, 80).contains('\u{1b}'));
     }

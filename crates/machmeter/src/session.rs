@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use machmeter_data::Hazard;
 use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
 use machmeter_data::summary::{self, RowInfo};
+use machmeter_data::{Better, Hazard, Table};
 use machmeter_doctor::{Live, live};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
@@ -89,12 +89,8 @@ impl<'a> Session<'a> {
 
     /// Notes that a part was not measured, and why: the record is not complete.
     pub(crate) fn leave_out(&mut self, part: &str, why: &str) {
-        self.left_out.push(Warning {
-            code: "W903".to_owned(),
-            text: format!("{part} was left out: {why}"),
-            next: "more time, or see the reason".to_owned(),
-            ..Warning::default()
-        });
+        let text = format!("{part} was left out: {why}");
+        self.left_out.push(warning("W903", text, "more time, or see the reason"));
     }
 
     pub(crate) fn cpus(&self) -> &CpuSet {
@@ -142,11 +138,7 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the record of the run from what its probes gave.
-    pub(crate) fn end(
-        self,
-        verb: &str,
-        outcomes: Vec<(&Entry, Outcome)>,
-    ) -> (Record, Vec<machmeter_data::Table>) {
+    pub(crate) fn end(self, verb: &str, outcomes: Vec<(&Entry, Outcome)>) -> (Record, Vec<Table>) {
         let after = facts::capture();
         let mut record = empty_record();
         record.clock = Some(clock_record(&self.clock));
@@ -201,19 +193,10 @@ impl<'a> Session<'a> {
             return;
         }
         for (key, value) in values {
-            let kept = history.best_values().remember_best(
-                &self.fingerprint,
-                key,
-                *value,
-                machmeter_data::Better::Lower,
-            );
+            let kept = history.best_values().remember_best(&self.fingerprint, key, *value, Better::Lower);
             if let Err(e) = kept {
-                record.warn(Warning {
-                    code: "W901".to_owned(),
-                    text: e.to_string(),
-                    next: "make the state directory writable, or give --no-save".to_owned(),
-                    ..Warning::default()
-                });
+                let next = "make the state directory writable, or give --no-save";
+                record.warn(warning("W901", e.to_string(), next));
             }
         }
     }
@@ -249,11 +232,7 @@ fn fingerprint(facts: &Facts) -> String {
         let value: Option<&FactValue> = facts.get(key).and_then(|f| f.value.as_ref());
         hash.update(format!("{key}={}\n", serde_json::to_string(&value).unwrap_or_default()));
     }
-    hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-        use std::fmt::Write;
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Adds to the record what a probe says.
@@ -263,6 +242,11 @@ pub(crate) fn add(record: &mut Record, analysis: Analysis) {
     record.findings.extend(analysis.findings);
     analysis.warnings.into_iter().for_each(|w| record.warn(w));
     record.summary.add(analysis.summary);
+}
+
+/// A warning of the program itself.
+pub(crate) fn warning(code: &str, text: String, next: &str) -> Warning {
+    Warning { code: code.to_owned(), text, next: next.to_owned(), ..Warning::default() }
 }
 
 /// A record that says who and where, and nothing measured.

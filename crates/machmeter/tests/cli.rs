@@ -73,7 +73,7 @@ const WRONG: &[(&str, &str)] = &[
          --seed -1|--sweep-bytes 5|--tag =x|--threshold long|--window 1ns|--window 1s|--windows 0|--windows many|\
          -o x.pdf|-t 1000h|-t 1e99h|-t -5",
     ),
-    ("ops", "--exec-target nothing|--directory nothere|--parts seed --directory /proc"),
+    ("ops", "--exec-target nothing|--directory nothere|--parts seed --directory /proc|--parts sums"),
     ("selftest noise", "-c 9999|-t 5"),
     ("sync", "--parts contention -c 0|--parts transfer -c 0|--parts x"),
 ];

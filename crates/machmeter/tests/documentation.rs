@@ -5,11 +5,7 @@
 //! again: words as they are, numbers masked, runs of spaces as one, `...` for lines left out. A command ends with code 0
 //! unless the block goes on with `$ echo $?` and the code.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests panic on surprises and say what they checked"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell what they checked")]
 
 mod program;
 
@@ -19,9 +15,8 @@ use std::path::{Path, PathBuf};
 use program::Lab;
 
 struct Block {
-    page: PathBuf,
-    /// Line of its fence, from 1.
-    line: usize,
+    /// Page, and line of its fence from 1.
+    place: String,
     is_run: bool,
     lines: Vec<String>,
 }
@@ -59,27 +54,24 @@ fn pages() -> Vec<PathBuf> {
 /// The blocks of a page whose fence begins with `console`.
 fn blocks_of(page: &Path, text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    let mut inside_other = false;
+    // Inside a fence: a block of ours, or none.
+    let mut inside: Option<Option<Block>> = None;
     for (i, line) in text.lines().enumerate() {
-        let Some(fence) = line.strip_prefix("```") else {
-            if let Some(b) = &mut open {
-                b.lines.push(line.to_owned());
+        match (line.strip_prefix("```"), &mut inside) {
+            (None, Some(Some(block))) => block.lines.push(line.to_owned()),
+            (None, _) => {}
+            (Some(_), Some(_)) => blocks.extend(inside.take().flatten()),
+            (Some(fence), None) => {
+                let block = |tags: &str| Block {
+                    place: format!("{}:{}", page.display(), i + 1),
+                    is_run: tags.split([' ', ',']).any(|t| t == "run"),
+                    lines: Vec::new(),
+                };
+                inside = Some(fence.strip_prefix("console").map(block));
             }
-            continue;
-        };
-        if let Some(b) = open.take() {
-            blocks.push(b);
-        } else if inside_other {
-            inside_other = false;
-        } else if let Some(tags) = fence.strip_prefix("console") {
-            let is_run = tags.split([' ', ',']).any(|t| t == "run");
-            open = Some(Block { page: page.to_owned(), line: i + 1, is_run, lines: Vec::new() });
-        } else {
-            inside_other = true;
         }
     }
-    assert!(open.is_none() && !inside_other, "{}: a fenced block does not end", page.display());
+    assert!(inside.is_none(), "{}: a fenced block does not end", page.display());
     blocks
 }
 
@@ -163,22 +155,12 @@ fn missing<'a>(shown: &'a [String], came_out: &str) -> Option<&'a str> {
 fn commands_that_are_shown_to_be_run_do_what_is_shown() {
     let mut run = 0;
     for block in blocks().iter().filter(|b| b.is_run) {
-        let place = format!("{}:{}", block.page.display(), block.line);
-        let lab = Lab::new();
-        let commands = commands(block);
+        let (place, lab, commands) = (&block.place, Lab::new(), commands(block));
         assert!(!commands.is_empty(), "{place}: nothing to run");
         for c in commands {
-            let words: Vec<&str> = c.arguments.iter().map(String::as_str).collect();
-            let ended = lab.run(&words);
-            assert_eq!(
-                ended.code,
-                Some(c.code),
-                "{place}: machmeter {}\n{}{}",
-                ended.shown,
-                ended.stdout,
-                ended.stderr
-            );
+            let ended = lab.run(&c.arguments.iter().map(String::as_str).collect::<Vec<_>>());
             let all = format!("{}\n{}", ended.stdout, ended.stderr);
+            assert_eq!(ended.code, Some(c.code), "{place}: machmeter {}\n{all}", ended.shown);
             if let Some(line) = missing(&c.output, &all) {
                 panic!("{place}: machmeter {} does not give the line\n{line}\nbut\n{all}", ended.shown);
             }
@@ -200,8 +182,14 @@ fn every_command_that_is_shown_has_options_that_exist() {
             if c.code != 2 && !words.contains(&"--help") && !words.contains(&"-h") {
                 words.push("--help");
                 let ended = lab.run(&words);
-                let place = format!("{}:{}", block.page.display(), block.line);
-                assert_eq!(ended.code, Some(0), "{place}: machmeter {}\n{}", ended.shown, ended.stderr);
+                assert_eq!(
+                    ended.code,
+                    Some(0),
+                    "{}: machmeter {}\n{}",
+                    block.place,
+                    ended.shown,
+                    ended.stderr
+                );
                 checked += 1;
             }
         }
@@ -214,7 +202,7 @@ fn every_command_that_is_shown_has_options_that_exist() {
 fn a_wrong_page_is_noticed() {
     let text = "```text\n$ machmeter x\n```\n\n```console run\n$ machmeter list\nnoise.turn  ns\n...\n$ echo $?\n2\n$ ls\nfile\n```\n";
     let blocks = blocks_of(Path::new("page.md"), text);
-    assert_eq!((blocks.len(), blocks[0].line, blocks[0].is_run), (1, 5, true));
+    assert_eq!((blocks.len(), blocks[0].place.as_str(), blocks[0].is_run), (1, "page.md:5", true));
     let c = &commands(&blocks[0])[0];
     assert_eq!((c.arguments.join(" ").as_str(), c.code), ("list", 2));
     assert_eq!(c.output, ["noise.turn  ns", "..."]);

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
-use machmeter_sys::process::{kill_process, pid_is_alive};
-use program::{Ended, Lab, Running, descendants, is_root};
+use machmeter_sys::process::{commands_with, kill_process, pid_is_alive};
+use program::{Ended, Lab, descendants, is_root, soon, warned};
 use rustix::process::Signal;
 
 /// Longest time beyond its plan that a run may take, whatever is killed; tests run on busy machines.
@@ -24,12 +24,7 @@ const LATE: Duration = Duration::from_secs(6);
 /// Waits until none of `processes` is left.
 #[track_caller]
 fn all_gone(processes: &[i32], place: &str) {
-    let begun = Instant::now();
-    while processes.iter().any(|p| pid_is_alive(*p)) {
-        let left: Vec<&i32> = processes.iter().filter(|p| pid_is_alive(**p)).collect();
-        assert!(begun.elapsed() < Duration::from_secs(5), "{place}: processes {left:?} are left");
-        thread::sleep(Duration::from_millis(5));
-    }
+    assert!(soon(|| !processes.iter().any(|p| pid_is_alive(*p))), "{place}: some of {processes:?} are left");
 }
 
 /// Value of a metric of a cell.
@@ -46,12 +41,8 @@ fn balanced(record: &Record) {
             let other = record.metrics.iter().find(|o| o.id == id && o.params == m.params);
             other.and_then(|o| o.value).unwrap()
         };
-        assert_eq!(
-            m.value.unwrap(),
-            of("interactive.recorded") + of("interactive.dropped"),
-            "{:?}",
-            m.params
-        );
+        let seen = of("interactive.recorded") + of("interactive.dropped");
+        assert_eq!(m.value.unwrap(), seen, "{:?}", m.params);
     }
 }
 
@@ -64,8 +55,7 @@ fn nothing_left(lab: &Lab, ended: &Ended) {
 #[test]
 fn a_run_measures_every_cell_and_accounts_for_every_release() {
     let lab = Lab::new();
-    let words = "interactive --tasks Audio,video,audio-pro --loads none,burn,write -t 8 --json -q";
-    let ended = lab.run(&words.split(' ').collect::<Vec<_>>());
+    let ended = lab.line("interactive --tasks Audio,video,audio-pro --loads none,burn,write -t 8 --json -q");
     let record = ended.expect(0).record();
     balanced(&record);
     for task in ["audio", "video", "audio-pro"] {
@@ -83,28 +73,21 @@ fn a_run_measures_every_cell_and_accounts_for_every_release() {
 #[test]
 fn a_policy_without_the_right_is_refused_with_the_true_cause() {
     if !is_root() {
-        println!("skipped: needs root to become nobody");
-        return;
+        return println!("skipped: needs root to become nobody");
     }
-    for arguments in
-        [&["--rt"][..], &["--prio", "fifo:10"], &["--load-prio", "rr:5"], &["--prio", "other:-5"]]
-    {
-        let lab = Lab::new();
-        let mut line = vec!["interactive", "-t", "2", "-q"];
-        line.extend(arguments);
-        Running::of(lab.as_nobody(&line)).end().refused("CAP_SYS_NICE");
+    let lab = Lab::new();
+    for options in ["--rt", "--prio fifo:10", "--load-prio rr:5", "--prio other:-5"] {
+        lab.nobody(&format!("interactive -t 2 -q {options}")).refused("CAP_SYS_NICE");
     }
 }
 
 #[test]
 fn without_rights_it_works_and_says_what_is_weaker() {
     if !is_root() {
-        println!("skipped: needs root to become nobody");
-        return;
+        return println!("skipped: needs root to become nobody");
     }
     let lab = Lab::new();
-    let line = ["interactive", "--tasks", "audio-pro", "-t", "12", "--json", "-q"];
-    let ended = Running::of(lab.as_nobody(&line)).end();
+    let ended = lab.nobody("interactive --tasks audio-pro -t 12 --json -q");
     let record = ended.expect(0).record();
     balanced(&record);
     assert!(figure(&record, "interactive.lateness", "audio-pro", "compile").is_some());
@@ -150,11 +133,24 @@ fn killing_the_program_takes_everything_along() {
         run.send(Signal::KILL);
         all_gone(&below, load);
         drop(run);
-        let begun = Instant::now();
-        while !lab.files().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(3), "{load}: {:?} is left", lab.files());
-            thread::sleep(Duration::from_millis(10));
-        }
+        assert!(soon(|| lab.files().is_empty()), "{load}: {:?} is left", lab.files());
+    }
+}
+
+#[test]
+fn a_killed_task_or_load_makes_a_run_partial() {
+    for (loads, worker) in [("none", "interactive-task"), ("burn", "load")] {
+        let lab = Lab::new();
+        let mut run =
+            lab.start(&["interactive", "-t", "4s", "--tasks", "video", "--loads", loads, "--json", "-v"]);
+        run.hear("load ").expect("it did not begin");
+        thread::sleep(Duration::from_millis(800));
+        let below = descendants(run.id() as i32);
+        let mut workers = commands_with(worker).into_iter().filter(|pid| below.contains(pid));
+        assert!(workers.any(|pid| kill_process(pid).is_ok()), "no {worker} to kill");
+        let record = run.end().expect(5).record();
+        assert!(!record.complete);
+        warned(&record, "W311");
     }
 }
 
@@ -167,18 +163,8 @@ fn random_kills_leave_a_valid_record_and_nothing_else() {
     while hit < wanted {
         let lab = Lab::new();
         let loads = ["burn,compile", "write,ring", "memload,video", "read,hack"][random.below(4)];
-        let line = [
-            "interactive",
-            "--tasks",
-            "audio-pro,video",
-            "--loads",
-            &format!("none,{loads}"),
-            "-t",
-            "6",
-            "--json",
-            "-v",
-        ];
-        let mut run = lab.start(&line);
+        let line = format!("interactive --tasks audio-pro,video --loads none,{loads} -t 6 --json -v");
+        let mut run = lab.start(&line.split(' ').collect::<Vec<_>>());
         run.hear("load ").expect("it did not begin");
         let main = run.id() as i32;
         let mut below = Vec::new();

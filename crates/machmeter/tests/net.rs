@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use machmeter_data::Record;
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive, stop_process};
-use program::{Lab, descendants, is_root, reasons, turn, warned};
+use program::{Lab, descendants, is_root, turn, warned};
 use rustix::process::Signal;
 
 fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Option<f64> {
@@ -48,10 +48,6 @@ fn figures_of_a_run_hang_together() {
         trip("shm", "polling") < trip("unix", "polling") && trip("unix", "polling") < trip("tcp", "polling")
     );
     assert_eq!(value(&record, "net.sync_threshold", &[("transport", "shm")]), Some(1_048_576.0));
-    for m in &record.metrics {
-        assert!(m.value.is_none_or(|v| v >= 0.0 && v.is_finite()), "{m:?}");
-        assert!(m.value.is_some() || m.why.as_ref().is_some_and(|w| !w.is_empty()), "{m:?}");
-    }
     // The stored samples say the same again.
     let again = lab.run(&["report", "last", "--json"]).record();
     let key = ("net.round_trip", [("transport", "tcp"), ("wait", "polling")]);
@@ -104,7 +100,6 @@ fn either_end_may_be_killed_or_stopped_and_nothing_hangs_or_stays() {
     let ended = running.end();
     assert!(ended.wall < Duration::from_secs(14), "{:?}", ended.wall);
     let record = ended.record();
-    reasons(&record);
     warned(&record, "W460");
     // It stands still: waits end at their limits.
     let running = lab.start(&["net", "-t", "4", "--json", "-q"]);
@@ -113,7 +108,7 @@ fn either_end_may_be_killed_or_stopped_and_nothing_hangs_or_stays() {
     stop_process(far).unwrap();
     let ended = running.end();
     assert!(ended.wall < Duration::from_secs(14), "{:?}", ended.wall);
-    reasons(&ended.record());
+    ended.record();
     assert!(!pid_is_alive(far), "the far end was left behind");
     // The near end is killed: the far end goes with it.
     let mut child = lab.command(&["net", "-t", "20", "-q"]).spawn().unwrap();
@@ -222,7 +217,7 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     serving.wait().unwrap();
     let ended = running.end();
     assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
-    reasons(&ended.record());
+    ended.record();
     // The near end is killed: the server says so, is done and ends.
     let serving = lab.start(&serve);
     wait();

@@ -14,29 +14,36 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use machmeter_data::Record;
-use program::{Ended, Lab, Running, is_root, kept_runs, names_in, record_in};
+use machmeter_data::record::Warning;
+use machmeter_data::summary::{Fit, Fitness};
+use program::{
+    Ended, Lab, Running, can_mount, descendants, is_root, kept_runs, names_in, record_in, soon, warned,
+};
 use rustix::process::Signal;
 
 /// A signal is to be answered within 1 s; tests run on busy machines.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Starts, waits for the first figure and `more`, sends the signal; the end and how long the answer took.
-fn interrupt(lab: &Lab, arguments: &[&str], more: Duration, signal: Signal) -> (Ended, Duration) {
-    let mut run = lab.start(&[arguments, &["-v"]].concat());
+/// Starts, waits for the first figure and `more_ms`, sends the signal: a record that says so is printed, written and kept.
+fn interrupt(line: &str, more_ms: u64, signal: Signal, code: i32, by: &str) -> Record {
+    let lab = Lab::new();
+    let words: Vec<&str> = line.split(' ').chain(["--json", "-o", "r.json", "-v"]).collect();
+    let mut run = lab.start(&words);
     run.hear("noise: ").expect("the recording did not begin");
-    thread::sleep(more);
+    thread::sleep(Duration::from_millis(more_ms));
     let sent = Instant::now();
     run.send(signal);
     let ended = run.end();
     let answer = sent.elapsed();
     println!("{signal:?} answered after {answer:?}: machmeter {}", ended.shown);
-    (ended, answer)
-}
-
-fn interrupted(record: &Record, by: &str) {
-    assert!(!record.complete);
-    assert_eq!(record.stopped_by, by);
-    assert!(record.warnings.iter().any(|w| w.code == "W307"), "{:?}", record.warnings);
+    assert!(answer < ANSWERED_WITHIN, "{answer:?}: {}", ended.shown);
+    let record = ended.expect(code).record();
+    assert_eq!((record.complete, record.stopped_by.as_str()), (false, by));
+    warned(&record, "W307");
+    let kept = kept_runs(&lab.state());
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!([lab.record("r.json").id, record_in(&kept[0]).id], [record.id.as_str(); 2]);
+    record
 }
 
 #[test]
@@ -46,68 +53,47 @@ fn signals_are_answered_and_the_result_is_kept() {
         (Signal::TERM, 143, "signal:TERM"),
         (Signal::HUP, 129, "signal:HUP"),
     ] {
-        let lab = Lab::new();
-        let (ended, answer) = interrupt(
-            &lab,
-            &["noise", "-t", "10s", "--json", "-o", "r.json"],
-            Duration::from_millis(1_500),
-            signal,
-        );
-        assert!(answer < ANSWERED_WITHIN, "{answer:?}");
-        let record = ended.expect(code).record();
-        interrupted(&record, by);
+        let record = interrupt("noise -t 10s", 1_500, signal, code, by);
         assert!(record.metrics.iter().any(|m| m.value.is_some()), "nothing was measured in 1.5 s");
-        assert_eq!(record_in(&lab.work().join("r.json")).id, record.id);
-        let kept = kept_runs(&lab.state());
-        assert_eq!(kept.len(), 1, "{kept:?}");
-        assert_eq!(record_in(&kept[0]).id, record.id);
     }
 }
 
 #[test]
 fn signals_are_answered_in_any_phase_and_under_any_policy() {
-    let long_windows = ["noise", "--windows", "100", "--window", "100ms", "--json"];
-    let soak = ["noise", "--level", "soak", "--json"];
-    let real_time = ["noise", "-t", "30s", "--prio", "fifo:50", "--json"];
-    let mut cases = vec![(&long_windows[..], 150), (&soak[..], 0), (&soak[..], 400)];
+    let soak = "noise --level soak";
+    let mut cases = vec![("noise --windows 100 --window 100ms", 150), (soak, 0), (soak, 400)];
     if is_root() {
-        cases.push((&real_time[..], 400));
+        cases.push(("noise -t 30s --prio fifo:50", 400));
     } else {
         println!("skipped fifo on all CPUs: needs root");
     }
-    for (arguments, more_ms) in cases {
-        let lab = Lab::new();
-        let (ended, answer) = interrupt(&lab, arguments, Duration::from_millis(more_ms), Signal::INT);
-        assert!(answer < ANSWERED_WITHIN, "{answer:?}: {}", ended.shown);
-        interrupted(&ended.expect(130).record(), "signal:INT");
+    for (line, more_ms) in cases {
+        interrupt(line, more_ms, Signal::INT, 130, "signal:INT");
     }
+}
+
+/// The end of `command` when nobody reads what it says on stdout and, `also_stderr`, on stderr.
+fn unread(mut command: Command, also_stderr: bool) -> Ended {
+    let (reader, writer) = std::io::pipe().unwrap();
+    if also_stderr {
+        command.stderr(writer.try_clone().unwrap());
+    }
+    command.stdout(writer);
+    drop(reader);
+    Running::of(command).end()
 }
 
 #[test]
 fn a_reader_that_went_away_costs_nothing() {
-    for arguments in
-        [&["noise", "-t", "300ms", "-o", "r.json"][..], &["noise", "-t", "300ms", "--json", "-o", "r.json"]]
-    {
+    for more in [&[][..], &["--json"]] {
         let lab = Lab::new();
-        let (reader, writer) = std::io::pipe().unwrap();
-        let (talk, talk_writer) = std::io::pipe().unwrap();
-        let mut command = lab.command(arguments);
-        command.stdout(writer).stderr(talk_writer);
-        let run = Running::of(command);
-        drop((reader, talk));
-        run.end().expect(0);
-        assert!(record_in(&lab.work().join("r.json")).complete);
+        unread(lab.command(&[&["noise", "-t", "300ms", "-o", "r.json"], more].concat()), true).expect(0);
+        assert!(lab.record("r.json").complete);
     }
     // A page that is cut by `head` is the reader's wish, for every command that prints.
     let lab = Lab::new();
-    for arguments in
-        [&["schema"][..], &["list", "codes"], &["explain", "W301"], &["--help"], &["noise", "--dry-run"]]
-    {
-        let (reader, writer) = std::io::pipe().unwrap();
-        let mut command = lab.command(arguments);
-        command.stdout(writer);
-        drop(reader);
-        Running::of(command).end().expect(0);
+    for line in ["schema", "list codes", "explain W301", "--help", "noise --dry-run"] {
+        unread(lab.command(&line.split(' ').collect::<Vec<_>>()), false).expect(0);
     }
 }
 
@@ -119,7 +105,7 @@ fn a_full_stdout_or_file_is_told_and_the_rest_is_kept() {
         command.stdout(File::options().write(true).open("/dev/full").unwrap());
         Running::of(command).end()
     };
-    let file = lab.run(&["noise", "-t", "300ms", "--json=/dev/full", "-o", "a.json"]);
+    let file = lab.line("noise -t 300ms --json=/dev/full -o a.json");
     let page = full(&["noise", "-t", "300ms", "-o", "b.json"]);
     let json = full(&["noise", "-t", "300ms", "--json", "-o", "c.json"]);
     for (run, name) in [(file, "a.json"), (page, "b.json"), (json, "c.json")] {
@@ -127,7 +113,7 @@ fn a_full_stdout_or_file_is_told_and_the_rest_is_kept() {
         let errors = run.errors();
         assert_eq!(errors.len(), 1, "{}", run.stderr);
         assert!(errors[0].to_lowercase().contains("no space left"), "{errors:?}");
-        assert!(record_in(&lab.work().join(name)).complete);
+        assert!(lab.record(name).complete);
     }
     assert_eq!(kept_runs(&lab.state()).len(), 3);
     full(&["list", "codes"]).expect(4);
@@ -138,23 +124,17 @@ fn a_full_stdout_or_file_is_told_and_the_rest_is_kept() {
 fn on_small_disk(lab: &Lab, size: &str, script: &str) -> Option<Ended> {
     let small = lab.work().join("small");
     fs::create_dir_all(&small).unwrap();
-    let possible = Command::new("unshare")
-        .args(["-m", "mount", "-t", "tmpfs", "none"])
-        .arg(&small)
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success());
-    if !possible {
+    if !can_mount(&small) {
         println!("skipped: no private mount namespace here");
         return None;
     }
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c"]);
     command.arg(format!("mount -t tmpfs -o size={size} none small || exit 99; {script}"));
-    command.arg(env!("CARGO_BIN_EXE_machmeter")).current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    Some(Running::of(command).end())
+    lab.set_up(command.arg(env!("CARGO_BIN_EXE_machmeter")));
+    let run = Running::of(command).end();
+    assert!(!run.stderr.contains(".tmp") && !run.stderr.contains(".parquet"), "left behind: {}", run.stderr);
+    Some(run)
 }
 
 #[test]
@@ -170,21 +150,19 @@ fn a_full_disk_loses_no_record_and_leaves_no_part() {
     assert_eq!(errors.len(), 1, "{}", run.stderr);
     assert!(errors[0].contains("no space left"), "{errors:?}");
     assert!(run.record().complete);
-    assert!(!run.stderr.contains(".tmp") && !run.stderr.contains(".parquet"), "left behind: {}", run.stderr);
 
     // The same with the state directory there: said in the record.
     let lab = Lab::new();
     let script = "MACHMETER_STATE=small/state $0 noise -t 300ms --json -o r.json; c=$?; find small -type f >&2; exit $c";
     let run = on_small_disk(&lab, "16k", script).unwrap();
     let record = run.expect(0).record();
-    assert!(record.warnings.iter().any(|w| w.code == "W901"), "{:?}", record.warnings);
-    assert!(!run.stderr.contains(".tmp") && !run.stderr.contains(".parquet"), "left behind: {}", run.stderr);
-    assert!(record_in(&lab.work().join("r.json")).complete);
+    warned(&record, "W901");
+    assert!(lab.record("r.json").complete);
 
     // Room for the record, not for the samples, of which a threshold below a turn makes very many.
     let lab = Lab::new();
     let arguments = "noise -t 600ms --window 10us --threshold 1ns --gap-capacity 1000000 --attribution none --json --no-save -o";
-    lab.run(&arguments.split(' ').chain(["all.json"]).collect::<Vec<_>>()).expect(0);
+    lab.line(&format!("{arguments} all.json")).expect(0);
     let length = |name: &str| fs::metadata(lab.work().join(name)).unwrap().len();
     let raw: u64 = lab.files().iter().filter(|f| f.ends_with(".parquet")).map(|f| length(f)).sum();
     let room = length("all.json") * 5 / 4 + 8192;
@@ -194,9 +172,8 @@ fn a_full_disk_loses_no_record_and_leaves_no_part() {
     let script = format!("$0 {arguments} small/r.json; c=$?; ls -A small >&2; cp small/r.json .; exit $c");
     let run = on_small_disk(&lab, &format!("{}k", room.div_ceil(1024)), &script).unwrap();
     let record = run.expect(0).record();
-    assert!(record.warnings.iter().any(|w| w.code == "W902"), "{:?}\n{}", record.warnings, run.stderr);
-    assert!(!run.stderr.contains(".tmp") && !run.stderr.contains(".parquet"), "left behind: {}", run.stderr);
-    assert!(record_in(&lab.work().join("r.json")).raw.is_empty());
+    warned(&record, "W902");
+    assert!(lab.record("r.json").raw.is_empty());
 }
 
 #[test]
@@ -212,8 +189,7 @@ fn a_home_that_cannot_be_written_costs_only_the_history() {
     for home in [None, Some("/proc")] {
         let record = with(home).expect(0).record();
         assert!(record.complete && record.metrics.iter().any(|m| m.value.is_some()));
-        let said: Vec<_> = record.warnings.iter().filter(|w| w.code == "W901").collect();
-        assert!(!said.is_empty(), "{:?}", record.warnings);
+        warned(&record, "W901");
     }
     assert!(lab.files().is_empty(), "{:?}", lab.files());
     if !is_root() {
@@ -221,19 +197,13 @@ fn a_home_that_cannot_be_written_costs_only_the_history() {
     }
     // The state directory belongs to somebody else.
     fs::create_dir(lab.state()).unwrap();
-    let run = Running::of(lab.as_nobody(&["noise", "-t", "300ms", "--json", "-o", "r.json"])).end();
-    let record = run.expect(0).record();
-    assert!(
-        record.warnings.iter().any(|w| w.code == "W901" && w.text.contains("ermission")),
-        "{:?}",
-        record.warnings
-    );
-    assert_eq!(record_in(&lab.work().join("r.json")).id, record.id);
+    let record = lab.nobody("noise -t 300ms --json -o r.json").expect(0).record();
+    let is_said = |w: &Warning| w.code == "W901" && w.text.contains("ermission");
+    assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
+    assert_eq!(lab.record("r.json").id, record.id);
     assert!(names_in(&lab.state()).is_empty());
     // A folder that cannot be written to.
-    let run =
-        Running::of(lab.as_nobody(&["noise", "-t", "300ms", "--json", "--no-save", "-o", "/proc/r.json"]))
-            .end();
+    let run = lab.nobody("noise -t 300ms --json --no-save -o /proc/r.json");
     assert!(run.expect(4).record().complete);
     assert_eq!(run.errors().len(), 1, "{}", run.stderr);
 }
@@ -260,25 +230,6 @@ fn nohup_holds_and_a_signal_hides_no_failure() {
     }
 }
 
-#[test]
-fn runs_at_the_same_time_do_not_disturb_each_other() {
-    let lab = Lab::new();
-    let runs: Vec<Running> = ["a", "b", "c"]
-        .map(|n| {
-            lab.start(&["noise", "-t", "600ms", "--json", "-o", &format!("{n}.json"), "--tag", "same=x"])
-        })
-        .into_iter()
-        .collect();
-    let mut ids: Vec<String> = runs.into_iter().map(|r| r.end().expect(0).record().id).collect();
-    ids.sort();
-    ids.dedup();
-    assert_eq!(ids.len(), 3);
-    assert_eq!(kept_runs(&lab.state()).len(), 3);
-    let all = names_in(&lab.state().join("runs"));
-    assert!(!all.iter().any(|n| n.starts_with('.')), "{all:?}");
-    lab.run(&["report", "x", "-o", "x.html"]).expect(0);
-}
-
 /// What a process has that the scheduler may not take from it: policy, priorities, nice value, CPUs.
 fn scheduling_of(pid: u32) -> (Vec<String>, String) {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -290,14 +241,9 @@ fn scheduling_of(pid: u32) -> (Vec<String>, String) {
 }
 
 fn settings() -> Vec<Option<String>> {
-    [
-        "kernel/sched_rt_runtime_us",
-        "kernel/sched_rt_period_us",
-        "kernel/perf_event_paranoid",
-        "kernel/kptr_restrict",
-    ]
-    .map(|s| fs::read_to_string(Path::new("/proc/sys").join(s)).ok())
-    .to_vec()
+    ["sched_rt_runtime_us", "sched_rt_period_us", "perf_event_paranoid", "kptr_restrict"]
+        .map(|s| fs::read_to_string(Path::new("/proc/sys/kernel").join(s)).ok())
+        .to_vec()
 }
 
 /// Trace instances of the process `pid`; `None` where nobody can see them. Tracefs is often not mounted: it is then, in a
@@ -318,18 +264,13 @@ fn nothing_is_left_behind_and_nobody_is_touched() {
     let lab = Lab::new();
     let mut bystander = Command::new("sleep").arg("60").spawn().unwrap();
     let before = (scheduling_of(bystander.id()), scheduling_of(std::process::id()), settings());
-    let mut arguments = vec!["noise", "-t", "300ms", "--no-save"];
     let mut seen = Vec::new();
-    for prio in ["auto", "other", "fifo:40"] {
-        if prio == "fifo:40" && !is_root() {
-            continue;
-        }
-        arguments.extend(["--prio", prio]);
-        let run = lab.start(&arguments);
+    let policies = ["auto", "other", "fifo:40"];
+    for prio in policies.into_iter().filter(|p| *p != "fifo:40" || is_root()) {
+        let run = lab.start(&["noise", "-t", "300ms", "--no-save", "--prio", prio]);
         let id = run.id();
         run.end().expect(0);
         seen.extend(instances_of(id).unwrap_or_default());
-        arguments.truncate(arguments.len() - 2);
     }
     let mut stopped = lab.start(&["noise", "-t", "30s", "--no-save", "-v"]);
     let id = stopped.id();
@@ -356,10 +297,7 @@ fn what_a_killed_run_left_goes_with_the_next_start() {
     killed.stderr(Stdio::null()).stdout(Stdio::null());
     let mut child = killed.spawn().unwrap();
     let there = |pid| instances_of(pid).is_some_and(|i| !i.is_empty());
-    let appeared = (0..200).any(|_| {
-        thread::sleep(Duration::from_millis(50));
-        there(child.id())
-    });
+    let appeared = soon(|| there(child.id()));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(appeared, "no trace instance was made");
@@ -380,14 +318,11 @@ fn the_time_is_kept_on_a_loaded_machine() {
             });
         }
         let lab = Lab::new();
-        let late: Vec<(f64, f64)> = [0.3, 1.0, 3.0]
-            .into_iter()
-            .map(|asked_s: f64| {
-                let run = lab.run(&["noise", "-t", &format!("{asked_s}"), "-o", "r.json"]);
-                run.expect(0);
-                (asked_s, run.wall.as_secs_f64() - asked_s)
-            })
-            .collect();
+        let late = [0.3, 1.0, 3.0].map(|asked_s: f64| {
+            let run = lab.line(&format!("noise -t {asked_s} -o r.json"));
+            run.expect(0);
+            (asked_s, run.wall.as_secs_f64() - asked_s)
+        });
         stop.store(true, Ordering::Relaxed);
         println!("asked and late, s: {late:?}");
         // The promise is max(1 s, 10 %) on a machine that others use; tests of other crates may run at the same time.
@@ -395,4 +330,44 @@ fn the_time_is_kept_on_a_loaded_machine() {
             assert!(late_s < 1_f64.max(0.1 * asked_s) + 4.0, "{asked_s} s took {late_s} s more");
         }
     });
+}
+
+/// Moments of the signal after the start, ms: densest where the first parts begin. All together 8 s.
+const MOMENTS_MS: [u64; 10] = [50, 150, 250, 350, 500, 750, 1_000, 1_300, 1_650, 2_000];
+
+fn honest(record: &Record, moment_ms: u64) {
+    assert_eq!((record.complete, record.stopped_by.as_str()), (false, "signal:INT"), "{moment_ms} ms");
+    for m in &record.metrics {
+        let wide = m.ci.as_ref().is_none_or(|ci| ci.high > ci.low);
+        assert!(wide, "{moment_ms} ms: {} {:?} = {:?}: {:?}", m.id, m.params, m.value, m.ci);
+    }
+    let stolen = record.metrics.iter().find(|m| m.id == "noise.stolen_fraction");
+    let known = stolen.is_some_and(|m| m.ci.is_some());
+    let is_praised = |f: &Fitness| f.fit == Fit::Yes && f.purpose != "audio, video";
+    assert!(known || !record.summary.fitness.iter().any(is_praised), "{moment_ms} ms: {:?}", record.summary);
+}
+
+#[test]
+fn a_bare_run_stopped_at_any_moment_is_honest() {
+    for (i, moment_ms) in MOMENTS_MS.into_iter().enumerate() {
+        let lab = Lab::new();
+        let json = i % 2 == 0;
+        let arguments = if json { &["-l", "quick", "--json"][..] } else { &["-l", "quick"] };
+        let run = lab.start(arguments);
+        thread::sleep(Duration::from_millis(moment_ms));
+        let below = descendants(run.id() as i32);
+        run.send(Signal::INT);
+        let ended = run.end();
+        ended.expect(130);
+        // One that was stopped before it measured has no files.
+        let written = lab.files().into_iter().find(|f| Path::new(f).extension().is_some_and(|e| e == "json"));
+        let record = if json { Some(ended.record()) } else { written.map(|f| lab.record(&f)) };
+        let metrics = record.as_ref().map_or(0, |r| r.metrics.len());
+        println!("after {moment_ms} ms: ended after {:?}, {metrics} figures", ended.wall);
+        if let Some(record) = record {
+            honest(&record, moment_ms);
+        }
+        let left = |pid: &&i32| std::fs::exists(format!("/proc/{pid}")).unwrap();
+        assert_eq!(below.iter().filter(left).count(), 0, "{moment_ms} ms: processes are left");
+    }
 }

@@ -57,9 +57,3 @@ fn ops_prices_nothing_that_did_not_happen() {
 fn interactive_accounts_for_every_release_and_tries_again_within_its_time() {
     passes_anywhere("interactive", &["-t", "40s"], &["releases", "split", "calibration"], 3);
 }
-
-#[test]
-fn a_time_is_refused_where_it_would_be_ignored() {
-    let lab = Lab::new();
-    lab.run(&["selftest", "memory", "-t", "5s"]).refused("takes no -t");
-}

@@ -5,13 +5,22 @@
 
 mod program;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use machmeter_data::record::Record;
-use program::{Lab, Running, is_root, names_in, record_in, sound};
+use program::{Lab, Running, is_root, kept_runs, names_in, record_in};
 use rustix::process::Signal;
+
+/// Files of a record: its raw samples and `others`, sorted.
+fn with_samples<const N: usize>(record: &Record, others: [&str; N]) -> Vec<String> {
+    let raw = record.raw.iter().map(|r| r.file.clone());
+    let mut files: Vec<String> = raw.chain(others.map(str::to_owned)).collect();
+    files.sort();
+    files
+}
 
 #[test]
 fn the_first_figure_comes_soon() {
@@ -27,11 +36,8 @@ fn the_first_figure_comes_soon() {
     let files = lab.files();
     let json =
         files.iter().find(|f| Path::new(f).extension().is_some_and(|e| e == "json")).expect("no record");
-    let record = record_in(&lab.work().join(json));
-    let raw = record.raw.iter().map(|r| r.file.clone());
-    let mut expected: Vec<String> = raw.chain([json.clone(), json.replace(".json", ".html")]).collect();
-    expected.sort();
-    assert_eq!(files, expected);
+    let record = lab.record(json);
+    assert_eq!(files, with_samples(&record, [json, &json.replace(".json", ".html")]));
     assert_eq!((record.complete, record.stopped_by.as_str()), (false, "signal:INT"));
     assert_eq!(record.run.verb, "characterize");
 }
@@ -47,16 +53,12 @@ fn the_version_is_one_line() {
 #[test]
 fn a_run_gives_page_record_and_files_and_nothing_else() {
     let lab = Lab::new();
-    let run = lab.run(&["noise", "-t", "300ms", "-o", "a.json", "-o", "b.html", "--csv=c.csv", "--md=d.md"]);
+    let run = lab.line("noise -t 300ms -o a.json -o b.html --csv=c.csv --md=d.md");
     assert!(run.expect(0).stdout.contains("NOISE"), "{}", run.stdout);
     assert_eq!(run.errors().len(), 0);
-    let record = record_in(&lab.work().join("a.json"));
+    let record = lab.record("a.json");
     assert!(record.complete && !record.metrics.is_empty(), "{:?}", record.stopped_by);
-    let raw: Vec<String> = record.raw.iter().map(|r| r.file.clone()).collect();
-    let mut expected: Vec<String> =
-        raw.into_iter().chain(["a.json", "b.html", "c.csv", "d.md"].map(str::to_owned)).collect();
-    expected.sort();
-    assert_eq!(lab.files(), expected);
+    assert_eq!(lab.files(), with_samples(&record, ["a.json", "b.html", "c.csv", "d.md"]));
     // The report carries the same record, and the history holds the run.
     for name in ["b.html", "last"] {
         let again = lab.run(&["report", name, "-o", "again.html", "--json"]);
@@ -106,63 +108,57 @@ fn says_why(record: &Record, about: &str) {
 #[test]
 fn json_is_one_document_in_every_outcome() {
     let lab = Lab::new();
-    let fine = lab.run(&["noise", "-t", "300ms", "--json"]);
+    let fine = lab.line("noise -t 300ms --json");
     assert!(fine.expect(0).record().complete);
-    let to_file = lab.run(&["noise", "-t", "300ms", "--json=r.json", "-q"]);
+    let to_file = lab.line("noise -t 300ms --json=r.json -q");
     assert!(to_file.expect(0).stdout.contains("NOISE"));
-    assert!(record_in(&lab.work().join("r.json")).complete);
-
-    let plan = lab.run(&["noise", "-t", "300ms", "--json", "--dry-run"]);
-    let record = plan.expect(0).record();
-    assert_eq!((record.complete, record.stopped_by.as_str()), (false, "plan"));
-    assert!(record.metrics.is_empty());
-
-    let wrong: [(&[&str], &str); 8] = [
-        (&["noise", "--json", "--quantumm", "3"], "--quantumm"),
-        (&["noise", "--json", "--cpus", "7777"], "7777"),
-        (&["noise", "--json", "-t", "soon"], "soon"),
-        (&["noise", "--json", "--prio", "urgent"], "urgent"),
-        (&["--json", "-t", "1ns"], "1ns"),
-        (&["nois", "--json"], "nois"),
-        (&["--json=-", "--windows", "0", "noise"], "--windows"),
-        (&["report", "--json", "no-such-file"], "no-such-file"),
-    ];
-    for (arguments, about) in wrong {
-        let run = lab.run(arguments);
+    assert!(lab.record("r.json").complete);
+    let mut failed = None;
+    for (line, about) in [
+        ("noise --json --quantumm 3", "--quantumm"),
+        ("noise --json --cpus 7777", "7777"),
+        ("noise --json -t soon", "soon"),
+        ("noise --json --prio urgent", "urgent"),
+        ("--json -t 1ns", "1ns"),
+        ("nois --json", "nois"),
+        ("--json=- --windows 0 noise", "--windows"),
+        ("report --json no-such-file", "no-such-file"),
+        // Two documents on one stdout would be neither.
+        ("noise -t 300ms --json --csv", "stdout"),
+        ("noise -t 300ms --json --md=-", "stdout"),
+    ] {
+        let run = lab.line(line);
         run.refused(about);
         says_why(&run.record(), about);
+        failed = Some(run);
     }
-    // Two documents on one stdout would be neither.
-    for other in ["--csv", "--md=-"] {
-        let both = lab.run(&["noise", "-t", "300ms", "--json", other]);
-        both.refused("stdout");
-        says_why(&both.record(), "stdout");
+    let schema = lab.line("schema record");
+    let schema: serde_json::Value = serde_json::from_str(&schema.expect(0).stdout).unwrap();
+    let required: Vec<&str> =
+        schema["required"].as_array().unwrap().iter().filter_map(|r| r.as_str()).collect();
+    assert!(required.len() > 5);
+    for run in [fine, failed.unwrap()] {
+        let record: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert!(required.iter().all(|r| record.get(r).is_some()), "{required:?} of {}", run.shown);
     }
-
-    let mut interrupted = lab.start(&["noise", "-t", "20s", "--json"]);
-    interrupted.hear("first look").expect("no first figure");
-    interrupted.send(Signal::INT);
-    let ended = interrupted.end();
-    let record = ended.expect(130).record();
-    assert_eq!((record.complete, record.stopped_by.as_str()), (false, "signal:INT"));
 }
 
 #[test]
 fn a_denied_policy_is_told_in_the_document() {
+    let lab = Lab::new();
+    let line = "noise -t 300ms --prio fifo:50 --json";
     if !is_root() {
         // What root tests by giving its rights up, an ordinary user has anyway, unless an rtprio limit grants it.
-        let lab = Lab::new();
-        let run = lab.run(&["noise", "-t", "300ms", "--prio", "fifo:50", "--json"]);
+        let run = lab.line(line);
         assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
         run.record();
         return;
     }
-    let lab = Lab::new();
-    let run = Running::of(lab.as_nobody(&["noise", "-t", "300ms", "--prio", "fifo:50", "--json"])).end();
+    let run = lab.nobody(line);
     let record = run.expect(4).record();
     says_why(&record, "fifo:50");
     assert_eq!(run.errors().len(), 1, "{}", run.stderr);
-    let auto = Running::of(lab.as_nobody(&["noise", "-t", "300ms", "--json"])).end();
+    let auto = lab.nobody("noise -t 300ms --json");
     assert!(auto.expect(0).record().metrics.iter().any(|m| m.value.is_some()));
 }
 
@@ -170,70 +166,66 @@ fn a_denied_policy_is_told_in_the_document() {
 fn wrong_inputs_are_refused_in_one_line_and_leave_nothing() {
     let lab = Lab::new();
     let work = lab.work();
-    fs::write(work.join("garbage.json"), b"\x00\x01\xffgarbage {{{").unwrap();
-    fs::write(work.join("half.json"), b"{\"format\": \"machmeter-result\", \"version\": \"1.0\", \"id\"")
-        .unwrap();
-    fs::write(work.join("other.json"), b"{\"a\": 1}").unwrap();
-    fs::write(work.join("words.dat"), b"these are\nnot numbers\n").unwrap();
-    fs::write(work.join("empty.json"), b"").unwrap();
-    fs::write(work.join("page.html"), b"<html><body>hello</body></html>").unwrap();
+    let files: [(&str, &[u8]); 6] = [
+        ("garbage.json", b"\x00\x01\xffgarbage {{{"),
+        ("half.json", b"{\"format\": \"machmeter-result\", \"version\": \"1.0\", \"id\""),
+        ("other.json", b"{\"a\": 1}"),
+        ("words.dat", b"these are\nnot numbers\n"),
+        ("empty.json", b""),
+        ("page.html", b"<html><body>hello</body></html>"),
+    ];
+    for (name, bytes) in files {
+        fs::write(work.join(name), bytes).unwrap();
+    }
     fs::create_dir(work.join("folder")).unwrap();
     let before = names_in(&work);
-    let bad = [
-        "garbage.json",
-        "half.json",
-        "other.json",
-        "words.dat",
-        "empty.json",
-        "page.html",
-        "folder",
-        "absent.json",
-    ];
-    for name in bad {
+    for name in before.iter().map(String::as_str).chain(["absent.json"]) {
         let said = Path::new(name).file_stem().unwrap().to_str().unwrap();
-        for arguments in [
-            vec!["report", name, "-o", "out.html"],
-            vec!["report", name, "--card", "-o", "out.svg"],
-            vec!["compare", name, name],
-            vec!["export", "--to", "csv", name, "-o", "out.csv"],
-            vec!["export", "--to", "parquet", name, "-o", "out"],
+        for line in [
+            "report NAME -o out.html",
+            "report NAME --card -o out.svg",
+            "compare NAME NAME",
+            "export --to csv NAME -o out.csv",
+            "export --to parquet NAME -o out",
         ] {
-            lab.run(&arguments).refused(said);
-            assert_eq!(names_in(&work), before, "{arguments:?}");
+            lab.line(&line.replace("NAME", name)).refused(said);
+            assert_eq!(names_in(&work), before, "{line}");
         }
     }
-    for arguments in [&["report", "last"][..], &["compare", "last~1", "last"], &["export", "--to", "csv"]] {
-        lab.run(arguments).refused("last");
+    for line in ["report last", "compare last~1 last", "export --to csv"] {
+        lab.line(line).refused("last");
     }
-    lab.run(&["explain", "E99999"]).refused("E99999");
-    lab.run(&["schema", "weather"]).refused("weather");
-    lab.run(&["list", "weather"]).refused("weather");
+    for line in ["explain E99999", "schema weather", "list weather"] {
+        lab.line(line).refused(line.split(' ').next_back().unwrap());
+    }
     assert_eq!(names_in(&work), before);
 }
 
 #[test]
-fn pages_of_one_second_have_names_of_their_own() {
+fn pages_of_one_second_have_names_of_their_own_and_are_all_kept() {
     let lab = Lab::new();
     fs::write(lab.work().join("n.toml"), "[noise]\n").unwrap();
-    let start =
-        |_| lab.start(&["--job", "n.toml", "-t", "60ms", "--no-save", "-q", "--raw", "none", "--name", "m"]);
-    let runs: Vec<Running> = (0..6).map(start).collect();
+    let words = "--job n.toml -t 60ms -q --raw none --name m --tag same=x";
+    let runs: Vec<Running> = (0..6).map(|_| lab.start(&words.split(' ').collect::<Vec<_>>())).collect();
     for run in runs {
         run.end().expect(0);
     }
     let files = lab.files();
     let of = |kind: &str| -> Vec<&str> { files.iter().filter_map(|f| f.strip_suffix(kind)).collect() };
     assert_eq!((of(".json").len(), of(".json")), (6, of(".html")), "{files:?}");
-    for stem in of(".json") {
-        assert!(record_in(&lab.work().join(format!("{stem}.json"))).complete);
-    }
+    let records = of(".json").into_iter().map(|stem| lab.record(&format!("{stem}.json")));
+    let ids: BTreeSet<String> = records.filter(|r| r.complete).map(|r| r.id).collect();
+    assert_eq!((ids.len(), kept_runs(&lab.state()).len()), (6, 6));
+    let kept = names_in(&lab.state().join("runs"));
+    assert!(!kept.iter().any(|n| n.starts_with('.')), "{kept:?}");
+    lab.line("report x -o x.html").expect(0);
 }
 
 #[test]
 fn a_samples_file_does_not_say_where_it_is_exported_to() {
     let lab = Lab::new();
     let path = lab.work().join("r.json");
-    lab.run(&["noise", "-t", "100ms", "--raw", "all", "--no-save", "-q", "-o", "r.json"]).expect(0);
+    lab.line("noise -t 100ms --raw all --no-save -q -o r.json").expect(0);
     fs::create_dir(lab.work().join("out")).unwrap();
     let before = lab.files();
     let mut record = record_in(&path);
@@ -245,11 +237,8 @@ fn a_samples_file_does_not_say_where_it_is_exported_to() {
         machmeter_store::json::write(&record, &path).unwrap();
         for more in [&[][..], &["-o", "out"], &["-o", "stem"]] {
             lab.run(&[&["export", "--to", "parquet", "r.json"], more].concat()).refused("no plain name");
-            assert_eq!(
-                (lab.files(), names_in(&lab.work().join("out"))),
-                (before.clone(), Vec::new()),
-                "{name}"
-            );
+            assert_eq!(lab.files(), before, "{name}");
+            assert!(names_in(&lab.work().join("out")).is_empty(), "{name}");
         }
         assert!(!Path::new("/tmp/machmeter-owned.parquet").exists());
     }
@@ -257,11 +246,8 @@ fn a_samples_file_does_not_say_where_it_is_exported_to() {
 
 #[test]
 fn a_job_runs_commands_only_when_that_is_allowed() {
-    use std::os::unix::fs::PermissionsExt;
     let lab = Lab::new();
-    let target = lab.work().join("target");
-    fs::write(&target, "#!/bin/sh\n: > ran\n").unwrap();
-    fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
+    lab.script("target", "#!/bin/sh\n: > ran\n");
     let jobs = [
         ("[ops]\nparts = [\"processes\"]\nexec_target = \"./target\"\n", "ops.exec_target", "./target"),
         (
@@ -292,7 +278,7 @@ fn a_job_runs_commands_only_when_that_is_allowed() {
     }
     // A job without commands needs no leave.
     fs::write(lab.work().join("job.toml"), "[noise]\n").unwrap();
-    lab.run(&["--job", "job.toml", "--no-save", "-q", "-t", "100ms"]).expect(0);
+    lab.line("--job job.toml --no-save -q -t 100ms").expect(0);
 }
 
 #[test]
@@ -325,30 +311,9 @@ fn an_unreadable_file_is_refused() {
     let path = lab.work().join("secret.json");
     fs::write(&path, "{}").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    let run = |arguments: &[&str]| {
-        if is_root() { Running::of(lab.as_nobody(arguments)).end() } else { lab.run(arguments) }
-    };
-    for arguments in [&["report", "secret.json"][..], &["compare", "secret.json", "secret.json"]] {
-        run(arguments).refused("secret.json");
+    for line in ["report secret.json", "compare secret.json secret.json"] {
+        let run = if is_root() { lab.nobody(line) } else { lab.line(line) };
+        run.refused("secret.json");
     }
     assert_eq!(lab.files(), ["secret.json"]);
-}
-
-#[test]
-fn the_schema_is_that_of_the_documents() {
-    let lab = Lab::new();
-    let schema = lab.run(&["schema", "record"]);
-    let schema: serde_json::Value = serde_json::from_str(&schema.expect(0).stdout).unwrap();
-    let required: Vec<&str> =
-        schema["required"].as_array().unwrap().iter().filter_map(|r| r.as_str()).collect();
-    for text in
-        [lab.run(&["noise", "-t", "300ms", "--json"]).stdout, lab.run(&["noise", "--json", "-t", "x"]).stdout]
-    {
-        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-        sound(&text, "stdout");
-        assert!(required.len() > 5);
-        for r in &required {
-            assert!(record.get(r).is_some(), "{r} is missing");
-        }
-    }
 }

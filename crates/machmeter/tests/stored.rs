@@ -6,7 +6,7 @@ mod program;
 
 use std::fs;
 
-use program::{Lab, record_in};
+use program::Lab;
 
 #[test]
 fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
@@ -14,7 +14,7 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
     for tag in ["place=first", "place=second"] {
         lab.run(&["noise", "-t", "100ms", "-q", "--tag", tag, "-o", "run.json"]);
     }
-    let record = record_in(&lab.work().join("run.json"));
+    let record = lab.record("run.json");
     // What the machine is (here: a container, a guest, or rights) is told, and flags no figure.
     let of_machine: Vec<&str> =
         record.checks.iter().filter(|c| c.of_machine).map(|c| c.id.as_str()).collect();
@@ -27,7 +27,7 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
     assert_eq!(rows.len(), 2, "{listed}");
     assert!(rows[0].starts_with("last ") && rows[0].contains("place=second"), "{listed}");
     assert!(
-        rows[1].starts_with("last~1") && rows[1].contains("noise") && rows[1].contains(" kB"),
+        rows[1].starts_with("last~1") && [" noise", " kB"].iter().all(|w| rows[1].contains(w)),
         "{listed}"
     );
     // E101 is judged in every run.
@@ -35,9 +35,8 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
     let place = |text: &str| explained.find(text).unwrap_or_else(|| panic!("{text}: {explained}"));
     assert!(place("E101") < place("Last run") && place("Last run") < place("What should hold"));
     assert!(place("What should hold") < place("W301") && place("W301") < place("What it says"));
-    let raw: Vec<_> = fs::read_dir(lab.work()).unwrap().map(|e| e.unwrap().path()).collect();
-    for file in raw.iter().filter(|p| p.extension().is_some_and(|e| e == "parquet")) {
-        fs::remove_file(file).unwrap();
+    for file in lab.files().iter().filter(|name| name.ends_with(".parquet")) {
+        fs::remove_file(lab.work().join(file)).unwrap();
     }
     for format in ["csv", "markdown", "openmetrics"] {
         let text = lab.run(&["export", "--to", format, "run.json"]).expect(0).stdout.clone();
@@ -49,14 +48,15 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
 #[test]
 fn what_is_usual_grows_from_five_records() {
     let lab = Lab::new();
-    lab.run(&["noise", "-t", "200ms", "-q", "--no-save", "--raw", "none", "-o", "run.json"]).expect(0);
-    let mut record: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(lab.work().join("run.json")).unwrap()).unwrap();
+    lab.line("noise -t 200ms -q --no-save --raw none -o run.json").expect(0);
+    let mut record = serde_json::to_value(lab.record("run.json")).unwrap();
     // A figure that nothing weakens, whatever this machine does, of one machine after the other.
-    let row =
-        record["summary"]["rows"].as_array().unwrap().iter().position(|r| r["section"] == "NOISE").unwrap();
-    let id = record["summary"]["rows"][row]["figures"][0]["id"].clone();
-    let metric = record["metrics"].as_array().unwrap().iter().position(|m| m["id"] == id).unwrap();
+    let place = |list: &serde_json::Value, field: &str, is: &serde_json::Value| {
+        list.as_array().unwrap().iter().position(|item| item[field] == *is).unwrap()
+    };
+    let row = place(&record["summary"]["rows"], "section", &"NOISE".into());
+    let id = &record["summary"]["rows"][row]["figures"][0]["id"];
+    let metric = place(&record["metrics"], "id", id);
     record["metrics"][metric]["quality"] = "ok".into();
     record["metrics"][metric]["value"] = 0.01.into();
     let hypervisor = serde_json::json!({"value": "kvm", "state": "known", "source": "cpuid"});
@@ -73,11 +73,8 @@ fn what_is_usual_grows_from_five_records() {
     }
     let told: serde_json::Value = serde_json::from_str(&shown(&lab)).unwrap();
     let usual = &told["summary"]["rows"][row]["figures"][0]["usual"];
-    assert_eq!(
-        (&usual["low"], &usual["high"], &usual["n"]),
-        (&0.01.into(), &0.01.into(), &5.into()),
-        "{usual}"
-    );
+    let range = ["low", "high", "n"].map(|field| usual[field].as_f64());
+    assert_eq!(range, [0.01, 0.01, 5.0].map(Some), "{usual}");
     lab.run(&["reference", "add", "nothing.json"]).refused("nothing.json");
 }
 
@@ -92,23 +89,15 @@ fn consumers_read_what_is_exported() {
     }
     let schema = lab.run(&["schema", "record"]).expect(0).stdout.clone();
     fs::write(lab.work().join("record.schema.json"), schema).unwrap();
-    let one = lab
-        .run(&["export", "--to", "csv", "--metric", "noise.stolen_*", "run.json"])
-        .expect(0)
-        .stdout
-        .clone();
-    assert!(
-        one.lines().skip(1).count() > 0 && one.lines().skip(1).all(|l| l.starts_with("noise.stolen_")),
-        "{one}"
-    );
-    lab.run(&["export", "--to", "csv", "--metric", "nothing*", "run.json"])
-        .refused("no metric of this run matches");
-    lab.run(&["export", "--to", "hlog", "--metric", "noise.*", "run.json"]).refused("samples");
+    let one = lab.line("export --to csv --metric noise.stolen_* run.json").expect(0).stdout.clone();
+    let mut chosen = one.lines().skip(1).peekable();
+    assert!(chosen.peek().is_some() && chosen.all(|l| l.starts_with("noise.stolen_")), "{one}");
+    lab.line("export --to csv --metric nothing* run.json").refused("no metric of this run matches");
+    lab.line("export --to hlog --metric noise.* run.json").refused("samples");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check-exports");
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let Ok(ended) = std::process::Command::new(python).arg(script).arg(lab.work()).output() else {
-        println!("skipped: python3 is not installed");
-        return;
+        return println!("skipped: python3 is not installed");
     };
     let told = String::from_utf8_lossy(&ended.stdout);
     println!("{told}");

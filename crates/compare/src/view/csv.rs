@@ -1,8 +1,8 @@
 //! The comparison as CSV (RFC 4180), one line per metric, all numbers unrounded.
 
-use machmeter_data::Better;
+use machmeter_data::Interval;
 
-use crate::comparison::{ChangeScale, Comparison, Row, Verdict};
+use crate::comparison::{Comparison, Row};
 
 const HEADER: &str = "key,unit,better,a_value,a_low,a_high,a_n,b_value,b_low,b_high,b_n,scale,change,change_low,change_high,\
 half_width,detectable,p,p_adjusted,p_rank,verdict,why,flags";
@@ -27,58 +27,25 @@ pub fn csv(c: &Comparison) -> String {
 
 fn fields(row: &Row) -> Vec<String> {
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
-    let (verdict, why) = match &row.verdict {
-        Verdict::Same => ("same", row.reasons.join("; ")),
-        Verdict::Better => ("better", row.reasons.join("; ")),
-        Verdict::Worse => ("worse", row.reasons.join("; ")),
-        Verdict::Changed => ("changed", row.reasons.join("; ")),
-        Verdict::Inconclusive { why } => ("inconclusive", why.clone()),
-    };
-    let better = match row.better {
-        Better::Lower => "lower",
-        Better::Higher => "higher",
-        Better::Neither => "neither",
-    };
-    let scale = match row.scale {
-        ChangeScale::Relative => "relative",
-        ChangeScale::Absolute => "absolute",
-    };
-    let ci = row.change_ci.as_ref();
-    let mut out = vec![row.key.clone(), row.unit.ucum().to_owned(), better.to_owned()];
+    let bounds = |ci: &Option<Interval>| [ci.as_ref().map(|c| c.low), ci.as_ref().map(|c| c.high)];
+    let better = format!("{:?}", row.better).to_lowercase();
+    let scale = format!("{:?}", row.scale).to_lowercase();
+    let mut out = vec![row.key.clone(), row.unit.ucum().to_owned(), better];
     for side in [&row.a, &row.b] {
-        out.push(number(side.value));
-        out.push(number(side.ci.as_ref().map(|c| c.low)));
-        out.push(number(side.ci.as_ref().map(|c| c.high)));
+        let [low, high] = bounds(&side.ci);
+        out.extend([side.value, low, high].map(number));
         out.push(side.n.to_string());
     }
-    out.push(scale.to_owned());
-    let low_high = [ci.map(|c| c.low), ci.map(|c| c.high)];
-    for v in [
-        row.change,
-        low_high[0],
-        low_high[1],
-        row.half_width,
-        row.detectable,
-        row.p,
-        row.p_adjusted,
-        row.p_rank,
-    ] {
-        out.push(number(v));
-    }
-    out.extend([verdict.to_owned(), why, row.flags.join(" ")]);
+    out.push(scale);
+    let [low, high] = bounds(&row.change_ci);
+    let figures = [row.change, low, high, row.half_width, row.detectable, row.p, row.p_adjusted, row.p_rank];
+    out.extend(figures.map(number));
+    out.extend([row.verdict.name().to_owned(), row.why(), row.flags.join(" ")]);
     out
 }
 
 fn line(fields: &[String]) -> String {
-    let quoted: Vec<String> = fields
-        .iter()
-        .map(|f| {
-            if f.contains([',', '"', '\n', '\r']) {
-                format!("\"{}\"", f.replace('"', "\"\""))
-            } else {
-                f.clone()
-            }
-        })
-        .collect();
-    format!("{}\r\n", quoted.join(","))
+    let is_plain = |f: &String| !f.contains([',', '"', '\n', '\r']);
+    let quoted = |f: &String| if is_plain(f) { f.clone() } else { format!("\"{}\"", f.replace('"', "\"\"")) };
+    fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
 }

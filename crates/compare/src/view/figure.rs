@@ -60,18 +60,15 @@ pub(super) fn stars(row: &Row) -> &'static str {
 /// The verdict in one word; a loss is louder than a gain.
 pub(super) fn word(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::Same => "same",
-        Verdict::Better => "better",
         Verdict::Worse => "WORSE",
-        Verdict::Changed => "changed",
         Verdict::Inconclusive { .. } => "unclear",
+        other => other.name(),
     }
 }
 
 /// The closing sentence: counts, error bound, mean.
 pub(super) fn counts(c: &Comparison) -> String {
     let n = c.counts;
-    let mut parts = Vec::new();
     let named = [
         (n.worse, "worse"),
         (n.better, "better"),
@@ -79,16 +76,14 @@ pub(super) fn counts(c: &Comparison) -> String {
         (n.same, "same"),
         (n.inconclusive, "unclear"),
     ];
-    for (count, name) in named.into_iter().filter(|(count, _)| *count > 0) {
-        parts.push(format!("{count} {name}"));
-    }
-    let mut out = format!("{} metrics", n.rows);
-    if !parts.is_empty() {
-        out = format!("{out}: {}", parts.join(", "));
-    }
-    out = format!("{out}. Family-wise error {} % (Holm).", digits(100.0 * c.family_error));
+    let some = named.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = some.map(|(count, name)| format!("{count} {name}")).collect();
+    let colon = if parts.is_empty() { "" } else { ": " };
+    let error = digits(100.0 * c.family_error);
+    let mut out =
+        format!("{} metrics{colon}{}. Family-wise error {error} % (Holm).", n.rows, parts.join(", "));
     if let Some(g) = c.geomean {
-        out = format!("{out} Geomean cost of {} matched rows: {:+.1} %.", c.geomean_rows, 100.0 * g);
+        out += &format!(" Geomean cost of {} matched rows: {:+.1} %.", c.geomean_rows, 100.0 * g);
     }
     out
 }

@@ -1,7 +1,5 @@
 //! The comparison as a Markdown table.
 
-use std::fmt::Write as _;
-
 use crate::comparison::{Comparison, Row, Verdict};
 use crate::view::figure;
 
@@ -10,34 +8,22 @@ pub fn markdown(c: &Comparison) -> String {
     let mut out = format!("| metric | {} | {} | change | verdict |\n", cell(&c.a.label), cell(&c.b.label));
     out.push_str("| --- | ---: | ---: | ---: | --- |\n");
     for row in &c.rows {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} | {} | {} |",
-            code(&row.key),
-            side(&row.a, row),
-            side(&row.b, row),
-            change(row),
-            verdict(row)
-        );
+        let cells = [code(&row.key), side(&row.a, row), side(&row.b, row), change(row), verdict(row)];
+        out += &format!("| {} |\n", cells.join(" | "));
     }
-    let _ = writeln!(out, "\n{}", figure::counts(c));
+    out += &format!("\n{}\n", figure::counts(c));
     for (label, keys) in [(&c.a.label, &c.only_a), (&c.b.label, &c.only_b)] {
         if !keys.is_empty() {
             let list: Vec<String> = keys.iter().map(|k| code(k)).collect();
-            let _ = writeln!(out, "\nOnly in {}: {}", cell(label), list.join(", "));
+            out += &format!("\nOnly in {}: {}\n", cell(label), list.join(", "));
         }
     }
-    if !c.environment.is_empty() {
-        out.push_str("\nEnvironment differs:\n\n");
-        for line in &c.environment {
-            let _ = writeln!(out, "- {}", cell(line));
-        }
-    }
-    if !c.notes.is_empty() {
-        out.push('\n');
-        for note in &c.notes {
-            let _ = writeln!(out, "- {}", cell(note));
+    for (heading, lines) in [("\nEnvironment differs:\n\n", &c.environment), ("\n", &c.notes)] {
+        if !lines.is_empty() {
+            out.push_str(heading);
+            for line in lines {
+                out += &format!("- {}\n", cell(line));
+            }
         }
     }
     out
@@ -71,19 +57,13 @@ fn verdict(row: &Row) -> String {
 
 /// Text that cannot break out of a table cell or start markup.
 fn cell(s: &str) -> String {
-    let mut out = String::new();
-    for c in s.chars() {
-        match c {
-            '\n' | '\r' => out.push(' '),
-            '<' => out.push_str("&lt;"),
-            '|' | '*' | '_' | '`' | '[' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            _ => out.push(c),
-        }
-    }
-    out
+    let of = |c| match c {
+        '\n' | '\r' => " ".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '|' | '*' | '_' | '`' | '[' | '\\' => format!("\\{c}"),
+        _ => c.to_string(),
+    };
+    s.chars().map(of).collect()
 }
 
 fn code(s: &str) -> String {

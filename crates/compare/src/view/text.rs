@@ -37,12 +37,7 @@ pub fn text(c: &Comparison, width: usize) -> String {
     say(&figure::counts(c), " ");
     say(&resolution(c), " ");
     for row in c.rows.iter().filter(|r| explained(r)) {
-        let why = if let Verdict::Inconclusive { why } = &row.verdict {
-            vec![why.clone()]
-        } else {
-            row.reasons.clone()
-        };
-        say(&format!("{}: {}", row.key, why.join("; ")), "   ");
+        say(&format!("{}: {}", row.key, row.why()), "   ");
     }
     for (label, keys) in [(&c.a.label, &c.only_a), (&c.b.label, &c.only_b)] {
         if !keys.is_empty() {

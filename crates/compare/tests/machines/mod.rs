@@ -90,18 +90,10 @@ fn autoregression(r: &mut Random, phi: f64, sd: f64) -> Vec<f64> {
 
 /// A cost with these blocks; its value is their median.
 pub(crate) fn cost(blocks: &[f64]) -> Metric {
-    const INFO: MetricInfo = MetricInfo {
-        id: "noise.turn",
-        params: &["cpu"],
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        description: "cost of one turn",
-        weakened_by: &[],
-        may_be_negative: false,
-    };
     let value = machmeter_stats::quantile::median_of(blocks).unwrap();
-    let params = machmeter_data::metric::params([("cpu", 0_i64.into())]);
-    Metric::new(&INFO, params, value, "median", 1000).with_blocks(blocks.to_vec(), 5e7)
+    let mut cost = metric("noise.turn", Unit::Nanoseconds, Better::Lower, value, "median");
+    cost.params.insert("cpu".to_owned(), 0_i64.into());
+    cost.with_blocks(blocks.to_vec(), 5e7)
 }
 
 pub(crate) fn metric(id: &'static str, unit: Unit, better: Better, value: f64, estimator: &str) -> Metric {
@@ -118,23 +110,5 @@ pub(crate) fn metric(id: &'static str, unit: Unit, better: Better, value: f64, e
 }
 
 pub(crate) fn record(id: &str, metrics: Vec<Metric>) -> Record {
-    let tool = Tool {
-        name: "machmeter".to_owned(),
-        version: "0.1.0".to_owned(),
-        target: "x86_64-unknown-linux-gnu".to_owned(),
-        ..Tool::default()
-    };
-    let run = Run {
-        started: "2026-01-01T00:00:00Z".to_owned(),
-        wall_ns: 1_000_000_000,
-        command: vec!["machmeter".to_owned(), "noise".to_owned()],
-        verb: "noise".to_owned(),
-        level: "quick".to_owned(),
-        seed: 1,
-        euid: 1000,
-        policy: "other".to_owned(),
-        cpus: "0-1".to_owned(),
-        ..Run::default()
-    };
-    Record { complete: true, stopped_by: "time".to_owned(), metrics, ..Record::new(id.to_owned(), tool, run) }
+    Record { complete: true, metrics, ..Record::new(id.to_owned(), Tool::default(), Run::default()) }
 }

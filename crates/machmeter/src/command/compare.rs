@@ -1,8 +1,8 @@
 //! `machmeter compare A B`: what changed between two runs, and what could have been seen.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machmeter_compare::{Comparison, FailOn, Options, compare, csv, exit_code, markdown, text};
 use machmeter_data::Record;
 use machmeter_store::foreign::SideFacts;
@@ -20,38 +20,31 @@ pub(crate) const ENTRY: CommandEntry =
 /// Earlier runs of the same kind of machine that are looked at for the run-to-run spread at most.
 const MAX_HISTORY: usize = 30;
 
-fn define() -> Command {
-    Command::new(ENTRY.name)
-        .about("What changed between two runs, and what could have been seen")
-        .arg(run_arg("a", "A", "First run: last~1, a tag, a record or a report"))
-        .arg(run_arg("b", "B", "Second run"))
-        .arg(
-            Arg::new("min-effect")
-                .long("min-effect")
-                .value_name("SHARE")
-                .default_value("2%")
-                .value_parser(share)
-                .help("Smallest change worth a verdict"),
-        )
-        .arg(Arg::new("metric").long("metric").value_name("GLOB").help("Only metrics that match"))
-        .arg(
-            Arg::new("fail-on")
-                .long("fail-on")
-                .value_name("WHAT")
-                .default_value("worse")
-                .value_parser(PossibleValuesParser::new(["worse", "any", "none"]))
-                .help("What makes exit code 1"),
-        )
-        .arg(
-            Arg::new("history")
-                .long("no-history")
-                .action(ArgAction::SetFalse)
-                .help("Do not learn the run-to-run spread from earlier runs"),
-        )
+/// What changed between two runs, and what could have been seen
+#[derive(Args)]
+struct Asked {
+    /// First run: last~1, a tag, a record or a report
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// Second run
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// Smallest change worth a verdict
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
+    min_effect: f64,
+    /// Only metrics that match
+    #[arg(long, value_name = "GLOB")]
+    metric: Option<String>,
+    /// What makes exit code 1
+    #[arg(long, value_name = "WHAT", default_value = "worse", value_parser = ["worse", "any", "none"])]
+    fail_on: String,
+    /// Do not learn the run-to-run spread from earlier runs
+    #[arg(long)]
+    no_history: bool,
 }
 
-fn run_arg(id: &'static str, name: &'static str, help: &'static str) -> Arg {
-    Arg::new(id).value_name(name).required(true).value_parser(value_parser!(PathBuf)).help(help)
+fn define() -> Command {
+    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -63,17 +56,14 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let side = |id: &str| -> Result<Record, Failure> {
-        let name = matches.get_one::<PathBuf>(id).cloned().unwrap_or_default();
-        report::load(registries, &[name], &SideFacts::default())
-    };
-    let (a, b) = (side("a")?, side("b")?);
-    let earlier = if matches.get_flag("history") { earlier(&a) } else { Vec::new() };
-    let earlier: Vec<&Record> = earlier.iter().collect();
+    let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    let side = |name| report::load(registries, &[name], &SideFacts::default());
+    let (a, b) = (side(asked.a)?, side(asked.b)?);
+    let earlier = if asked.no_history { Vec::new() } else { earlier(&a) };
     let options = Options {
-        min_effect: matches.get_one::<f64>("min-effect").copied().unwrap_or(0.02),
-        metric_glob: matches.get_one::<String>("metric").cloned(),
-        history: &earlier,
+        min_effect: asked.min_effect,
+        metric_glob: asked.metric,
+        history: &earlier.iter().collect::<Vec<_>>(),
         ..Options::default()
     };
     let comparison = compare(&a, &b, &options);
@@ -82,9 +72,9 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         return Err(Failure::usage(format!("--metric '{glob}': no metric of these runs matches")));
     }
     show(&comparison, globals)?;
-    let fail_on = match matches.get_one::<String>("fail-on").map(String::as_str) {
-        Some("any") => FailOn::Any,
-        Some("none") => FailOn::None,
+    let fail_on = match asked.fail_on.as_str() {
+        "any" => FailOn::Any,
+        "none" => FailOn::None,
         _ => FailOn::Worse,
     };
     Ok(match exit_code(&comparison, fail_on) {
@@ -95,10 +85,9 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
 }
 
 fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
-    let json = || serde_json::to_string_pretty(comparison).map_err(Failure::cannot);
-    let put = |target: &PathBuf, text: &str| output::put(target, text).map_err(Failure::cannot);
+    let put = |target: &Path, text: &str| output::put(target, text).map_err(Failure::cannot);
     if let Some(t) = &globals.json {
-        put(t, &json()?)?;
+        put(t, &serde_json::to_string_pretty(comparison).map_err(Failure::cannot)?)?;
     }
     if let Some(t) = &globals.csv {
         put(t, &csv(comparison))?;
@@ -107,7 +96,7 @@ fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
         put(t, &markdown(comparison))?;
     }
     if !globals.stdout_is_taken() {
-        put(&PathBuf::from("-"), &text(comparison, view::style(globals).width))?;
+        put(Path::new("-"), &text(comparison, view::style(globals).width))?;
     }
     Ok(())
 }

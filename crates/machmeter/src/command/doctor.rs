@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machmeter_data::record::SummaryLine;
 use machmeter_data::{Check, CheckState, Facts, Hazard};
 use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
@@ -26,26 +26,25 @@ pub(crate) const ENTRY: CommandEntry =
 
 const SAMPLE: Duration = Duration::from_millis(200);
 
-fn define() -> Command {
-    Command::new(ENTRY.name).about("Is this machine fit to be measured? Changes nothing").arg(between()).long_about(
-        "Checks clock, load, power management, virtualization, kernel settings, memory and rights, and says in a line \
-         each what speaks against measuring here. What could not be seen is unknown, never a pass. -v shows all checks, what they \
-         weaken, and what to do; `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between \
-         captures: --between 5. Looks at the CPUs that it may run on: `taskset -c 2-3 machmeter doctor`.",
-    )
+/// Is this machine fit to be measured? Changes nothing
+///
+/// Checks clock, load, power management, virtualization, kernel settings, memory and rights, and says in a line each what speaks
+/// against measuring here. What could not be seen is unknown, never a pass. -v shows all checks, what they weaken, and what to
+/// do; `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between captures: --between 5. Looks
+/// at the CPUs that it may run on: `taskset -c 2-3 machmeter doctor`.
+#[derive(Args)]
+struct Asked {
+    /// Time between the two captures
+    #[arg(long = "between", value_name = "DUR", default_value = "1500ms", value_parser = time)]
+    between_ns: u64,
 }
 
-fn between() -> Arg {
-    Arg::new("between")
-        .long("between")
-        .value_name("DUR")
-        .default_value("1500ms")
-        .value_parser(time)
-        .help("Time between the two captures")
+fn define() -> Command {
+    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let between_ns = matches.get_one::<u64>("between").copied().unwrap_or(0);
+    let Asked { between_ns } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     if globals.dry_run {
         return measure::plan(globals, between_ns, &["doctor"], &[], &[]);
@@ -206,10 +205,10 @@ fn in_full(out: &mut String, c: &Check, style: &TerminalStyle) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn check(id: &str, state: CheckState, observed: &str) -> Check {
+    pub(crate) fn check(id: &str, state: CheckState, observed: &str) -> Check {
         let nothing = Inputs {
             facts: &Facts::default(),
             later: None,

@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::{Code, Record};
+use machmeter_report::terminal::printable;
 
 use super::CommandEntry;
 use crate::Registries;
@@ -112,8 +113,7 @@ fn said_by(record: &Record, id: &str) -> Vec<String> {
         let limit = c.limit.as_ref().map_or(String::new(), |l| format!(" (limit {l})"));
         format!("{:?}: {}{limit}", c.state, c.observed)
     });
-    let printable = |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    warnings.chain(checks).map(printable).collect()
+    warnings.chain(checks).map(|said| printable(&said)).collect()
 }
 
 #[cfg(test)]
@@ -123,17 +123,10 @@ mod tests {
     #[test]
     fn codes_are_unique_and_explained() {
         let all = all(&Registries::default());
-        assert!(
-            all.windows(2).all(|w| w[0].id < w[1].id),
-            "{:?}",
-            all.iter().map(|c| c.id).collect::<Vec<_>>()
-        );
+        let ids: Vec<&str> = all.iter().map(|c| c.id).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
         for c in all {
-            assert!(
-                !c.what.is_empty() && !c.why.is_empty() && !c.how.is_empty() && !c.next.is_empty(),
-                "{}",
-                c.id
-            );
+            assert!([c.what, c.why, c.how, c.next].iter().all(|text| !text.is_empty()), "{}", c.id);
         }
     }
 }

@@ -6,6 +6,7 @@ use machmeter_data::{Hazard, MetricInfo};
 use machmeter_engine::{Info, LoadInfo};
 use machmeter_interactive::tasks::TASKS;
 use machmeter_report::format::FORMATS;
+use machmeter_report::terminal::printable;
 use machmeter_store::foreign::READERS;
 
 use super::{CommandEntry, explain};
@@ -58,9 +59,9 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     };
     let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
     let (a, b) = (width(0), width(1));
-    let text: String = rows.iter().map(|r| format!("{:a$}  {:b$}  {}\n", r[0], r[1], r[2])).collect();
     // Tags and errors come from files.
-    let text: String = text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
+    let line = |r: &[String; 3]| printable(&format!("{:a$}  {:b$}  {}", r[0], r[1], r[2])) + "\n";
+    let text: String = rows.iter().map(line).collect();
     output::print(&text).map_err(Failure::cannot)?;
     Ok(Exit::Fine)
 }

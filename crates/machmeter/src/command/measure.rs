@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use machmeter_compare::include_earlier;
-use machmeter_data::record::{Record, SummaryLine, Warning};
+use machmeter_data::record::{Record, SummaryLine};
 use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::part::run_together;
 use machmeter_engine::probe::{Command, Outcome, Page, Parameters, page_share_ns};
@@ -24,7 +24,7 @@ use crate::job;
 use crate::output;
 use crate::past;
 use crate::progress::Reporter;
-use crate::session::{self, CHARACTERIZE, Session};
+use crate::session::{self, CHARACTERIZE, Session, warning};
 use crate::view;
 
 /// Above this many rows, raw samples are stored only when asked for.
@@ -214,11 +214,7 @@ pub(super) fn plan(
     record.run.tags = globals.tag.iter().cloned().collect();
     let lines = text.lines().map(str::to_owned).collect();
     record.summary.lines.push(SummaryLine { section: "PLAN".to_owned(), lines });
-    let trouble = view::show(&record, &[], globals, &[]);
-    for t in &trouble {
-        output::say(&format!("error: {t}"));
-    }
-    Ok(if trouble.is_empty() { Exit::Fine } else { Exit::CannotMeasure })
+    Ok(output::tell(&view::show(&record, &[], globals, &[])))
 }
 
 fn host_name() -> Option<String> {
@@ -229,16 +225,12 @@ fn file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect()
 }
 
-fn rows(tables: &[Table]) -> usize {
-    tables.iter().map(Table::rows).sum()
-}
-
 /// Ends the session, stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be
 /// written in one place is still written in the others.
 fn finish(
     session: Session<'_>,
     verb: &str,
-    outcomes: Vec<(&Entry, machmeter_engine::probe::Outcome)>,
+    outcomes: Vec<(&Entry, Outcome)>,
     globals: &Globals,
     stem: Option<&str>,
 ) -> Exit {
@@ -262,11 +254,9 @@ fn finish(
         }
     }
     usual::fill(&reference::grown(), &mut record);
-    let tables = match globals.raw {
-        Raw::None => Vec::new(),
-        Raw::Auto if rows(&tables) > MANY_ROWS => Vec::new(),
-        Raw::Auto | Raw::All => tables,
-    };
+    let rows: usize = tables.iter().map(Table::rows).sum();
+    let is_kept = globals.raw == Raw::All || (globals.raw == Raw::Auto && rows <= MANY_ROWS);
+    let tables = if is_kept { tables } else { Vec::new() };
     let (mut saved, mut trouble) = write_all(&mut record, &tables, stem, &globals.output);
     if !globals.no_save {
         let kept = history.and_then(|h| {
@@ -280,19 +270,20 @@ fn finish(
                     saved.push(format!("run {} (machmeter report last)", s.name));
                 }
             }
-            Err(e) => record.warn(Warning {
-                code: "W901".to_owned(),
-                text: format!("the run was not kept in the history: {e}"),
-                next: "make the state directory writable, name a file with -o, or give --no-save".to_owned(),
-                ..Warning::default()
-            }),
+            Err(e) => record.warn(warning(
+                "W901",
+                format!("the run was not kept in the history: {e}"),
+                "make the state directory writable, name a file with -o, or give --no-save",
+            )),
         }
     }
     trouble.extend(view::show(&record, &tables, globals, &saved));
-    for t in &trouble {
-        output::say(&format!("error: {t}"));
+    // Codes of signals promise that the result was saved.
+    match (output::tell(&trouble), signals::stop_requested()) {
+        (Exit::Fine, None) => exit(&record, globals),
+        (Exit::Fine, Some(signal)) => signal.into(),
+        (failed, _) => failed,
     }
-    exit(&record, globals, &trouble)
 }
 
 /// Writes the files of `stem` and those asked for: what was written, and what went wrong.
@@ -306,7 +297,7 @@ fn write_all(
     let files = stem.map(free_files);
     for path in files.iter().flatten().chain(asked_for) {
         match write(record, tables, path) {
-            Ok(names) => saved.extend(names),
+            Ok(name) => saved.push(name),
             Err(e) => trouble.push(e),
         }
     }
@@ -326,48 +317,31 @@ fn write_all(
     (saved, trouble)
 }
 
-/// Writes one file in the form its ending asks for; names what was written.
-fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<String>, String> {
-    let size = |p: &Path| {
-        std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)))
-    };
+/// Writes one file in the form its ending asks for; names it.
+fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<String, String> {
     let ending = view::ending(path, "json").unwrap_or("json");
-    if ending != "json" {
-        machmeter_store::text::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
-        return Ok(vec![format!("{}{}", path.display(), size(path))]);
-    }
-    if tables.is_empty() {
-        record.raw.clear();
-        json::write(record, path).map_err(|e| e.to_string())?;
-        return Ok(vec![format!("{}{}", path.display(), size(path))]);
-    }
-    let saved = match history::save_as(record, tables, path) {
-        Ok(saved) => saved,
-        // The figures are worth more than the samples: without room for all, keep the record.
-        Err(e) => {
-            record.raw.clear();
-            json::write(record, path).map_err(|again| again.to_string())?;
-            record.warn(Warning {
-                code: "W902".to_owned(),
-                text: format!("raw samples were not stored: {e}"),
-                next: "free space, or give --raw none".to_owned(),
-                ..Warning::default()
-            });
-            return Ok(vec![format!("{}{}", path.display(), size(path))]);
+    let mut beside = String::new();
+    if ending == "json" {
+        match history::save_as(record, tables, path) {
+            Ok(saved) if saved.raw.is_empty() => {}
+            Ok(saved) => beside = format!(", {} raw tables beside it", saved.raw.len()),
+            Err(e) if tables.is_empty() => return Err(e.to_string()),
+            // The figures are worth more than the samples: without room for all, keep the record.
+            Err(e) => {
+                json::write(record, path).map_err(|again| again.to_string())?;
+                let text = format!("raw samples were not stored: {e}");
+                record.warn(warning("W902", text, "free space, or give --raw none"));
+            }
         }
-    };
-    let (path, tables) = (saved.record.display(), saved.raw.len());
-    Ok(vec![format!("{path}{}, {tables} raw tables beside it", size(&saved.record))])
+    } else {
+        machmeter_store::text::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
+    }
+    let size = path.metadata().map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
+    Ok(format!("{}{size}{beside}", path.display()))
 }
 
-fn exit(record: &Record, globals: &Globals, trouble: &[String]) -> Exit {
-    // Codes of signals promise that the result was saved.
-    if !trouble.is_empty() {
-        return Exit::CannotMeasure;
-    }
-    if let Some(s) = signals::stop_requested() {
-        return s.into();
-    }
+/// The exit code of a run that was not stopped and is written.
+fn exit(record: &Record, globals: &Globals) -> Exit {
     if globals.strict && record.checks.iter().any(|c| c.state == CheckState::Fail) {
         return Exit::Inconclusive;
     }

@@ -12,7 +12,6 @@ mod schema;
 mod selftest;
 mod serve;
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -68,9 +67,4 @@ pub(crate) fn open_stored(name: &str) -> Result<Stored, String> {
     let (record, path) = report::located(Path::new(name)).map_err(|f| f.what)?;
     let tables = report::tables(&record, &path).map_err(|f| f.what)?;
     Ok(Stored { record, tables })
-}
-
-/// The arguments of `machmeter compat NAME ...` when the program was called by another benchmark's name.
-pub(crate) fn compat_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
-    compat::arguments(arguments)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machmeter_data::Record;
 use machmeter_data::summary::{self, RowInfo};
 use machmeter_report::usual;
@@ -25,59 +25,45 @@ pub(crate) const ENTRY: CommandEntry = CommandEntry {
     run,
 };
 
+/// Show a saved run, or another tool's files; -o writes HTML or card
+///
+/// Shows the page of a saved run (last, last~1, a tag, a file, - for stdin) or of files of FTQ, FWQ, Netgauge, sysjitter,
+/// oslat, cyclictest, interbench, ramlat, `lat_mem_rd`, multichase or `NetPIPE`. Writes a file only with -o: the report (.html), the
+/// one-page card (.svg) or the record (.json).
+#[derive(Args)]
+struct Asked {
+    /// last, last~N, a tag, a record, a report, or foreign files
+    #[arg(value_name = "RUN|FILE", num_args = 1.., default_value = "last")]
+    run: Vec<PathBuf>,
+    /// The file of -o is the one-page card (SVG)
+    #[arg(long, requires = "output")]
+    card: bool,
+    /// Ticks per second of a file that does not say
+    #[arg(long, value_name = "HZ")]
+    tick_hz: Option<f64>,
+}
+
 fn define() -> Command {
-    Command::new(ENTRY.name)
-        .about("Show a saved run, or another tool's files; -o writes HTML or card")
-        .long_about(
-            "Shows the page of a saved run (last, last~1, a tag, a file, - for stdin) or of files of FTQ, FWQ, Netgauge, sysjitter, \
-             oslat, cyclictest, interbench, ramlat, lat_mem_rd, multichase or NetPIPE. Writes a file only with -o: the report (.html), the \
-             one-page card (.svg) or the record (.json).",
-        )
-        .arg(
-            Arg::new("run")
-                .value_name("RUN|FILE")
-                .num_args(1..)
-                .default_value("last")
-                .value_parser(value_parser!(PathBuf))
-                .help("last, last~N, a tag, a record, a report, or foreign files"),
-        )
-        .arg(
-            Arg::new("card")
-                .long("card")
-                .action(ArgAction::SetTrue)
-                .requires("output")
-                .help("The file of -o is the one-page card (SVG)"),
-        )
-        .arg(
-            Arg::new("tick-hz")
-                .long("tick-hz")
-                .value_name("HZ")
-                .value_parser(value_parser!(f64))
-                .help("Ticks per second of a file that does not say"),
-        )
+    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let names: Vec<PathBuf> = matches.get_many("run").into_iter().flatten().cloned().collect();
-    let known = SideFacts { tick_hz: matches.get_one("tick-hz").copied(), ..SideFacts::default() };
-    let bare = if matches.get_flag("card") { "svg" } else { "html" };
+    let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    let known = SideFacts { tick_hz: asked.tick_hz, ..SideFacts::default() };
+    let bare = if asked.card { "svg" } else { "html" };
     let endings = globals.output.iter().map(|path| view::ending(path, bare));
     let endings = endings.collect::<Result<Vec<_>, _>>()?;
     if bare == "svg" && endings.iter().any(|e| *e != bare) {
         return Err(Failure::usage("--card writes .svg"));
     }
-    let record = load(registries, &names, &known)?;
+    let record = load(registries, &asked.run, &known)?;
     let mut saved = Vec::new();
     for (path, ending) in globals.output.iter().zip(endings) {
         let text = view::render(ending, &record).map_err(Failure::cannot)?;
         machmeter_store::text::write(path, &text).map_err(Failure::cannot)?;
         saved.push(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)));
     }
-    let trouble = view::show(&record, &[], globals, &saved);
-    for t in &trouble {
-        output::say(&format!("error: {t}"));
-    }
-    Ok(if trouble.is_empty() { Exit::Fine } else { Exit::CannotMeasure })
+    Ok(output::tell(&view::show(&record, &[], globals, &saved)))
 }
 
 /// The record that names mean, with what is usual: a run of ours, or one made from foreign files.

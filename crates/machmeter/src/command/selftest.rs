@@ -1,6 +1,6 @@
 //! `machmeter selftest PROBE`: injects known disturbances into this machine and checks what the probe says of them.
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser};
+use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
@@ -23,28 +23,30 @@ pub(crate) const ENTRY: CommandEntry = CommandEntry {
     run,
 };
 
+/// Inject known disturbances and check the answers
+///
+/// Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter or the task, a
+/// competitor on its CPU, a task that is stopped and continued, waits of known length, locks that do not lock, programs that
+/// fail) and checks what the probe says of them against the injectors' own logs. As root it takes one CPU in short pieces,
+/// and all CPUs for up to two seconds. With -t, the self-test of interactive records again what the machine was not quiet
+/// enough for, while there is time. Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be
+/// shown here.
+#[derive(Args)]
+struct Asked {
+    /// The probe to test
+    #[arg(value_name = "PROBE", value_parser = PossibleValuesParser::new(crate::PROBES.iter().map(|p| p.info.name)))]
+    probe: String,
+    /// Fewer and shorter injections: less than half the time
+    #[arg(long)]
+    quick: bool,
+}
+
 fn define() -> Command {
-    Command::new(ENTRY.name)
-        .about("Inject known disturbances and check the answers")
-        .long_about(
-            "Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter or the \
-             task, a competitor on its CPU, a task that is stopped and continued, waits of known length, locks that do not \
-             lock, programs that fail) and checks what the probe says of them against the injectors' own logs. As root it takes one CPU in short pieces, and all CPUs for up to two seconds. \
-             With -t, the self-test of interactive records again what the machine was not quiet enough for, while there is time. \
-             Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be shown here.",
-        )
-        .arg(Arg::new("probe").value_name("PROBE").required(true).value_parser(PossibleValuesParser::new(crate::PROBES.iter().map(|p| p.info.name))).help("The probe to test"))
-        .arg(
-            Arg::new("quick")
-                .long("quick")
-                .action(ArgAction::SetTrue)
-                .help("Fewer and shorter injections: less than half the time"),
-        )
+    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let quick = matches.get_flag("quick");
-    let name = matches.get_one::<String>("probe").map_or("", String::as_str);
+    let Asked { probe: name, quick } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let Some(test) = registries.probes.iter().find(|p| p.info.name == name).map(|p| p.selftest) else {
         return Err(Failure::usage(format!("'{name}' is no probe")));
     };
@@ -67,7 +69,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     };
     let checks = (test.run)(&options, &Lines { quiet: globals.quiet }).map_err(Failure::cannot)?;
     let (mut record, _) = session.end("selftest", Vec::new());
-    describe(&mut record, name, &checks);
+    describe(&mut record, &name, &checks);
     let mut trouble = Vec::new();
     for path in globals.output.iter().chain(globals.json.iter().filter(|p| p.as_os_str() != "-")) {
         let text = view::render(view::ending(path, "json").unwrap_or("json"), &record);
@@ -80,13 +82,10 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         page(&checks, record.run.wall_ns)
     };
     output::print(&shown).map_err(Failure::cannot)?;
-    for t in &trouble {
-        output::say(&format!("error: {t}"));
-    }
-    Ok(match signals::stop_requested() {
-        Some(signal) => signal.into(),
-        None if !trouble.is_empty() => Exit::CannotMeasure,
-        None => exit(&checks),
+    Ok(match (signals::stop_requested(), output::tell(&trouble)) {
+        (Some(signal), _) => signal.into(),
+        (None, Exit::Fine) => exit(&checks),
+        (None, failed) => failed,
     })
 }
 

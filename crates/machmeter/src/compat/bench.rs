@@ -31,10 +31,6 @@ pub(super) struct Bench {
     priority: Priority,
 }
 
-fn nothing_remembered(_key: &str) -> Option<f64> {
-    None
-}
-
 impl Bench {
     /// Takes the first `threads` CPUs that may be used, asked for by this `option`; thread k gets the k-th. Without a policy it is
     /// the caller's.
@@ -50,14 +46,9 @@ impl Bench {
             return Err(Failure::usage(what).help(format!("{option} {}", usable.len())));
         }
         let cpus: CpuSet = usable.iter().take(threads).collect();
-        let policy = match policy {
-            Some(p) => p,
-            // A thread of a deadline policy may not be pinned.
-            None => sched::current()
-                .ok()
-                .filter(|p| !matches!(p, Policy::Deadline { .. }))
-                .unwrap_or(Policy::ordinary()),
-        };
+        // A thread of a deadline policy may not be pinned.
+        let inherited = || sched::current().ok().filter(|p| !matches!(p, Policy::Deadline { .. }));
+        let policy = policy.or_else(inherited).unwrap_or(Policy::ordinary());
         let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
         Ok(Self { topology, allowed, cpus, clock, priority: Priority::Asked(policy) })
     }
@@ -128,7 +119,7 @@ impl Bench {
             seed: 0,
             dry_run: false,
             budget: Deadline::start(u64::MAX),
-            best_ever: &nothing_remembered,
+            best_ever: &|_| None,
             open_record: &host::nothing_stored,
             loads,
             progress: &host::Silent,
@@ -160,10 +151,9 @@ pub(super) fn fact(facts: &Facts, key: &str) -> String {
 }
 
 /// Shortens all lists to the shortest, which a signal may have left unequal by a window.
-pub(super) fn level_off<T>(lists: &mut [Vec<T>]) -> usize {
+pub(super) fn level_off<T>(lists: &mut [Vec<T>]) {
     let shortest = lists.iter().map(Vec::len).min().unwrap_or(0);
     for l in lists {
         l.truncate(shortest);
     }
-    shortest
 }

@@ -12,7 +12,9 @@ use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 
 use super::bench::{Bench, counts_of};
-use super::{nothing_written, number, print, samples, target, tell_more, threads, value_of, with_output};
+use super::{
+    nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -20,7 +22,24 @@ use crate::output;
 /// A window must hold this many turns of the loop: with fewer, its count says nothing.
 pub(super) const LEAST_TURNS: f64 = 4.0;
 
-pub(super) fn define(name: &'static str, threaded: bool) -> Command {
+/// With the quantum at the end; those with threads begin with `t_`.
+pub(super) const NAMES: &[&str] =
+    &["ftq", "ftq15", "ftq31", "ftq63", "t_ftq", "t_ftq15", "t_ftq31", "t_ftq63"];
+
+fn is_threaded(name: &str) -> bool {
+    name.starts_with("t_")
+}
+
+fn quantum(name: &str) -> Quantum {
+    match name.trim_start_matches("t_") {
+        "ftq15" => Quantum::Fifteen,
+        "ftq31" => Quantum::ThirtyOne,
+        "ftq63" => Quantum::SixtyThree,
+        _ => Quantum::One,
+    }
+}
+
+pub(super) fn define(name: &'static str) -> Command {
     let command = Command::new(name)
         .about("Fixed time quantum benchmark as of 2009: counts of work in windows of 2^BITS clock ticks")
         .arg(
@@ -31,7 +50,7 @@ pub(super) fn define(name: &'static str, threaded: bool) -> Command {
         )
         .arg(samples("524288", "Windows to record (at most 2000000)"));
     let command = with_output(command, "ftq");
-    if threaded {
+    if is_threaded(name) {
         command.arg(threads().default_value("1"))
     } else {
         // Known only to be refused with a reason.
@@ -39,9 +58,10 @@ pub(super) fn define(name: &'static str, threaded: bool) -> Command {
     }
 }
 
-pub(super) fn run(name: &str, quantum: Quantum, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let quantum = quantum(name);
     let threads = value_of(matches, "threads").max(1) as usize;
-    if !name.starts_with("t_") && matches.contains_id("threads") {
+    if !is_threaded(name) && matches.contains_id("threads") {
         return Err(Failure::usage(format!("{name}: -t is an option of the threaded form"))
             .help(format!("t_{name} -t {threads}")));
     }
@@ -74,10 +94,7 @@ fn put(
     let starts: Vec<i64> =
         (0..closed).map(|k| (schedule.t0_ticks + k * schedule.window_ticks) as i64).collect();
     let Some(prefix) = prefix else {
-        let mut text = Vec::new();
-        let first = counts.first().map_or(&[][..], Vec::as_slice);
-        write::ftq_2009_lines(&mut text, &starts, first).map_err(Failure::cannot)?;
-        print(&text)?;
+        print_filled(|out| write::ftq_2009_lines(out, &starts, &counts[0]))?;
         return Ok(format!("FILE --tick-hz {:.0}", bench.rate().hz()));
     };
     for (thread, counts) in counts.iter().enumerate() {

@@ -14,7 +14,9 @@ use machmeter_sys::sched::Policy;
 
 use super::bench::{Bench, counts_of, fact, uname};
 use super::ftq::LEAST_TURNS;
-use super::{nothing_written, number, print, samples, target, tell_more, threads, value_of, with_output};
+use super::{
+    nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -95,31 +97,22 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     if closed < windows {
         output::say(&format!("{name}: stopped after {closed} of {windows} windows; those are written"));
     }
-    let header = Ftq2025Header {
-        frequency_hz: 1e9 / interval_ns as f64,
-        start_delay_ms: value_of(matches, "delay"),
-        ..header(&bench, &counts)
-    };
-    let view = put(&bench, prefix.as_deref(), &header, window_ticks, &counts)?;
-    tell_more(name, &view);
-    Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
-}
-
-/// The header of thread 0 without what the command line says.
-fn header(bench: &Bench, counts: &[Vec<i32>]) -> Ftq2025Header {
     let all = counts.iter().flatten().map(|n| u64::from(n.unsigned_abs()));
     let best = all.clone().max().unwrap_or(0);
-    Ftq2025Header {
-        frequency_hz: 0.0,
-        ticks_per_ns: 1.0 / bench.rate().ns_per_tick(),
+    let header = Ftq2025Header {
+        frequency_hz: 1e9 / interval_ns as f64,
+        ticks_per_ns,
         thread: 0,
         cpu: None,
-        start_delay_ms: 0,
+        start_delay_ms: value_of(matches, "delay"),
         total_count: all.clone().sum(),
         max_work: best * all.count() as u64,
         pinned: true,
         system: system_lines(),
-    }
+    };
+    let view = put(&bench, prefix.as_deref(), &header, window_ticks, &counts)?;
+    tell_more(name, &view);
+    Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
 }
 
 /// Writes each thread's file, or thread 0 to stdout; returns what `report` is to be given.
@@ -139,9 +132,7 @@ fn put(
             write::to_file(&path, |out| write::ftq_2025(out, &header, &start_ns, counts))
                 .map_err(Failure::cannot)?;
         } else {
-            let mut text = Vec::new();
-            write::ftq_2025(&mut text, &header, &start_ns, counts).map_err(Failure::cannot)?;
-            print(&text)?;
+            print_filled(|out| write::ftq_2025(out, &header, &start_ns, counts))?;
         }
     }
     let Some(prefix) = prefix else { return Ok("FILE".to_owned()) };

@@ -13,7 +13,9 @@ use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 
 use super::bench::{Bench, level_off};
-use super::{nothing_written, number, print, samples, target, tell_more, threads, value_of, with_output};
+use super::{
+    nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -119,10 +121,7 @@ fn finish(
         target::side_facts(prefix, bench, None, lost)?;
         prefix.display().to_string()
     } else {
-        let mut text = Vec::new();
-        write::numbers(&mut text, pieces.ticks.first().map_or(&[][..], Vec::as_slice))
-            .map_err(Failure::cannot)?;
-        print(&text)?;
+        print_filled(|out| write::numbers(out, &pieces.ticks[0]))?;
         "FILE".to_owned()
     };
     if done < wanted {

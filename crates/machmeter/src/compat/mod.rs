@@ -11,12 +11,12 @@ mod netgauge_loggp;
 mod target;
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use machmeter_noise::Quantum;
 use machmeter_sys::guard::signals;
 
 use crate::Registries;
@@ -30,40 +30,28 @@ use crate::output;
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "compat", define, takes: &[], run };
 
 /// A benchmark this program stands in for.
-#[derive(Debug, Clone, Copy)]
-enum Mode {
-    /// FTQ as of 2009 (also LLNL's copy).
-    Ftq { quantum: Quantum, threaded: bool },
-    /// FTQ as of 2025.
-    Ftq2025,
-    /// LLNL's FWQ.
-    Fwq,
-    /// Netgauge's noise pattern.
-    Selfish,
-    /// Netgauge's parameters of links.
-    Loggp,
-    /// interbench as of 0.31.
-    Interbench,
+struct Mode {
+    names: &'static [&'static str],
+    define: fn(&'static str) -> Command,
+    run: fn(&str, &Registries, &ArgMatches) -> Result<Exit, Failure>,
 }
 
-const MODES: [(&str, Mode); 13] = [
-    ("ftq", Mode::Ftq { quantum: Quantum::One, threaded: false }),
-    ("ftq15", Mode::Ftq { quantum: Quantum::Fifteen, threaded: false }),
-    ("ftq31", Mode::Ftq { quantum: Quantum::ThirtyOne, threaded: false }),
-    ("ftq63", Mode::Ftq { quantum: Quantum::SixtyThree, threaded: false }),
-    ("t_ftq", Mode::Ftq { quantum: Quantum::One, threaded: true }),
-    ("t_ftq15", Mode::Ftq { quantum: Quantum::Fifteen, threaded: true }),
-    ("t_ftq31", Mode::Ftq { quantum: Quantum::ThirtyOne, threaded: true }),
-    ("t_ftq63", Mode::Ftq { quantum: Quantum::SixtyThree, threaded: true }),
-    ("ftq25", Mode::Ftq2025),
-    ("fwq", Mode::Fwq),
-    ("selfish", Mode::Selfish),
-    ("netgauge", Mode::Loggp),
-    ("interbench", Mode::Interbench),
+const MODES: [Mode; 6] = [
+    Mode { names: ftq::NAMES, define: ftq::define, run: |name, _, given| ftq::run(name, given) },
+    Mode { names: &["ftq25"], define: ftq_2025::define, run: |name, _, given| ftq_2025::run(name, given) },
+    Mode { names: &["fwq"], define: fwq::define, run: |name, _, given| fwq::run(name, given) },
+    Mode { names: &["selfish"], define: netgauge::define, run: |name, _, given| netgauge::run(name, given) },
+    Mode { names: &["netgauge"], define: netgauge_loggp::define, run: netgauge_loggp::run },
+    Mode { names: &["interbench"], define: interbench::define, run: interbench::run },
 ];
 
 fn names() -> String {
-    MODES.map(|m| m.0).join(", ")
+    MODES.map(|m| m.names.join(", ")).join(", ")
+}
+
+/// The benchmark of that name, and the name.
+fn find(asked: &OsStr) -> Option<(&'static str, Mode)> {
+    MODES.into_iter().find_map(|mode| Some((*mode.names.iter().find(|name| asked == **name)?, mode)))
 }
 
 fn define() -> Command {
@@ -90,33 +78,15 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     let mut arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
-    let Some((name, mode)) = MODES.into_iter().find(|m| asked == m.0) else {
+    let Some((name, mode)) = find(asked) else {
         return Err(Failure::usage(format!(
             "compat '{}' is no benchmark this program stands in for",
             asked.display()
         ))
         .help(format!("one of {}", names())));
     };
-    let Some(matches) = parse(options(name, mode), &rest)? else { return Ok(Exit::Fine) };
-    match mode {
-        Mode::Ftq { quantum, .. } => ftq::run(name, quantum, &matches),
-        Mode::Ftq2025 => ftq_2025::run(name, &matches),
-        Mode::Fwq => fwq::run(name, &matches),
-        Mode::Selfish => netgauge::run(name, &matches),
-        Mode::Loggp => netgauge_loggp::run(name, registries, &matches),
-        Mode::Interbench => interbench::run(name, registries, &matches),
-    }
-}
-
-fn options(name: &'static str, mode: Mode) -> Command {
-    match mode {
-        Mode::Ftq { threaded, .. } => ftq::define(name, threaded),
-        Mode::Ftq2025 => ftq_2025::define(name),
-        Mode::Fwq => fwq::define(name),
-        Mode::Selfish => netgauge::define(name),
-        Mode::Loggp => netgauge_loggp::define(name),
-        Mode::Interbench => interbench::define(name),
-    }
+    let Some(matches) = parse((mode.define)(name), &rest)? else { return Ok(Exit::Fine) };
+    (mode.run)(name, registries, &matches)
 }
 
 /// The options as given; `None` when its usage was asked for and printed.
@@ -137,7 +107,7 @@ fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>, Fai
 pub(crate) fn arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let (program, rest) = arguments.split_first()?;
     let name = Path::new(program).file_name()?;
-    let (name, _) = MODES.iter().find(|m| name == m.0)?;
+    let (name, _) = find(name)?;
     let mut out: Vec<OsString> = ["machmeter", ENTRY.name, name].map(OsString::from).to_vec();
     out.extend(rest.iter().cloned());
     Some(out)
@@ -189,7 +159,14 @@ fn value_of(matches: &ArgMatches, name: &str) -> u64 {
 
 /// Writes bytes of text to stdout.
 fn print(text: &[u8]) -> Result<(), Failure> {
-    output::print(&String::from_utf8_lossy(text)).map_err(Failure::cannot)
+    output::write(text).map_err(Failure::cannot)
+}
+
+/// Writes what `fill` gives to stdout.
+fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    fill(&mut text).map_err(Failure::cannot)?;
+    print(&text)
 }
 
 /// Where to see more of what was written; `view` is what `report` is to be given.
@@ -209,36 +186,10 @@ fn nothing_written(name: &str, what: &str) -> Exit {
 mod tests {
     use super::*;
 
-    fn of(words: &[&str]) -> Option<Vec<OsString>> {
-        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        arguments(&words)
-    }
-
-    #[test]
-    fn a_program_called_by_a_known_name_is_that_benchmark() {
-        let expected: Vec<OsString> =
-            ["machmeter", "compat", "t_ftq63", "-t", "2"].map(OsString::from).to_vec();
-        assert_eq!(of(&["/usr/local/bin/t_ftq63", "-t", "2"]), Some(expected));
-        assert_eq!(of(&["machmeter", "compat", "ftq"]), None);
-        assert_eq!(of(&["ftq64"]), None);
-        assert_eq!(of(&[]), None);
-    }
-
     #[test]
     fn every_mode_is_soundly_defined() {
-        for (name, mode) in MODES {
-            options(name, mode).debug_assert();
+        for mode in MODES {
+            mode.names.iter().for_each(|name| (mode.define)(name).debug_assert());
         }
-    }
-
-    #[test]
-    fn options_of_the_benchmark_are_not_taken_for_ours() {
-        let registries = Registries::default();
-        let tree = crate::cli::command(&registries);
-        let words = ["machmeter", "compat", "ftq", "-o", "x", "-t", "2", "-h", "-q"];
-        let matches = tree.try_get_matches_from(words).unwrap();
-        let (_, sub) = matches.subcommand().unwrap();
-        let got: Vec<&OsString> = sub.get_many::<OsString>("arguments").unwrap().collect();
-        assert_eq!(got, ["ftq", "-o", "x", "-t", "2", "-h", "-q"]);
     }
 }

@@ -1,29 +1,19 @@
-//! interbench: its table on the console and in the log, and what it refuses.
+//! interbench: its table on the console and in the log, and the time it takes.
 
 use super::*;
 
-fn kernel_log(dir: &Path) -> std::path::PathBuf {
+fn kernel_log(lab: &Lab) -> PathBuf {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    dir.join(format!("{}.log", release.trim()))
-}
-
-/// The program as interbench with a state directory of its own.
-fn interbench(dir: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(dir.join("interbench"));
-    command.args(words).current_dir(dir).env("MACHMETER_STATE", dir.join("state"));
-    command
+    lab.work().join(format!("{}.log", release.trim()))
 }
 
 #[test]
 fn interbench_writes_its_table_to_console_and_log() {
-    let dir = folder();
-    let words = ["-t", "1", "-W", "Video", "-w", "None", "-w", "Burn", "-L", "1", "-m", "first of two"];
-    let out = interbench(dir.path(), &words).output().unwrap();
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    let console = text(&out.stdout);
-    let log = fs::read_to_string(kernel_log(dir.path())).unwrap();
-    assert_eq!(console, log, "the same lines");
-    let lines: Vec<&str> = console.lines().collect();
+    let lab = folder();
+    let out = ok(&lab, "interbench -t 1 -W Video -w None -w Burn -L 1 -m first_of_two");
+    let log = fs::read_to_string(kernel_log(&lab)).unwrap();
+    assert_eq!(out.stdout, log, "the same lines");
+    let lines: Vec<&str> = log.lines().collect();
     let at = lines.iter().position(|l| l.starts_with("--- ")).unwrap();
     assert_eq!(lines[at], "--- Benchmarking simulated cpu of Video in the presence of simulated ---");
     assert_eq!(lines[at + 1], "Load\tLatency +/- SD (ms)  Max Latency   % Desired CPU  % Deadlines Met");
@@ -35,75 +25,50 @@ fn interbench_writes_its_table_to_console_and_log() {
             assert!((0.0..=100.0).contains(&percent), "{line}");
         }
     }
-    assert!(
-        console.contains("running every load for 1 seconds\n")
-            && console.contains("\nComment: first of two\n")
-    );
-    let said = text(&out.stderr);
-    assert_eq!(said.matches("machmeter interactive").count(), 1, "one hint: {said}");
-    // Nothing else is left behind.
-    let mut left: Vec<String> =
-        fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    left.retain(|name| NAMES.split(' ').all(|n| n != name) && name != "state");
-    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(lines.contains(&"Comment: first_of_two"), "{log}");
+    assert!(log.contains("running every load for 1 seconds\n"), "{log}");
+    assert_eq!(out.stderr.matches("machmeter interactive").count(), 1, "one hint: {}", out.stderr);
+    assert_eq!(lab.files().len(), NAMES.split(' ').count() + 1, "{:?}", lab.files());
     // A second run is added, and the reader takes the last.
-    let again = interbench(dir.path(), &["-t", "1", "-W", "Audio", "-w", "None"]).output().unwrap();
-    assert!(again.status.success(), "{}", text(&again.stderr));
-    let both = fs::read_to_string(kernel_log(dir.path())).unwrap();
-    assert_eq!(both, format!("{log}{}", text(&again.stdout)));
-    let read = read_any(&[kernel_log(dir.path())]).unwrap();
+    let again = ok(&lab, "interbench -t 1 -W Audio -w None");
+    assert_eq!(fs::read_to_string(kernel_log(&lab)).unwrap(), log + &again.stdout);
+    let read = read_any(&[kernel_log(&lab)]).unwrap();
     assert!(read.metrics.iter().all(|m| m.params["task"].to_string() == "audio"));
     assert!(read.warnings.iter().all(|w| w.code == "W712"), "{:?}", read.warnings);
 }
 
 #[test]
-fn interbench_to_the_console_only_leaves_no_log_and_bears_a_closed_pipe() {
-    let dir = folder();
-    let words = ["-c", "-t", "1", "-W", "audio", "-w", "none"];
-    let mut child =
-        interbench(dir.path(), &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    let out = child.wait_with_output().unwrap();
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    assert!(!kernel_log(dir.path()).exists());
-}
-
-#[test]
-fn interbench_keeps_the_seconds_asked_for() {
-    let dir = folder();
-    let took = |seconds: &str| {
-        let begin = Instant::now();
-        let out =
-            interbench(dir.path(), &["-c", "-t", seconds, "-W", "Audio", "-w", "None"]).output().unwrap();
-        assert!(out.status.success(), "{}", text(&out.stderr));
-        begin.elapsed().as_secs_f64()
+fn interbench_to_the_console_only_leaves_no_log_bears_a_closed_pipe_and_keeps_its_seconds() {
+    let lab = folder();
+    let took_s = |seconds: u8| {
+        let mut command = called(&lab, &format!("interbench -c -t {seconds} -W audio -w none"));
+        command.stdout(std::io::pipe().unwrap().1);
+        let ended = Running::of(command).end();
+        ended.expect(0).wall.as_secs_f64()
     };
-    let (short, long) = (took("1"), took("4"));
+    let (short, long) = (took_s(1), took_s(4));
     assert!((1.5..=12.0).contains(&(long - short)) && short >= 1.0 && long >= 4.0, "{short} {long}");
+    assert!(!kernel_log(&lab).exists());
 }
 
 #[test]
-fn interbench_refuses_in_one_line() {
-    let dir = folder();
-    for (words, says) in [
-        (vec!["-w", "Bern"], "'Bern'"),
-        (vec!["-W", "Memload"], "'Memload'"),
-        (vec!["-C", "50"], "needs an interval"),
-        (vec!["-C", "101", "-I", "1000"], "101"),
-        (vec!["-t", "0"], "0"),
-        (vec!["-r", "-W", "X"], "-r runs"),
-        (vec!["-q"], "-q"),
-        (vec!["-B", "77"], "77"),
-    ] {
-        let out = interbench(dir.path(), &words).output().unwrap();
-        let said = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{words:?}: {said}");
-        let first = said.lines().next().unwrap_or("");
-        assert!(first.starts_with("error: interbench: ") && first.contains(says), "{words:?}: {said}");
-        assert!(out.stdout.is_empty() && !kernel_log(dir.path()).exists(), "{words:?}");
-    }
-    fs::create_dir(kernel_log(dir.path())).unwrap();
-    let out = interbench(dir.path(), &["-t", "1", "-W", "Audio", "-w", "None"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
-    assert!(text(&out.stderr).contains("log file"), "{}", text(&out.stderr));
+fn a_log_that_cannot_be_written_is_told_before_anything_runs() {
+    let lab = folder();
+    fs::create_dir(kernel_log(&lab)).unwrap();
+    let out = run(&lab, "interbench -t 1 -W Audio -w None");
+    assert!(out.expect(4).errors()[0].contains("log file"), "{}", out.stderr);
+}
+
+#[test]
+fn report_draws_an_old_interbench_log() {
+    let lab = folder();
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/foreign/interbench/plain.log");
+    let page = lab.run(&["report", log, "-o", "old.html", "-o", "old.json"]);
+    let alone = "video    98.5 % met alone, 29.4 % under compile";
+    assert!(page.expect(0).stdout.contains(alone), "{}", page.stdout);
+    let record = lab.record("old.json");
+    let tables = ["interactive.met", "interactive.latency_table"].map(|id| record.datasets(id).count());
+    assert_eq!(tables, [1, 4]);
+    let html = fs::read_to_string(lab.work().join("old.html")).unwrap();
+    assert!(html.contains("Latency of gaming") && html.contains("root mean square"));
 }

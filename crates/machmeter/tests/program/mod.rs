@@ -5,9 +5,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -16,14 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use machmeter_data::Record;
 use machmeter_data::record::FORMAT;
+use machmeter_data::{Interval, Record};
 use rustix::process::{Pid, Signal};
 
 /// After this long a program that was to run for at most a few seconds hangs.
 const HANGS_AFTER: Duration = Duration::from_mins(1);
 /// Exit codes that the help names; 129 is SIGHUP's.
-pub(crate) const DOCUMENTED: [i32; 9] = [0, 1, 2, 3, 4, 5, 129, 130, 143];
+const DOCUMENTED: [i32; 9] = [0, 1, 2, 3, 4, 5, 129, 130, 143];
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// A place to run in; removed with everything in it.
@@ -59,21 +60,13 @@ impl Lab {
         names_in(&self.work())
     }
 
-    /// A place that everybody may enter and write to, for runs as another user.
-    pub(crate) fn open_to_all(&self) {
-        use std::os::unix::fs::PermissionsExt;
-        for dir in [self.dir.path().to_owned(), self.work()] {
-            fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
-        }
-    }
-
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_machmeter"));
         self.set_up(command.args(arguments));
         command
     }
 
-    fn set_up(&self, command: &mut Command) {
+    pub(crate) fn set_up(&self, command: &mut Command) {
         command
             .current_dir(self.work())
             .env("MACHMETER_STATE", self.state())
@@ -84,9 +77,12 @@ impl Lab {
             .process_group(0);
     }
 
-    /// The same as a user without rights, on a copy of the program that this user can reach. Only root can.
+    /// The same as a user without rights, who may enter and write to the place, on a copy of the program that this user can reach.
+    /// Only root can.
     pub(crate) fn as_nobody(&self, arguments: &[&str]) -> Command {
-        self.open_to_all();
+        for dir in [self.dir.path().to_owned(), self.work()] {
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+        }
         let copy = self.dir.path().join("machmeter");
         if !copy.exists() {
             fs::copy(env!("CARGO_BIN_EXE_machmeter"), &copy).unwrap();
@@ -106,12 +102,33 @@ impl Lab {
         shelled
     }
 
+    /// An executable file of this text in the working directory; its path.
+    pub(crate) fn script(&self, name: &str, text: &str) -> String {
+        let path = self.work().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         Running::of(self.command(arguments))
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).end()
+    }
+
+    /// As [`Self::run`], with the words of `line`.
+    pub(crate) fn line(&self, line: &str) -> Ended {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    pub(crate) fn nobody(&self, line: &str) -> Ended {
+        Running::of(self.as_nobody(&line.split_whitespace().collect::<Vec<_>>())).end()
+    }
+
+    pub(crate) fn record(&self, name: &str) -> Record {
+        record_in(&self.work().join(name))
     }
 }
 
@@ -135,7 +152,7 @@ pub(crate) struct Running {
     child: Child,
     shown: String,
     begun: Instant,
-    stdout: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<JoinHandle<String>>,
     stderr: Option<Receiver<String>>,
     heard: Vec<String>,
 }
@@ -155,21 +172,12 @@ impl Running {
         let shown = command.get_args().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let begun = Instant::now();
         let mut child = command.spawn().unwrap();
-        let stdout = child.stdout.take().map(|mut out| {
-            thread::spawn(move || {
-                let mut bytes = Vec::new();
-                out.read_to_end(&mut bytes).unwrap();
-                bytes
-            })
-        });
+        let stdout = child.stdout.take().map(|out| thread::spawn(move || io::read_to_string(out).unwrap()));
         let stderr = child.stderr.take().map(|err| {
             let (tell, lines) = mpsc::channel();
             thread::spawn(move || {
-                for line in BufReader::new(err).lines().map_while(Result::ok) {
-                    if tell.send(line).is_err() {
-                        return;
-                    }
-                }
+                let mut lines = BufReader::new(err).lines().map_while(Result::ok);
+                let _ = lines.try_for_each(|line| tell.send(line));
             });
             lines
         });
@@ -197,27 +205,26 @@ impl Running {
         rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end; see [`Self::end_within`].
-    pub(crate) fn end(self) -> Ended {
-        self.end_within(HANGS_AFTER)
-    }
-
-    /// Waits for the end, and checks what holds for every run: it ends, nothing of its process group is left, and it did not
-    /// panic.
-    pub(crate) fn end_within(mut self, limit: Duration) -> Ended {
+    /// Waits for the end, and checks what holds for every run: it ends with a documented exit code, nothing of its process group
+    /// is left, and it did not panic.
+    pub(crate) fn end(mut self) -> Ended {
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if self.begun.elapsed() > limit {
+            if self.begun.elapsed() > HANGS_AFTER {
                 self.child.kill().unwrap();
                 self.child.wait().unwrap();
-                panic!("machmeter {}: still running after {limit:?}\n{}", self.shown, self.heard.join("\n"));
+                panic!(
+                    "machmeter {}: still running after {HANGS_AFTER:?}\n{}",
+                    self.shown,
+                    self.heard.join("\n")
+                );
             }
             thread::sleep(Duration::from_millis(2));
         };
         let wall = self.begun.elapsed();
-        let stdout = self.stdout.take().map_or_else(Vec::new, |t| t.join().unwrap());
+        let stdout = self.stdout.take().map_or_else(String::new, |t| t.join().unwrap());
         if let Some(lines) = self.stderr.take() {
             self.heard.extend(lines.iter());
         }
@@ -226,8 +233,8 @@ impl Running {
         let nobody_left = rustix::process::test_kill_process_group(group).is_err();
         assert!(nobody_left, "machmeter {}: left a process behind", self.shown);
         assert!(!stderr.contains("panicked"), "machmeter {}: {stderr}", self.shown);
-        assert_eq!(status.signal(), None, "machmeter {}: {stderr}", self.shown);
-        let stdout = String::from_utf8(stdout).unwrap();
+        let is_documented = status.code().is_some_and(|code| DOCUMENTED.contains(&code));
+        assert!(is_documented, "machmeter {}: {status}\n{stderr}", self.shown);
         Ended { code: status.code(), stdout, stderr, wall, shown: self.shown }
     }
 }
@@ -249,15 +256,9 @@ impl Ended {
     pub(crate) fn refused(&self, about: &str) {
         self.expect(2);
         let errors = self.errors();
-        assert_eq!(errors.len(), 1, "machmeter {}: {}", self.shown, self.stderr);
-        assert!(
-            errors[0].contains(about),
-            "machmeter {}: '{}' does not say '{about}'",
-            self.shown,
-            errors[0]
-        );
-        let other = self.stderr.lines().filter(|l| !l.starts_with("error: ") && !l.starts_with("help: "));
-        assert_eq!(other.count(), 0, "machmeter {}: {}", self.shown, self.stderr);
+        assert!(errors.len() == 1 && errors[0].contains(about), "machmeter {}: {errors:?}", self.shown);
+        let is_told = |l: &str| l.starts_with("error: ") || l.starts_with("help: ");
+        assert!(self.stderr.lines().all(is_told), "machmeter {}: {}", self.shown, self.stderr);
     }
 
     #[track_caller]
@@ -269,34 +270,18 @@ impl Ended {
 /// Reads a record and checks what every record promises.
 #[track_caller]
 pub(crate) fn sound(text: &str, place: &str) -> Record {
-    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_else(|e| {
-        panic!("{place}: not one JSON document: {e}\n{}", text.chars().take(400).collect::<String>())
-    });
+    let begin: String = text.chars().take(400).collect();
     let record: Record =
-        serde_json::from_value(value).unwrap_or_else(|e| panic!("{place}: not a record: {e}"));
+        serde_json::from_str(text).unwrap_or_else(|e| panic!("{place}: not one record: {e}\n{begin}"));
     assert_eq!(record.format, FORMAT, "{place}");
-    assert!(
-        !record.id.is_empty() && !record.run.started.is_empty() && !record.stopped_by.is_empty(),
-        "{place}"
-    );
+    let named = [&record.id, &record.run.started, &record.stopped_by];
+    assert!(named.iter().all(|text| !text.is_empty()), "{place}");
     for m in &record.metrics {
-        match (m.value, &m.why) {
-            (Some(v), _) => {
-                assert!(v.is_finite() && (v >= 0.0 || may_be_negative(&m.id)), "{place}: {} = {v}", m.id);
-            }
-            (None, why) => assert!(
-                why.as_ref().is_some_and(|w| !w.is_empty()),
-                "{place}: {} has no value and no reason",
-                m.id
-            ),
-        }
-        if let (Some(v), Some(ci)) = (m.value, &m.ci) {
-            assert!(
-                ci.low <= ci.high && ci.low.is_finite() && ci.high.is_finite(),
-                "{place}: {} = {v}, {ci:?}",
-                m.id
-            );
-        }
+        let has_reason = m.why.as_ref().is_some_and(|w| !w.is_empty());
+        let is_possible = |v: f64| v.is_finite() && (v >= 0.0 || may_be_negative(&m.id));
+        assert!(m.value.map_or(has_reason, is_possible), "{place}: {m:?}");
+        let is_interval = |ci: &Interval| ci.low <= ci.high && ci.low.is_finite() && ci.high.is_finite();
+        assert!(m.value.is_none() || m.ci.as_ref().is_none_or(is_interval), "{place}: {m:?}");
     }
     for w in &record.warnings {
         assert!(!w.code.is_empty() && !w.text.is_empty() && !w.text.contains('\n'), "{place}: {w:?}");
@@ -310,9 +295,15 @@ fn may_be_negative(id: &str) -> bool {
 
 #[track_caller]
 pub(crate) fn record_in(path: &Path) -> Record {
-    let mut text = String::new();
-    File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).read_to_string(&mut text).unwrap();
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     sound(&text, &path.display().to_string())
+}
+
+/// Whether a file system can be mounted at `place` in a mount namespace of its own.
+pub(crate) fn can_mount(place: &Path) -> bool {
+    let mut mount = Command::new("unshare");
+    mount.args(["-m", "mount", "-t", "tmpfs", "none"]).arg(place).stderr(Stdio::null());
+    mount.status().is_ok_and(|s| s.success())
 }
 
 /// Whether the tests run as root, who may do what others may not.
@@ -342,6 +333,14 @@ pub(crate) fn descendants(main: i32) -> Vec<i32> {
     found.split_off(1)
 }
 
+/// Whether it comes true within ten seconds.
+pub(crate) fn soon(mut comes_true: impl FnMut() -> bool) -> bool {
+    (0..1_000).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        comes_true()
+    })
+}
+
 /// One run at a time: two would take the CPU from each other in the middle of what they price.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -351,12 +350,4 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 #[track_caller]
 pub(crate) fn warned(record: &Record, code: &str) {
     assert!(record.warnings.iter().any(|w| w.code == code), "{code} is not among {:?}", record.warnings);
-}
-
-/// Every metric has a figure or a reason.
-#[track_caller]
-pub(crate) fn reasons(record: &Record) {
-    for m in record.metrics.iter().filter(|m| m.value.is_none()) {
-        assert!(m.why.as_deref().is_some_and(|w| !w.is_empty()), "{m:?}");
-    }
 }

@@ -206,27 +206,32 @@ mod tests {
         }
     }
 
-    /// What a run with these options writes, with recordings by `record`.
-    fn written(
+    /// What a run with these options writes until `lines` pieces of it were taken, with recordings by `record`.
+    fn taken(
         words: &[&str],
+        lines: usize,
         record: &mut dyn FnMut(&CellOrder) -> Result<Cell, Failure>,
     ) -> (String, Result<Exit, String>) {
         let options = parsed(words).unwrap();
         let place = Place { cpus: "0".to_owned(), directory: PathBuf::from(".") };
         let (tables, _) = order::plan("interbench", &options, &place, order::EVERY_LOAD).unwrap();
-        let preamble = table::preamble(&Preamble {
-            options: &options,
-            loops_per_ms: 1000,
-            kernel: "6.1.0",
-            datestamp: "202611221200",
-        });
-        let mut text = String::new();
+        let about =
+            Preamble { options: &options, loops_per_ms: 1000, kernel: "6.1.0", datestamp: "202611221200" };
+        let (mut text, mut left) = (String::new(), lines);
         let mut put = |lines: &str| {
             text.push_str(lines);
-            true
+            left -= usize::from(left > 0);
+            left > 0
         };
-        let exit = perform("interbench", &options, &tables, &preamble, &mut put, record);
+        let exit = perform("interbench", &options, &tables, &table::preamble(&about), &mut put, record);
         (text, exit.map_err(|f| f.what))
+    }
+
+    fn written(
+        words: &[&str],
+        record: &mut dyn FnMut(&CellOrder) -> Result<Cell, Failure>,
+    ) -> (String, Result<Exit, String>) {
+        taken(words, usize::MAX, record)
     }
 
     #[test]
@@ -300,19 +305,11 @@ mod tests {
 
     #[test]
     fn nobody_to_write_for_ends_the_run() {
-        let options = parsed(&[]).unwrap();
-        let place = Place { cpus: "0".to_owned(), directory: PathBuf::from(".") };
-        let (tables, _) = order::plan("interbench", &options, &place, order::EVERY_LOAD).unwrap();
-        let (mut lines, mut cells) = (0, 0);
-        let mut put = |_: &str| {
-            lines += 1;
-            lines < 4
-        };
-        let mut record = |o: &CellOrder| {
+        let mut cells = 0;
+        let (_, exit) = taken(&[], 4, &mut |o| {
             cells += 1;
             Ok(fake(o))
-        };
-        let exit = perform("interbench", &options, &tables, "", &mut put, &mut record);
+        });
         assert!(exit.is_ok() && cells == 2, "{cells}");
     }
 }

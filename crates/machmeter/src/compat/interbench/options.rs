@@ -176,12 +176,9 @@ mod tests {
             (o.task_policy().as_deref(), o.load_policy().as_deref()),
             (Some("fifo:95"), Some("other:19"))
         );
-        let labels = |l: &[&'static Simulation]| l.iter().map(|l| l.label).collect::<Vec<_>>().join(" ");
-        assert_eq!(
-            (labels(&o.loads.only), labels(&o.loads.without)),
-            ("Burn None".to_owned(), "Write".to_owned())
-        );
-        assert_eq!((labels(&o.tasks.only), labels(&o.tasks.without)), ("Audio".to_owned(), "X".to_owned()));
+        let named = [o.loads.only, o.loads.without, o.tasks.only, o.tasks.without];
+        let labels = named.map(|l| l.iter().map(|l| l.label).collect::<Vec<_>>().join(" "));
+        assert_eq!(labels, ["Burn None", "Write", "Audio", "X"]);
         assert_eq!(parsed(&["-B-5"]).unwrap().task_policy().as_deref(), Some("other:-5"));
     }
 

@@ -1,8 +1,8 @@
 //! One cell of interbench by the recorder of the interactive probe.
 
-use machmeter_engine::{Host, ProbeError};
+use machmeter_engine::Host;
 use machmeter_interactive::run::{CellPlan, OneSetting, record_cells};
-use machmeter_interactive::samples::{Cell, Samples};
+use machmeter_interactive::samples::Cell;
 
 use super::order::CellOrder;
 use crate::failure::Failure;
@@ -34,8 +34,7 @@ pub(super) fn record(
         rounds: 1,
         within_ns: None,
     };
-    let samples: Result<Samples, ProbeError> = record_cells(host, &plan, &mut OneSetting, &mut |_, _| {});
-    let samples = samples?;
+    let samples = record_cells(host, &plan, &mut OneSetting, &mut |_, _| {})?;
     let mut say = |text: String| {
         if !told.contains(&text) {
             output::say(&format!("{name}: {text}"));

@@ -1,7 +1,7 @@
 //! Where lines go: stdout and the log file, each told once when it cannot take them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
@@ -18,21 +18,17 @@ pub(super) struct Sink {
 impl Sink {
     /// The console, and the log file unless `log` is none. It is opened before anything is measured.
     pub(super) fn open(name: &str, log: Option<&Path>) -> Result<Self, Failure> {
-        let log = match log {
-            None => None,
-            Some(path) => match OpenOptions::new().append(true).create(true).open(path) {
-                Ok(file) => Some((file, path.to_owned())),
-                Err(e) => {
-                    let why = match e.kind() {
-                        ErrorKind::PermissionDenied => "permission denied".to_owned(),
-                        _ => e.to_string(),
-                    };
-                    return Err(Failure::cannot(format!("{name}: log file {}: {why}", path.display()))
-                        .help("-c writes to the console only; or run it in another folder"));
-                }
-            },
+        let refusal = |path: &Path, e: io::Error| {
+            let is_denied = e.kind() == io::ErrorKind::PermissionDenied;
+            let why = if is_denied { "permission denied".to_owned() } else { e.to_string() };
+            Failure::cannot(format!("{name}: log file {}: {why}", path.display()))
+                .help("-c writes to the console only; or run it in another folder")
         };
-        Ok(Self { log, stdout: true, trouble: Vec::new() })
+        let open = |path: &Path| match OpenOptions::new().append(true).create(true).open(path) {
+            Ok(file) => Ok((file, path.to_owned())),
+            Err(e) => Err(refusal(path, e)),
+        };
+        Ok(Self { log: log.map(open).transpose()?, stdout: true, trouble: Vec::new() })
     }
 
     /// Writes whole lines to both. One that fails is left out from then on.
