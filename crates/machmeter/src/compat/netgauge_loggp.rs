@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::host::Silent;
+use machmeter_engine::probe::Parameters;
 use machmeter_report::format::by_name;
 use serde_json::json;
 
@@ -74,7 +75,7 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let session = Session::begin(registries, &defaults, time_ns)?;
     let params = json!({ "transports": [given("mode")], "sizes": given("size") });
     let budget_ns = session.budget().left_ns();
-    let outcome = session.run(budget_ns, &Silent, |host| (net.run_with)(host, &params))?;
+    let outcome = session.run(budget_ns, &Silent, |host| (net.run)(host, &Parameters::Job(&params)))?;
     let (record, tables) = session.end(net.info.name, outcome.map(|o| (net, o)).into_iter().collect());
     let mut text = Vec::new();
     (format.write)(&record, &tables, &mut text).map_err(Failure::cannot)?;

@@ -10,20 +10,20 @@ use serde_json::json;
 
 use super::codes::{IMPOSSIBLE_NUMBERS, WRONG_UNIT, warn};
 use super::columns::all;
-use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const NETGAUGE_LOGGP: Reader = Reader {
     name: "netgauge-loggp",
     description: "Netgauge -x loggp (ng.out): eleven columns, size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,d,s) L o_s o_r g G lsqu, in us",
     sniff: |input| all(input, |f| f.text.contains("PRTT(1,0,s)") && lines::<11>(f).next().is_some()),
-    read: netgauge,
+    fill: netgauge,
 };
 
 pub(super) const NETPIPE: Reader = Reader {
     name: "netpipe",
     description: "NetPIPE -o (np.out): bytes, Mbit/s and seconds of half a round trip",
     sniff: |input| all(input, looks_like_netpipe),
-    read: netpipe,
+    fill: netpipe,
 };
 
 /// Messages of a train, as the net probe has them.
@@ -69,8 +69,7 @@ struct Point {
 
 type Points = BTreeMap<u64, Point>;
 
-fn netgauge(input: &Input) -> Result<Imported, ForeignError> {
-    let mut out = imported(NETGAUGE_LOGGP.name, input);
+fn netgauge(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let mut links: BTreeMap<(String, String), Points> = BTreeMap::new();
     let (mut not_numbers, mut negative, mut repeated) = (0, Vec::new(), 0);
     for file in &input.files {
@@ -113,10 +112,10 @@ fn netgauge(input: &Input) -> Result<Imported, ForeignError> {
         if repeated > 0 {
             text.push(format!("{repeated} sizes that stand there twice, with the fit before a change"));
         }
-        warn(&mut out, IMPOSSIBLE_NUMBERS, text.join("; "));
+        warn(out, IMPOSSIBLE_NUMBERS, text.join("; "));
     }
     warn(
-        &mut out,
+        out,
         WRONG_UNIT,
         "what the program prints beside G as GiB/s is 8/1024 of the bytes per us: some 8 times too much, in no unit",
     );
@@ -126,8 +125,7 @@ fn netgauge(input: &Input) -> Result<Imported, ForeignError> {
     finish(out, input, &links)
 }
 
-fn netpipe(input: &Input) -> Result<Imported, ForeignError> {
-    let mut out = imported(NETPIPE.name, input);
+fn netpipe(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let mut links: BTreeMap<(String, String), Points> = BTreeMap::new();
     for file in &input.files {
         let points = links.entry((file.name().to_owned(), "there".to_owned())).or_default();
@@ -146,10 +144,10 @@ fn netpipe(input: &Input) -> Result<Imported, ForeignError> {
 
 /// As tables of the net probe, whose rows of samples are empty.
 fn finish(
-    mut out: Imported,
+    out: &mut Imported,
     input: &Input,
     links: &BTreeMap<(String, String), Points>,
-) -> Result<Imported, ForeignError> {
+) -> Result<(), StoreError> {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for ((transport, direction), points) in links {
         let mut push = |operation: &'static str, ns: f64, relative: f64, more: &[(&str, u64)]| {
@@ -186,8 +184,7 @@ fn finish(
         }
     }
     if links.values().all(BTreeMap::is_empty) {
-        let file = input.files.first().map_or("input".as_ref(), |f| f.path.as_path());
-        return Err(ForeignError::new(file, "no line of it holds a time that can be"));
+        return Err(input.fault("no line of it holds a time that can be"));
     }
     let n = rows.len();
     let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::One, values };
@@ -217,12 +214,12 @@ fn finish(
     ];
     for (name, columns) in [("net_rows", of_rows), ("net_pairs", of_pairs)] {
         let table = Table::new(name, columns);
-        let mut table = table.map_err(|e| ForeignError::new(name.as_ref(), e.to_string()))?;
+        let mut table = table.map_err(|e| input.fault(e.to_string()))?;
         // Times are in ns.
         table.notes.push(("tick_hz".to_owned(), "1000000000".to_owned()));
         out.tables.push(table);
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Relative error of a time: how far each lies beside the line through its two neighbors. A tenth of them may be where a line ends; the
