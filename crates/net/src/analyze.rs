@@ -170,10 +170,7 @@ impl Found {
             let from_bytes = if i == 0 { self.smallest } else { s.first_bytes };
             let keys = self.keys(Some(from_bytes));
             let n = self.of_segment(s);
-            let at_first = |line: &machmeter_model::loggps::Line| Measured {
-                ns: line.at(from_bytes),
-                sigma_ns: line.at_first.sigma_ns,
-            };
+            let at_first = |line: &machmeter_model::loggps::Line| line.measured_at(from_bytes);
             if !self.has_trains {
                 let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);
                 "weighted line of half round trips".clone_into(&mut per_byte.estimator);

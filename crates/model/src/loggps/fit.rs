@@ -65,6 +65,12 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
                 continue;
             }
             let Some(gap) = straight(&points[part.clone()], |p| Some(p.gap))? else { continue };
+            // A line says nothing above the sizes at which it was measured.
+            let within = |line: Option<Line>, of: fn(&SizePoint) -> Option<Measured>| {
+                line.filter(|_| points[part.start..protocol.end].iter().any(|p| of(p).is_some()))
+            };
+            let overhead_send = within(overhead_send, |p| p.overhead_send);
+            let overhead_recv = within(overhead_recv, |p| p.overhead_recv);
             let begins = cuts.iter().find(|c| c.at == part.start).map_or(Begins::First, |c| c.begins);
             segments.push(Segment {
                 first_bytes: points[part.start].size_bytes,
@@ -179,7 +185,9 @@ fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
         let wider = (found.chi2 / found.dof as f64).max(1.0).sqrt();
         let part =
             |k: usize| Measured { ns: found.coefficients[k], sigma_ns: found.standard_errors[k] * wider };
-        let line = Line { at_first: part(0), per_byte: part(1) };
+        let all: f64 = sigma.iter().map(|s| s.powi(-2)).sum();
+        let center = x.iter().zip(&sigma).map(|(x, s)| x / s.powi(2)).sum::<f64>() / all;
+        let line = Line { at_first: part(0), per_byte: part(1), center };
         if line.at_first.ns >= 0.0 && line.per_byte.ns >= 0.0 {
             return Ok((line, found.chi2));
         }
@@ -189,7 +197,7 @@ fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
             let xx: f64 = points.iter().map(|(x, m)| w(m) * x * x).sum();
             let xy: f64 = points.iter().map(|(x, m)| w(m) * x * m.ns).sum();
             let per_byte = Measured { ns: xy / xx, sigma_ns: xx.sqrt().recip() };
-            let line = Line { at_first: Measured { ns: 0.0, ..line.at_first }, per_byte };
+            let line = Line { at_first: Measured { ns: 0.0, ..line.at_first }, per_byte, center: 0.0 };
             return Ok((line, chi2(&line)));
         }
     }
@@ -198,6 +206,7 @@ fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
     let level = Line {
         at_first: Measured { ns: mean, sigma_ns: weight.sqrt().recip() },
         per_byte: Measured { ns: 0.0, sigma_ns: 0.0 },
+        center: 0.0,
     };
     Ok((level, chi2(&level)))
 }

@@ -9,9 +9,19 @@ pub struct Line {
     pub at_first: Measured,
     /// Slope, ns per byte.
     pub per_byte: Measured,
+    /// Weighted mean of the bytes after the first of the sizes behind it, where level and slope err independently.
+    pub center: f64,
 }
 
 impl Line {
+    /// Value at a size with its error, which grows away from the sizes behind the line.
+    pub fn measured_at(&self, size_bytes: u64) -> Measured {
+        let slope_ns = |bytes: f64| self.per_byte.sigma_ns * bytes;
+        let level = self.at_first.sigma_ns.powi(2) - slope_ns(self.center).powi(2);
+        let away = slope_ns(size_bytes.saturating_sub(1) as f64 - self.center);
+        Measured { ns: self.at(size_bytes), sigma_ns: (level.max(0.0) + away.powi(2)).sqrt() }
+    }
+
     /// Value at a size, ns.
     pub fn at(&self, size_bytes: u64) -> f64 {
         self.at_first.ns + self.per_byte.ns * size_bytes.saturating_sub(1) as f64
@@ -64,9 +74,9 @@ pub struct Segment {
     pub gap: Line,
     /// PRTT(1, 0, s) / 2.
     pub one_way: Line,
-    /// `o_s`, where it was measured at a size of the segment.
+    /// `o_s`, where it was measured at a size of the segment or above it in the same protocol.
     pub overhead_send: Option<Line>,
-    /// `o_r`, where it was measured at a size of the segment.
+    /// `o_r`, likewise.
     pub overhead_recv: Option<Line>,
     /// What sets the pace.
     pub pace: Pace,

@@ -57,6 +57,25 @@ fn what_can_not_be_told_is_a_bound() {
 }
 
 #[test]
+fn a_line_says_nothing_above_its_sizes_and_errs_more_away_from_them() {
+    // Another protocol from 4 KiB on, and overheads of small messages alone.
+    let mut all = points(Some((40.0, 60.0)));
+    for p in all.iter_mut().filter(|p| p.size_bytes > 4_096) {
+        p.gap.ns *= 2.0;
+        (p.overhead_send, p.overhead_recv) = (None, None);
+    }
+    let table = fit(&all).unwrap();
+    let [small, large] = &table.segments[..] else { panic!("{table:?}") };
+    assert!(small.overhead_send.is_some() && small.pace == Pace::Link, "{small:?}");
+    assert!(large.overhead_send.is_none() && large.pace == Pace::Unknown, "{large:?}");
+    let center = small.gap.center as u64 + 1;
+    let error = |bytes: u64| small.gap.measured_at(bytes).sigma_ns;
+    assert!(error(center) < error(1) && error(1) < error(1 << 20), "{small:?}");
+    let at_first = small.gap.at_first.sigma_ns;
+    assert!((error(1) / at_first - 1.0).abs() < 1e-9, "{} {at_first}", error(1));
+}
+
+#[test]
 fn nothing_is_below_zero_and_what_can_not_be_is_refused() {
     let mut falling = points(None);
     for (i, p) in falling.iter_mut().enumerate() {
