@@ -5,7 +5,7 @@ use machmeter_data::shape::{
     Axis, Cell, CostTable, Curve, CurveRow, Distribution, DistributionRow, TableColumn, TableRow,
 };
 use machmeter_data::{Dataset, Metric, Shape};
-use machmeter_model::loggps::{Latency, Pace, SizePoint};
+use machmeter_model::loggps::{Latency, Pace};
 use machmeter_stats::quantile::quantile;
 
 use crate::analyze::{Found, Trips};
@@ -22,7 +22,6 @@ pub(crate) fn datasets(
         parameters(found, metrics, described),
         logp(found),
         time_per_message(found),
-        residuals(found),
         one_way(found),
         overheads(found),
         round_trips(trips),
@@ -148,23 +147,6 @@ fn time_per_message(found: &[Found]) -> Option<Dataset> {
     let caption = "What one message more of a train costs, (PRTT(16) - PRTT(1)) / 15, and the lines whose level and slope are g and G.";
     (!found.is_empty())
         .then(|| Dataset::new("net.time_per_message", "Time per message", caption, Shape::Curve(shape)))
-}
-
-fn residuals(found: &[Found]) -> Option<Dataset> {
-    let row = |f: &Found| {
-        let off = |p: &SizePoint| p.gap.ns / f.table.segment(p.size_bytes).gap.at(p.size_bytes);
-        let (x, y) =
-            f.points.iter().map(|p| (p.size_bytes as f64, off(p))).filter(|(_, y)| y.is_finite()).unzip();
-        CurveRow { name: format!("{} {}", f.transport, f.direction), x, y }
-    };
-    let shape = Curve {
-        x: Axis::log("message", Unit::Bytes),
-        y: Axis::linear("measured / fitted", Unit::One),
-        rows: found.iter().map(row).collect(),
-        marks: Vec::new(),
-    };
-    let caption = "Time per message as measured, by that of its line: what no line holds lies beside 1.";
-    (!found.is_empty()).then(|| Dataset::new("net.residuals", "Residuals", caption, Shape::Curve(shape)))
 }
 
 fn one_way(found: &[Found]) -> Option<Dataset> {
