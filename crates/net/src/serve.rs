@@ -28,10 +28,10 @@ pub struct Server {
 /// How a client was served.
 #[derive(Debug)]
 pub enum Served {
-    /// A client that knows the token took its session to an end.
-    Whole(SocketAddr),
-    /// One was turned away, or left; why, in one line.
-    Not(SocketAddr, String),
+    /// One that knows the token had its session; what ended it before its time, in one line.
+    Session(SocketAddr, Option<String>),
+    /// One was turned away, or left before its links were there; why, in one line.
+    Refused(SocketAddr, String),
 }
 
 /// Whether to stop waiting.
@@ -63,8 +63,8 @@ impl Server {
     pub fn next(&self, stop: Stop<'_>) -> io::Result<Option<Served>> {
         let Some((stream, from)) = self.accept(stop)? else { return Ok(None) };
         Ok(Some(match self.session(&stream, stop) {
-            Ok(()) => Served::Whole(from),
-            Err(why) => Served::Not(from, why),
+            Ok(why) => Served::Session(from, why),
+            Err(why) => Served::Refused(from, why),
         }))
     }
 
@@ -89,7 +89,7 @@ impl Server {
         Ok(None)
     }
 
-    fn session(&self, stream: &TcpStream, stop: Stop<'_>) -> Result<(), String> {
+    fn session(&self, stream: &TcpStream, stop: Stop<'_>) -> Result<Option<String>, String> {
         let failed = |e: io::Error| e.to_string();
         let mut session = Session::default();
         random_by_call(&mut session.server).map_err(failed)?;
@@ -139,10 +139,10 @@ impl Server {
             }
         };
         let mut answers: MessageWriter<Answer, _> = MessageWriter::new(stream);
-        match attend(next, &mut answers, &mut links) {
-            RoleError::Ended(_) => Ok(()),
-            e => Err(format!("it {e}")),
-        }
+        Ok(match attend(next, &mut answers, &mut links) {
+            RoleError::Ended(_) => None,
+            e => Some(format!("it {e}")),
+        })
     }
 
     /// The kinds of the links that a client asks for, if it may have them.

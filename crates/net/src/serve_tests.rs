@@ -69,7 +69,7 @@ fn who_knows_the_token_is_served_over_links_of_all_kinds() {
         let why = near.begin(Turns { there: 5_000, ..ONE }).unwrap_err();
         assert!(why.contains("refuses: 5000 and 1 messages a turn"), "{why}");
     });
-    assert!(matches!(seen[..], [Served::Whole(_)]), "{seen:?}");
+    assert!(matches!(seen[..], [Served::Session(_, None)]), "{seen:?}");
 }
 
 #[test]
@@ -108,7 +108,8 @@ fn strangers_are_turned_away_in_bounded_time_and_the_next_is_served() {
         assert!(matches!(request(address, &[("tcp".to_owned(), false)]), Admission::Granted { .. }));
         near(address, &token("the right token of the two"), &["tcp"]).unwrap();
     });
-    let why: Vec<&str> = seen.iter().map(|s| if let Served::Not(_, why) = s { why } else { "" }).collect();
+    let why: Vec<&str> =
+        seen.iter().map(|s| if let Served::Refused(_, why) = s { why } else { "" }).collect();
     let wanted = [
         "the tokens differ",
         "it sent what cannot be read",

@@ -88,11 +88,12 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
     while left > 0 {
         match server.next(&stop).map_err(Failure::cannot)? {
             None => break,
-            Some(Served::Whole(from)) => {
+            Some(Served::Session(from, why)) => {
                 left -= 1;
-                tell(globals, &format!("{from}: served"));
+                let early = why.map_or_else(String::new, |why| format!(" until {why}"));
+                tell(globals, &format!("{from}: served{early}"));
             }
-            Some(Served::Not(from, why)) => tell(globals, &format!("{from}: not served: {why}")),
+            Some(Served::Refused(from, why)) => tell(globals, &format!("{from}: not served: {why}")),
         }
     }
     match guard::stop_requested() {
