@@ -19,7 +19,7 @@ use crate::info::{
     GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, LOAD_WEAKENED, MESSAGE_TIME, NOT_MEASURED, OVERHEAD_RECV,
     OVERHEAD_SEND, PREDICTION_ERROR, ROUND_TRIP, THRESHOLD, UNPREDICTED,
 };
-use crate::loaded::NOTES;
+use crate::loaded::{NOTES, WORK};
 use crate::plan::{KEPT_BACK, Operation, PART, THRESHOLD as SEARCHED, Way, train_of};
 use crate::points::{located, points};
 use crate::{Params, show};
@@ -74,7 +74,8 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     out.warnings.extend(load_notes(rows));
     let described = rows.facts.get(&crate::LINKS).unwrap_or_default();
-    out.datasets = show::datasets(&found, &trips, &out.metrics, &described);
+    let work = rows.facts.get(&WORK).unwrap_or_default();
+    out.datasets = show::datasets(&found, &trips, &out.metrics, &described, &work);
     out
 }
 

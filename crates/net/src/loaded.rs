@@ -22,6 +22,9 @@ const SHARE: f64 = 0.2;
 const TRIPS: usize = 64;
 const MOST_TRIPS: usize = 200_000;
 
+/// Work that the load got done beside the round trips: the price of their latency.
+pub(crate) const WORK: Fact<String> = Fact::named("net.load_work");
+
 /// What the load says of itself: what weakens it here, why it ended early.
 pub(crate) const NOTES: Fact<Vec<String>> = Fact::named("net.load_notes");
 
@@ -65,7 +68,8 @@ pub(crate) fn measure(
     let mut rows: Vec<Row> = near.links.iter().map(row).collect();
     let share_ns = (at.left_ns() as f64 * SHARE) as u64;
     let mut load = at.host.loads.start(request).map_err(failed)?;
-    let until_ns = monotonic_ns() + share_ns;
+    let (begin_ns, work_before) = (monotonic_ns(), load.work());
+    let until_ns = begin_ns + share_ns;
     while monotonic_ns() < until_ns && !stop_requested() && load.failure().is_none() {
         for (link, row) in rows.iter_mut().enumerate() {
             if row.refused.is_some() || row.pairs.len() >= MOST_TRIPS {
@@ -82,6 +86,11 @@ pub(crate) fn measure(
             break;
         }
     }
+    let seconds = (monotonic_ns() - begin_ns) as f64 / 1e9;
+    let rate = load.work().saturating_sub(work_before) as f64 / seconds;
+    let infos = at.host.loads.infos();
+    let work = infos.iter().find(|i| i.name == request.name).map_or("units of work", |i| i.work);
+    at.facts.set(&WORK, format!("{}: {rate:.4} {work} a second beside the round trips", request.name));
     let report = load.stop();
     let notes = report.failure.into_iter().chain(report.caveats).chain(report.side_effects);
     at.facts.set(&NOTES, notes.map(|n| format!("{}: {n}", request.name)).collect());

@@ -11,8 +11,9 @@ use machmeter_sys::thread::monotonic_ns;
 use crate::far;
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 
-/// What an answer beside the link may take, ns: longer than the limit of a link, after which the far end answers by itself.
-const ANSWER_WITHIN_NS: u64 = LIMIT_NS + 1_000_000_000;
+/// What an answer beside the link may take, ns. The far end answers by itself after the limit of a link, which a call that moved a
+/// part of a message waits for twice.
+const ANSWER_WITHIN_NS: u64 = 2 * LIMIT_NS + 1_000_000_000;
 /// Ends of a pattern that are sent where messages get lost.
 const ENDS: usize = 3;
 /// Turns in a row that may be lost before the rest of the pattern is given up: messages of this size do not arrive.
@@ -194,7 +195,7 @@ impl Near {
     }
 
     #[inline]
-    fn send_there(&mut self, work: u64) -> bool {
+    pub(crate) fn send_there(&mut self, work: u64) -> bool {
         let Some(turns) = self.turns else { return false };
         let open = &mut self.links[turns.link];
         if open.broken.is_some() || open.lost > MOST_LOST {

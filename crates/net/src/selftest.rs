@@ -114,7 +114,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
         let near = RefCell::new(Near::over(Box::new(role), vec![link]));
         let placement = RefCell::new(None);
         let ends = Ends { near: &near, placement: &placement, rate };
-        let mut links = Links::new(&ends, Level::Standard);
+        let mut links = Links::new(&ends, Level::Standard, &Silent);
         let way = Way { transport: "shm", wait: "polling", direction: "there" };
         let fixed_ns = (PLANTED.send_ns + PLANTED.latency_ns + PLANTED.recv_ns) as f64;
         let cost =

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use machmeter_engine::role::{MessageReader, MessageWriter};
 use machmeter_sys::link::{Transport, Wait};
+use machmeter_sys::thread::monotonic_ns;
 
 use crate::near::Near;
 use crate::orders::Turns;
@@ -68,6 +69,22 @@ fn who_knows_the_token_is_served_over_links_of_all_kinds() {
         near.end().unwrap();
         let why = near.begin(Turns { there: 5_000, ..ONE }).unwrap_err();
         assert!(why.contains("refuses: 5000 and 1 messages a turn"), "{why}");
+    });
+    assert!(matches!(seen[..], [Served::Session(_, None)]), "{seen:?}");
+}
+
+#[test]
+fn a_reader_that_stops_ends_its_link_in_time() {
+    let seen = served(|address| {
+        let mut near = near(address, &token("the right token of the two"), &["tcp"]).unwrap();
+        // More than both buffers hold, and nobody receives it.
+        near.begin(Turns { back: 64, bytes: 1 << 20, ..ONE }).unwrap();
+        assert!(near.send_there(0));
+        let begin_ns = monotonic_ns();
+        let why = near.end().unwrap_err();
+        assert!(why.starts_with("the far end: ") && monotonic_ns() - begin_ns < 10_000_000_000, "{why}");
+        let again = near.begin(ONE).unwrap_err();
+        assert_eq!(again, why);
     });
     assert!(matches!(seen[..], [Served::Session(_, None)]), "{seen:?}");
 }

@@ -4,12 +4,13 @@ use std::cell::Cell as Searched;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use machmeter_engine::Level;
+use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::disturbance::placement;
 use machmeter_engine::experiment::{Cell, CellList, Finished, Outlook, Set};
 use machmeter_engine::sampling::{Company, Pace};
-use machmeter_model::loggps::{REFINEMENTS, TRAIN, propose};
+use machmeter_engine::{Level, Progress};
+use machmeter_model::loggps::{Latency, Measured, REFINEMENTS, SizePoint, TRAIN, Table, fit, propose};
 
 use crate::cells::{Ends, Pattern, PatternCell, ReceiveCell, ThresholdCell};
 use crate::orders::Turns;
@@ -76,6 +77,8 @@ pub(crate) struct Track {
     sizes: Sizes,
     cost: Cost,
     known: BTreeSet<u64>,
+    /// Sizes that a person has been told of.
+    told: BTreeSet<u64>,
     rounds: usize,
     has_overheads: bool,
 }
@@ -88,8 +91,8 @@ impl Track {
         sizes: Sizes,
         cost: Cost,
     ) -> Self {
-        let known = BTreeSet::new();
-        Self { link, way, segment_bytes, sizes, cost, known, rounds: 0, has_overheads: false }
+        let (known, told) = (BTreeSet::new(), BTreeSet::new());
+        Self { link, way, segment_bytes, sizes, cost, known, told, rounds: 0, has_overheads: false }
     }
 }
 
@@ -97,6 +100,7 @@ impl Track {
 pub(crate) struct Links<'n> {
     ends: &'n Ends<'n>,
     level: Level,
+    progress: &'n dyn Progress,
     cells: CellList<'n>,
     /// Searches for a threshold: their cells, and how many were made.
     searches: Vec<(usize, Rc<Searched<u32>>)>,
@@ -106,10 +110,11 @@ pub(crate) struct Links<'n> {
 }
 
 impl<'n> Links<'n> {
-    pub(crate) fn new(ends: &'n Ends<'n>, level: Level) -> Self {
+    pub(crate) fn new(ends: &'n Ends<'n>, level: Level, progress: &'n dyn Progress) -> Self {
         Self {
             ends,
             level,
+            progress,
             cells: CellList::default(),
             searches: Vec::new(),
             tracks: Vec::new(),
@@ -186,6 +191,38 @@ impl<'n> Links<'n> {
     }
 }
 
+/// A line for each size that is new and has all of its figures.
+fn tell(points: &[SizePoint], track: &mut Track, progress: &dyn Progress) {
+    let Ok(table) = fit(points) else { return };
+    for p in points {
+        let waits = track.sizes.overheads.contains(&p.size_bytes) && p.overhead_send.is_none();
+        if !waits && track.told.insert(p.size_bytes) {
+            progress.step(&format!("{} {}: {}", track.way.transport, track.way.direction, row(p, &table)));
+        }
+    }
+}
+
+fn row(p: &SizePoint, table: &Table) -> String {
+    let ns = |value: f64| human(value, Unit::Nanoseconds);
+    let s = table.segment(p.size_bytes);
+    let latency = match s.latency {
+        Latency::Known(l) => ns(l.ns),
+        Latency::AtMost(most) => format!("<= {}", ns(most)),
+    };
+    let overhead = |what: &str, of: Option<Measured>| of.map(|o| format!(", {what} {}", ns(o.ns)));
+    let (y, rate) = (p.gap.ns, p.size_bytes as f64 / p.gap.ns);
+    format!(
+        "{} B, a message {} (fitted {}){}{}, L {latency}, G {:.4} ns/B; {rate:.3} GB/s, {:.2} Gbit/s",
+        p.size_bytes,
+        ns(y),
+        ns(s.gap.at(p.size_bytes)),
+        overhead("sent", p.overhead_send).unwrap_or_default(),
+        overhead("received", p.overhead_recv).unwrap_or_default(),
+        s.gap.per_byte.ns,
+        8.0 * rate
+    )
+}
+
 impl Set for Links<'_> {
     fn count(&self) -> usize {
         self.cells.count()
@@ -217,6 +254,9 @@ impl Set for Links<'_> {
                 if let Some(work_ns) = work.filter(|ns| *ns > 0.0) {
                     self.add_overheads(&mut track, &gaps, work_ns);
                 }
+            }
+            if complete {
+                tell(&own, &mut track, self.progress);
             }
             if complete || track.rounds > 0 {
                 let wanted = propose(&own, track.rounds);

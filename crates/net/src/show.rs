@@ -17,6 +17,7 @@ pub(crate) fn datasets(
     trips: &[Trips],
     metrics: &[Metric],
     described: &[(String, String)],
+    work: &str,
 ) -> Vec<Dataset> {
     [
         parameters(found, metrics, described),
@@ -24,7 +25,7 @@ pub(crate) fn datasets(
         time_per_message(found),
         one_way(found),
         overheads(found),
-        round_trips(trips),
+        round_trips(trips, work),
     ]
     .into_iter()
     .flatten()
@@ -194,7 +195,7 @@ fn overheads(found: &[Found]) -> Option<Dataset> {
     some.then(|| Dataset::new("net.overheads", "Overheads of messages", caption, Shape::Curve(shape)))
 }
 
-fn round_trips(trips: &[Trips]) -> Option<Dataset> {
+fn round_trips(trips: &[Trips], work: &str) -> Option<Dataset> {
     let row = |t: &Trips| {
         let at = |p: f64| Some((p, quantile(&t.ns, p)?));
         let quantiles: Vec<(f64, f64)> = PROBABILITIES.into_iter().filter_map(at).collect();
@@ -203,9 +204,12 @@ fn round_trips(trips: &[Trips]) -> Option<Dataset> {
         (!t.ns.is_empty()).then_some(DistributionRow { name, n: t.ns.len() as u64, quantiles })
     };
     let rows: Vec<DistributionRow> = trips.iter().filter_map(row).collect();
-    let caption =
-        "Round trips of one byte, each timed by itself, also those during which an end lost its CPU.";
+    let caption = format!(
+        "Round trips of one byte, each timed by itself, also those during which an end lost its CPU. {work}"
+    );
     let some = !rows.is_empty();
     let shape = Distribution { value: Axis::log("round trip", Unit::Nanoseconds), rows, limits: Vec::new() };
-    some.then(|| Dataset::new("net.round_trips", "Round trips", caption, Shape::Distribution(shape)))
+    some.then(|| {
+        Dataset::new("net.round_trips", "Round trips", caption.trim_end(), Shape::Distribution(shape))
+    })
 }
