@@ -11,7 +11,7 @@ use crate::said;
 const LAYERS: [&[&str]; 5] = [
     &["machmeter-data"],
     &["machmeter-sys", "machmeter-stats"],
-    &["machmeter-engine", "machmeter-model"],
+    &["machmeter-engine", "machmeter-model", "machmeter-flow"],
     &[
         "machmeter-noise",
         "machmeter-interactive",

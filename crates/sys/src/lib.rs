@@ -14,6 +14,7 @@ pub mod guard;
 pub mod kernel;
 pub mod link;
 pub mod memory;
+pub mod mirror;
 pub mod oom;
 pub mod pages;
 pub mod perf;

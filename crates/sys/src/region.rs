@@ -31,8 +31,14 @@ impl Region {
         Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes })
     }
 
-    pub(crate) fn start(&self) -> NonNull<u8> {
+    /// First byte.
+    pub fn start(&self) -> NonNull<u8> {
         self.start
+    }
+
+    /// Whole pages, bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn as_slice(&self) -> &[u8] {

@@ -37,6 +37,13 @@ impl TickSource for CntvctIsb {
     }
 }
 
+/// Lets no later instruction begin before all earlier ones are done.
+#[inline(always)]
+pub fn barrier() {
+    // SAFETY: a barrier; touches no register and no flags.
+    unsafe { asm!("isb", options(nostack, preserves_flags)) };
+}
+
 /// The rate firmware published in `cntfrq_el0`, which is what the kernel uses; Hz.
 pub(super) fn counter_hz() -> u64 {
     let hz: u64;

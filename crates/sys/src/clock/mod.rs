@@ -25,7 +25,7 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{Cntvct, CntvctIsb};
+pub use aarch64::{Cntvct, CntvctIsb, barrier};
 pub use cost::{ReadCost, backward_steps, read_cost_from_deltas};
 pub use exchange::exchange;
 pub use kernel_rate::{KernelRate, kernel_rate};
@@ -38,7 +38,7 @@ pub use trust::Verdict;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::hypervisor_signature;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp};
+pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp, barrier};
 
 use serde::{Deserialize, Serialize};
 

@@ -36,6 +36,13 @@ impl TickSource for LfenceRdtsc {
     }
 }
 
+/// Lets no later instruction begin before all earlier ones are done.
+#[inline(always)]
+pub fn barrier() {
+    // SAFETY: part of SSE2, which every x86-64 CPU has.
+    unsafe { _mm_lfence() };
+}
+
 /// `rdtscp`. Only on CPUs that have it: see [`SourceId::is_available`].
 #[derive(Debug, Clone, Copy)]
 pub struct Rdtscp;

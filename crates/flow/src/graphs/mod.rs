@@ -1,0 +1,5 @@
+//! The benchmark graphs.
+
+pub mod e_comm;
+pub mod noise_removal;
+pub mod rt_stap_easy;

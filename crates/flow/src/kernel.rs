@@ -1,0 +1,381 @@
+//! The only unsafe code of the crate: boxes of any type behind one call, memory behind ports, and the loop that fires.
+//!
+//! What it relies on, and who sees to it: a static port's place has room for the firings it is applied with (`schedule`,
+//! `scheduler`); no box has two ports on the same memory of which one writes (`graph`); one worker, so that one apply runs at a time.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use machmeter_sys::mirror::Mirror;
+use machmeter_sys::region::Region;
+use rustfft::num_complex::Complex;
+
+use crate::graph::Binder;
+use crate::names::Name;
+use crate::queue::{Reader, Writer};
+use crate::schedule::Schedule;
+use crate::scheduler::Core;
+use crate::timer::Timer;
+use crate::{Outcome, Primitive};
+
+/// What can be in a queue.
+///
+/// # Safety
+/// Any bytes are a valid value, and it has no padding.
+pub unsafe trait Token: Copy + 'static {}
+
+macro_rules! tokens {
+    ($($t:ty)*) => { $(
+        // SAFETY: a number: all bytes are valid, none is padding.
+        unsafe impl Token for $t {}
+    )* };
+}
+tokens!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+// SAFETY: two numbers of one type, `repr(C)`.
+unsafe impl<T: Token> Token for Complex<T> {}
+// SAFETY: values in a row, without padding between them.
+unsafe impl<T: Token, const N: usize> Token for [T; N] {}
+
+/// Which firings of an iteration one apply does.
+#[derive(Debug, Clone, Copy)]
+pub struct Firings {
+    pub(crate) first: u32,
+    pub(crate) times: u32,
+}
+
+/// Ports of a box: one, a tuple or a vector of them.
+pub trait Port: 'static {
+    /// What apply is given.
+    type View<'a>;
+    /// Tells the graph of the ports and takes their numbers.
+    fn bind(&mut self, to: &mut Binder<'_>);
+    /// # Safety
+    /// Only during an apply of the box that the port is of, with places that have room for these firings.
+    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Self::View<'a>;
+}
+
+macro_rules! static_port {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name<T> {
+            pub(crate) edge: usize,
+            pub(crate) rate: u32,
+            pub(crate) place: usize,
+            pub(crate) tokens: PhantomData<T>,
+        }
+
+        impl<T> $name<T> {
+            /// The first token of these firings, and how many they are.
+            fn span(&self, core: &Core, firing: Firings) -> (*mut T, usize) {
+                let first = core.places[self.place].get().cast::<T>();
+                let rate = self.rate as usize;
+                (first.wrapping_add(firing.first as usize * rate), firing.times as usize * rate)
+            }
+        }
+    };
+}
+static_port!(
+    /// Input of a fixed number of tokens a firing: a slice.
+    In
+);
+static_port!(
+    /// Output of a fixed number of tokens a firing: a slice to be filled.
+    Out
+);
+
+impl<T: Token> Port for In<T> {
+    type View<'a> = &'a [T];
+    fn bind(&mut self, to: &mut Binder<'_>) {
+        self.place = to.input(self.edge, self.rate);
+    }
+    #[inline]
+    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> &'a [T] {
+        let (first, n) = self.span(core, firing);
+        // SAFETY: the place has room for the firings, holds tokens, and nobody writes to it during this apply.
+        unsafe { std::slice::from_raw_parts(first, n) }
+    }
+}
+
+impl<T: Token> Port for Out<T> {
+    type View<'a> = &'a mut [T];
+    fn bind(&mut self, to: &mut Binder<'_>) {
+        self.place = to.output(self.edge, self.rate);
+    }
+    #[inline]
+    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> &'a mut [T] {
+        let (first, n) = self.span(core, firing);
+        // SAFETY: the place has room for the firings, any bytes are tokens, and nobody else reaches it during this apply.
+        unsafe { std::slice::from_raw_parts_mut(first, n) }
+    }
+}
+
+macro_rules! port_tuples {
+    ($(($($p:ident $i:tt)*))*) => { $(
+        impl<$($p: Port),*> Port for ($($p,)*) {
+            type View<'a> = ($($p::View<'a>,)*);
+            fn bind(&mut self, _to: &mut Binder<'_>) {
+                $(self.$i.bind(_to);)*
+            }
+            #[inline]
+            unsafe fn view<'a>(&'a mut self, _core: &'a Core, _firing: Firings) -> Self::View<'a> {
+                // SAFETY: as the caller promises.
+                ($(unsafe { self.$i.view(_core, _firing) },)*)
+            }
+        }
+    )* };
+}
+port_tuples!(() (A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 F 5));
+
+/// A view of several ports of one kind, one at a time.
+pub struct Many<'a, P> {
+    ports: &'a mut [P],
+    core: &'a Core,
+    firing: Firings,
+}
+
+impl<P: Port> Many<'_, P> {
+    #[allow(clippy::len_without_is_empty, reason = "a family of ports is never empty")]
+    pub fn len(&self) -> usize {
+        self.ports.len()
+    }
+    /// The port of this number, counted from 0.
+    pub fn at(&mut self, index: usize) -> P::View<'_> {
+        // SAFETY: made by `view` below, whose promise lasts as long as this value.
+        unsafe { self.ports[index].view(self.core, self.firing) }
+    }
+}
+
+impl<P: Port> Port for Vec<P> {
+    type View<'a> = Many<'a, P>;
+    fn bind(&mut self, to: &mut Binder<'_>) {
+        self.iter_mut().for_each(|p| p.bind(to));
+    }
+    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Many<'a, P> {
+        Many { ports: self, core, firing }
+    }
+}
+
+struct Node<B: Primitive> {
+    state: B,
+    ports: B::Ports,
+}
+
+/// The methods of a box whose type is forgotten.
+pub(crate) struct Calls {
+    apply: unsafe fn(NonNull<()>, &Core, Firings) -> Outcome,
+    reset: unsafe fn(NonNull<()>),
+    eos: unsafe fn(NonNull<()>, &Core),
+    destroy: unsafe fn(NonNull<()>),
+    drop: unsafe fn(NonNull<()>),
+}
+
+struct CallsOf<B>(PhantomData<B>);
+
+impl<B: Primitive> CallsOf<B> {
+    const CALLS: Calls = Calls {
+        apply: Self::apply,
+        reset: |p| Self::node(p).state.reset(),
+        eos: |p, core| {
+            let node = Self::node(p);
+            // SAFETY: no firings, so that static ports are empty; no apply runs.
+            let view = unsafe { node.ports.view(core, Firings { first: 0, times: 0 }) };
+            node.state.eos(view);
+        },
+        destroy: |p| Self::node(p).state.destroy(),
+        // SAFETY: made by `Box::into_raw` in `Erased::new`, and dropped once.
+        drop: |p| drop(unsafe { Box::from_raw(p.cast::<Node<B>>().as_ptr()) }),
+    };
+
+    fn node<'n>(p: NonNull<()>) -> &'n mut Node<B> {
+        // SAFETY: `Erased` pairs these calls with a `Node<B>` that lives as long as it; one call runs at a time.
+        unsafe { p.cast::<Node<B>>().as_mut() }
+    }
+
+    unsafe fn apply(p: NonNull<()>, core: &Core, firing: Firings) -> Outcome {
+        let node = Self::node(p);
+        // SAFETY: as the caller promises.
+        let view = unsafe { node.ports.view(core, firing) };
+        node.state.apply(view)
+    }
+}
+
+/// A box whose type is forgotten.
+pub(crate) struct Erased {
+    node: NonNull<()>,
+    calls: &'static Calls,
+}
+
+impl Erased {
+    pub(crate) fn new<B: Primitive>(state: B, mut ports: B::Ports, binder: &mut Binder<'_>) -> Self {
+        ports.bind(binder);
+        let node = NonNull::from(Box::leak(Box::new(Node { state, ports }))).cast();
+        Self { node, calls: &CallsOf::<B>::CALLS }
+    }
+    pub(crate) fn reset(&self) {
+        // SAFETY: the calls are those of this node's type.
+        unsafe { (self.calls.reset)(self.node) }
+    }
+    pub(crate) fn eos(&self, core: &Core) {
+        // SAFETY: as above.
+        unsafe { (self.calls.eos)(self.node, core) }
+    }
+    pub(crate) fn destroy(&self) {
+        // SAFETY: as above.
+        unsafe { (self.calls.destroy)(self.node) }
+    }
+    /// What the loop calls.
+    pub(crate) fn entry(&self, first: u32, times: u32, per_iteration: u32) -> Entry {
+        Entry { apply: self.calls.apply, node: self.node, first, times, per_iteration }
+    }
+}
+
+impl Drop for Erased {
+    fn drop(&mut self) {
+        // SAFETY: once, and nothing calls it any more: entries live in the same program.
+        unsafe { (self.calls.drop)(self.node) }
+    }
+}
+
+/// A line of the firing table.
+pub(crate) struct Entry {
+    apply: unsafe fn(NonNull<()>, &Core, Firings) -> Outcome,
+    node: NonNull<()>,
+    first: u32,
+    times: u32,
+    per_iteration: u32,
+}
+
+/// Fires all boxes of a schedule from where it was left; where and how it stopped.
+#[inline(never)]
+pub(crate) fn run_schedule<T: Timer>(core: &Core, s: &Schedule) -> (usize, Outcome) {
+    T::enter(&core.log, Name::RunSchedule as u8);
+    T::enter(&core.log, Name::RunSchedPass as u8);
+    let granularity = s.granularity.get();
+    let ended = if s.is_cyclic {
+        run_by_iteration::<T>(core, s, granularity)
+    } else {
+        run_flat::<T>(core, s, granularity)
+    };
+    T::leave(&core.log);
+    T::leave(&core.log);
+    ended
+}
+
+/// Each box once, for all iterations.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
+fn run_flat<T: Timer>(core: &Core, s: &Schedule, granularity: u32) -> (usize, Outcome) {
+    let from = s.resume.get();
+    let mut rest = s.entries[from..].iter();
+    while let Some(e) = rest.next() {
+        loop {
+            let firing = Firings { first: e.first, times: e.times * granularity };
+            T::enter(&core.log, Name::Apply as u8);
+            // SAFETY: the entry's node lives in the same program; places have room for this granularity.
+            let outcome = unsafe { (e.apply)(e.node, core, firing) };
+            T::turn(&core.log, Name::RunSchedPass as u8);
+            match outcome {
+                Outcome::Done => break,
+                Outcome::NotDone => {}
+                other => return (s.entries.len() - rest.len() - 1, other),
+            }
+        }
+    }
+    (0, Outcome::Done)
+}
+
+/// All boxes iteration by iteration: a cycle lets none of them run ahead.
+fn run_by_iteration<T: Timer>(core: &Core, s: &Schedule, granularity: u32) -> (usize, Outcome) {
+    let n = s.entries.len();
+    let mut at = s.resume.get();
+    while at < n * granularity as usize {
+        let (e, iteration) = (&s.entries[at % n], (at / n) as u32);
+        let firing = Firings { first: e.first + iteration * e.per_iteration, times: e.times };
+        T::enter(&core.log, Name::Apply as u8);
+        // SAFETY: as above.
+        let outcome = unsafe { (e.apply)(e.node, core, firing) };
+        T::turn(&core.log, Name::RunSchedPass as u8);
+        match outcome {
+            Outcome::Done => at += 1,
+            Outcome::NotDone => {}
+            other => return (at, other),
+        }
+    }
+    (0, Outcome::Done)
+}
+
+/// Memory behind ports and queues. Nobody keeps references into it between applies.
+pub(crate) enum Memory {
+    Plain(Region),
+    /// Twice as long as it is: what goes beyond the end is the start again.
+    Mirrored(Mirror),
+}
+
+impl Memory {
+    pub(crate) fn plain(bytes: usize) -> std::io::Result<Self> {
+        Ok(Self::Plain(Region::new(bytes)?))
+    }
+    pub(crate) fn mirrored(bytes: usize) -> std::io::Result<Self> {
+        Ok(Self::Mirrored(Mirror::new(bytes)?))
+    }
+    fn start(&self) -> (*mut u8, usize) {
+        match self {
+            Self::Plain(region) => (region.start().as_ptr(), region.bytes()),
+            Self::Mirrored(mirror) => (mirror.start().as_ptr(), 2 * mirror.bytes()),
+        }
+    }
+    /// Where `bytes` of it begin.
+    #[inline]
+    pub(crate) fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        let (start, all) = self.start();
+        assert!(offset <= all && bytes <= all - offset, "{bytes} B at {offset} of {all}");
+        start.wrapping_add(offset)
+    }
+    pub(crate) fn copy(&self, offset: usize, to: &Self, to_offset: usize, bytes: usize) {
+        let (from, to) = (self.at(offset, bytes), to.at(to_offset, bytes));
+        // SAFETY: both have that many bytes; they may overlap.
+        unsafe { std::ptr::copy(from, to, bytes) };
+    }
+    pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len());
+        // SAFETY: it has that many bytes, and the source is no part of it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+    /// Turns the first `bytes` to the left.
+    pub(crate) fn rotate(&self, bytes: usize, by: usize) {
+        let start = self.at(0, bytes);
+        // SAFETY: it has that many bytes, and nobody keeps references into it.
+        unsafe { std::slice::from_raw_parts_mut(start, bytes) }.rotate_left(by);
+    }
+}
+
+/// Tokens as bytes.
+pub(crate) fn bytes_of<T: Token>(tokens: &[T]) -> &[u8] {
+    // SAFETY: tokens have no padding.
+    unsafe { std::slice::from_raw_parts(tokens.as_ptr().cast(), size_of_val(tokens)) }
+}
+
+impl<T: Token> Reader<'_, T> {
+    /// `n` tokens in a row, if that many are there (of this segment).
+    #[inline]
+    pub fn read(&mut self, n: usize) -> Option<&[T]> {
+        let first = self.window(n)?;
+        // SAFETY: `n` tokens lie there, and stay until they are consumed, which needs this value.
+        Some(unsafe { std::slice::from_raw_parts(first.cast(), n) })
+    }
+}
+
+impl<T: Token> Writer<'_, T> {
+    /// Room for `n` tokens in a row, if there is.
+    #[inline]
+    pub fn write(&mut self, n: usize) -> Option<&mut [T]> {
+        let first = self.window(n)?;
+        // SAFETY: that much room is there, any bytes are tokens, and nobody reads it before it is produced, which needs this value.
+        Some(unsafe { std::slice::from_raw_parts_mut(first.cast(), n) })
+    }
+}
+
+/// A place of a static port.
+pub(crate) type Place = Cell<*mut u8>;
