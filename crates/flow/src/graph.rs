@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::Primitive;
-use crate::kernel::{Erased, In, Out, Token, bytes_of};
-use crate::queue::{ReadPort, WritePort};
+use crate::kernel::{Erased, Id, In, Out, Place, Token, bytes_of};
+use crate::queue::{Queue, ReadEnd};
 use crate::segment::Exclusive;
+use crate::views::{ReadPort, WritePort};
 
 /// What is wrong with a graph; one line.
 #[derive(Debug, thiserror::Error)]
@@ -39,24 +40,24 @@ impl<T> Clone for Edge<T> {
 impl<T> Copy for Edge<T> {}
 
 /// Numbers that ports get when they are bound.
-const UNBOUND: usize = usize::MAX;
+const UNBOUND: usize = u32::MAX as usize;
 
 impl<T: Token> Edge<T> {
     /// A port that takes this many tokens a firing.
     pub fn input(self, rate: u32) -> In<T> {
-        In { edge: self.number, rate, place: UNBOUND, tokens: PhantomData }
+        In { edge: self.number, rate, place: Id::new(UNBOUND), tokens: PhantomData }
     }
     /// A port that gives this many tokens a firing.
     pub fn output(self, rate: u32) -> Out<T> {
-        Out { edge: self.number, rate, place: UNBOUND, tokens: PhantomData }
+        Out { edge: self.number, rate, place: Id::new(UNBOUND), tokens: PhantomData }
     }
     /// A port that reads as it likes; its schedule runs when at least so many tokens are there.
     pub fn reader(self, least: u32) -> ReadPort<T> {
-        ReadPort { edge: self.number, least, end: UNBOUND, tokens: PhantomData }
+        ReadPort { edge: self.number, least, end: Id::new(UNBOUND), tokens: PhantomData }
     }
     /// A port that writes as it likes; its schedule runs when there is room for at least so many tokens.
     pub fn writer(self, least: u32) -> WritePort<T> {
-        WritePort { edge: self.number, least, queue: UNBOUND, tokens: PhantomData }
+        WritePort { edge: self.number, least, queue: Id::new(UNBOUND), tokens: PhantomData }
     }
 }
 
@@ -72,9 +73,9 @@ pub(crate) struct PortSpec {
     /// Tokens a firing; of dynamic ports the least.
     pub(crate) rate: u32,
     /// Number of a static port's place.
-    pub(crate) place: Option<usize>,
+    pub(crate) place: Option<Id<Place>>,
     /// Number of a queue's end that reads.
-    pub(crate) end: Option<usize>,
+    pub(crate) end: Option<Id<ReadEnd>>,
 }
 
 pub(crate) enum Kind {
@@ -83,7 +84,7 @@ pub(crate) enum Kind {
         initial: Vec<u8>,
     },
     Queue {
-        number: usize,
+        number: Id<Queue>,
         capacity: u64,
         is_segmented: bool,
     },
@@ -141,35 +142,35 @@ pub struct Binder<'g> {
 }
 
 impl Binder<'_> {
-    fn next(counter: &mut usize) -> usize {
+    fn next<T>(counter: &mut usize) -> Id<T> {
         *counter += 1;
-        *counter - 1
+        Id::new(*counter - 1)
     }
     fn is_queue(&self, edge: usize) -> bool {
         matches!(self.edges[edge].kind, Kind::Queue { .. })
     }
-    pub(crate) fn input(&mut self, edge: usize, rate: u32) -> usize {
+    pub(crate) fn input(&mut self, edge: usize, rate: u32) -> Id<Place> {
         let place = Self::next(self.places);
         let end = self.is_queue(edge).then(|| Self::next(self.ends));
         self.ports.push(PortSpec { edge, way: Way::In, rate, place: Some(place), end });
         place
     }
-    pub(crate) fn output(&mut self, edge: usize, rate: u32) -> usize {
+    pub(crate) fn output(&mut self, edge: usize, rate: u32) -> Id<Place> {
         let place = Self::next(self.places);
         self.ports.push(PortSpec { edge, way: Way::Out, rate, place: Some(place), end: None });
         place
     }
-    pub(crate) fn reader(&mut self, edge: usize, least: u32) -> usize {
+    pub(crate) fn reader(&mut self, edge: usize, least: u32) -> Id<ReadEnd> {
         let end = Self::next(self.ends);
         self.ports.push(PortSpec { edge, way: Way::In, rate: least, place: None, end: Some(end) });
         end
     }
     /// The number of the queue; none of a static edge, which building refuses.
-    pub(crate) fn writer(&mut self, edge: usize, least: u32) -> usize {
+    pub(crate) fn writer(&mut self, edge: usize, least: u32) -> Id<Queue> {
         self.ports.push(PortSpec { edge, way: Way::Out, rate: least, place: None, end: None });
         match self.edges[edge].kind {
             Kind::Queue { number, .. } => number,
-            Kind::Static { .. } => UNBOUND,
+            Kind::Static { .. } => Id::new(UNBOUND),
         }
     }
 }
@@ -246,7 +247,7 @@ impl Graph {
     }
 
     fn push_queue<T: Token>(&mut self, name: &str, capacity: u64, is_segmented: bool) -> Edge<T> {
-        let number = self.queues;
+        let number = Id::new(self.queues);
         self.queues += 1;
         self.push_edge(name, Kind::Queue { number, capacity, is_segmented })
     }

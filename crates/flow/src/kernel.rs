@@ -5,18 +5,17 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ops::{Deref, Index};
 use std::ptr::NonNull;
 
-use machmeter_sys::mirror::Mirror;
-use machmeter_sys::region::Region;
 use rustfft::num_complex::Complex;
 
 use crate::graph::Binder;
 use crate::names::Name;
-use crate::queue::{Reader, Writer};
 use crate::schedule::Schedule;
 use crate::scheduler::Core;
 use crate::timer::Timer;
+use crate::views::{Reader, Writer};
 use crate::{Outcome, Primitive};
 
 /// What can be in a queue.
@@ -58,11 +57,10 @@ pub trait Port: 'static {
 macro_rules! static_port {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug)]
         pub struct $name<T> {
             pub(crate) edge: usize,
             pub(crate) rate: u32,
-            pub(crate) place: usize,
+            pub(crate) place: Id<Place>,
             pub(crate) tokens: PhantomData<T>,
         }
 
@@ -111,22 +109,28 @@ impl<T: Token> Port for Out<T> {
     }
 }
 
+impl Port for () {
+    type View<'a> = ();
+    fn bind(&mut self, _to: &mut Binder<'_>) {}
+    unsafe fn view<'a>(&'a mut self, _core: &'a Core, _firing: Firings) {}
+}
+
 macro_rules! port_tuples {
     ($(($($p:ident $i:tt)*))*) => { $(
         impl<$($p: Port),*> Port for ($($p,)*) {
             type View<'a> = ($($p::View<'a>,)*);
-            fn bind(&mut self, _to: &mut Binder<'_>) {
-                $(self.$i.bind(_to);)*
+            fn bind(&mut self, to: &mut Binder<'_>) {
+                $(self.$i.bind(to);)*
             }
             #[inline]
-            unsafe fn view<'a>(&'a mut self, _core: &'a Core, _firing: Firings) -> Self::View<'a> {
+            unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Self::View<'a> {
                 // SAFETY: as the caller promises.
-                ($(unsafe { self.$i.view(_core, _firing) },)*)
+                ($(unsafe { self.$i.view(core, firing) },)*)
             }
         }
     )* };
 }
-port_tuples!(() (A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 F 5));
+port_tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 F 5));
 
 /// A view of several ports of one kind, one at a time.
 pub struct Many<'a, P> {
@@ -150,7 +154,9 @@ impl<P: Port> Many<'_, P> {
 impl<P: Port> Port for Vec<P> {
     type View<'a> = Many<'a, P>;
     fn bind(&mut self, to: &mut Binder<'_>) {
-        self.iter_mut().for_each(|p| p.bind(to));
+        for p in self {
+            p.bind(to);
+        }
     }
     unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Many<'a, P> {
         Many { ports: self, core, firing }
@@ -164,7 +170,7 @@ struct Node<B: Primitive> {
 
 /// The methods of a box whose type is forgotten.
 pub(crate) struct Calls {
-    apply: unsafe fn(NonNull<()>, &Core, Firings) -> Outcome,
+    apply: unsafe fn(NonNull<()>, &Core, u32, u32) -> Outcome,
     reset: unsafe fn(NonNull<()>),
     eos: unsafe fn(NonNull<()>, &Core),
     destroy: unsafe fn(NonNull<()>),
@@ -193,8 +199,9 @@ impl<B: Primitive> CallsOf<B> {
         unsafe { p.cast::<Node<B>>().as_mut() }
     }
 
-    unsafe fn apply(p: NonNull<()>, core: &Core, firing: Firings) -> Outcome {
+    unsafe fn apply(p: NonNull<()>, core: &Core, first: u32, times: u32) -> Outcome {
         let node = Self::node(p);
+        let firing = Firings { first, times };
         // SAFETY: as the caller promises.
         let view = unsafe { node.ports.view(core, firing) };
         node.state.apply(view)
@@ -240,7 +247,7 @@ impl Drop for Erased {
 
 /// A line of the firing table.
 pub(crate) struct Entry {
-    apply: unsafe fn(NonNull<()>, &Core, Firings) -> Outcome,
+    apply: unsafe fn(NonNull<()>, &Core, u32, u32) -> Outcome,
     node: NonNull<()>,
     first: u32,
     times: u32,
@@ -248,15 +255,21 @@ pub(crate) struct Entry {
 }
 
 /// Fires all boxes of a schedule from where it was left; where and how it stopped.
-#[inline(never)]
-pub(crate) fn run_schedule<T: Timer>(core: &Core, s: &Schedule) -> (usize, Outcome) {
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
+pub(crate) fn run_schedule<T: Timer>(
+    core: &Core,
+    s: &Schedule,
+    is_cyclic: bool,
+    from: usize,
+    granularity: u32,
+) -> (usize, Outcome) {
     T::enter(&core.log, Name::RunSchedule as u8);
     T::enter(&core.log, Name::RunSchedPass as u8);
-    let granularity = s.granularity.get();
-    let ended = if s.is_cyclic {
-        run_by_iteration::<T>(core, s, granularity)
+    let ended = if is_cyclic {
+        run_by_iteration::<T>(core, s, from, granularity)
     } else {
-        run_flat::<T>(core, s, granularity)
+        run_flat::<T>(core, &s.entries, from, granularity)
     };
     T::leave(&core.log);
     T::leave(&core.log);
@@ -266,38 +279,47 @@ pub(crate) fn run_schedule<T: Timer>(core: &Core, s: &Schedule) -> (usize, Outco
 /// Each box once, for all iterations.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
-fn run_flat<T: Timer>(core: &Core, s: &Schedule, granularity: u32) -> (usize, Outcome) {
-    let from = s.resume.get();
-    let mut rest = s.entries[from..].iter();
+fn run_flat<T: Timer>(core: &Core, entries: &[Entry], from: usize, granularity: u32) -> (usize, Outcome) {
+    let mut rest = entries[from..].iter();
     while let Some(e) = rest.next() {
-        loop {
-            let firing = Firings { first: e.first, times: e.times * granularity };
-            T::enter(&core.log, Name::Apply as u8);
-            // SAFETY: the entry's node lives in the same program; places have room for this granularity.
-            let outcome = unsafe { (e.apply)(e.node, core, firing) };
-            T::turn(&core.log, Name::RunSchedPass as u8);
-            match outcome {
-                Outcome::Done => break,
-                Outcome::NotDone => {}
-                other => return (s.entries.len() - rest.len() - 1, other),
+        let outcome = fire::<T>(core, e, 0, e.times * granularity);
+        if outcome != Outcome::Done {
+            let outcome = again::<T>(core, e, granularity, outcome);
+            if outcome != Outcome::Done {
+                return (entries.len() - rest.len() - 1, outcome);
             }
         }
     }
     (0, Outcome::Done)
 }
 
+/// Calls a box that was not done until it is.
+#[cold]
+fn again<T: Timer>(core: &Core, e: &Entry, granularity: u32, mut outcome: Outcome) -> Outcome {
+    while outcome == Outcome::NotDone {
+        outcome = fire::<T>(core, e, 0, e.times * granularity);
+    }
+    outcome
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
+fn fire<T: Timer>(core: &Core, e: &Entry, first: u32, times: u32) -> Outcome {
+    T::enter(&core.log, Name::Apply as u8);
+    // SAFETY: the entry's node lives in the same program; places have room for these firings.
+    let outcome = unsafe { (e.apply)(e.node, core, first, times) };
+    T::turn(&core.log, Name::RunSchedPass as u8);
+    outcome
+}
+
 /// All boxes iteration by iteration: a cycle lets none of them run ahead.
-fn run_by_iteration<T: Timer>(core: &Core, s: &Schedule, granularity: u32) -> (usize, Outcome) {
+#[inline(never)]
+fn run_by_iteration<T: Timer>(core: &Core, s: &Schedule, from: usize, granularity: u32) -> (usize, Outcome) {
     let n = s.entries.len();
-    let mut at = s.resume.get();
+    let mut at = from;
     while at < n * granularity as usize {
         let (e, iteration) = (&s.entries[at % n], (at / n) as u32);
-        let firing = Firings { first: e.first + iteration * e.per_iteration, times: e.times };
-        T::enter(&core.log, Name::Apply as u8);
-        // SAFETY: as above.
-        let outcome = unsafe { (e.apply)(e.node, core, firing) };
-        T::turn(&core.log, Name::RunSchedPass as u8);
-        match outcome {
+        match fire::<T>(core, e, e.first + iteration * e.per_iteration, e.times) {
             Outcome::Done => at += 1,
             Outcome::NotDone => {}
             other => return (at, other),
@@ -306,48 +328,46 @@ fn run_by_iteration<T: Timer>(core: &Core, s: &Schedule, granularity: u32) -> (u
     (0, Outcome::Done)
 }
 
-/// Memory behind ports and queues. Nobody keeps references into it between applies.
-pub(crate) enum Memory {
-    Plain(Region),
-    /// Twice as long as it is: what goes beyond the end is the start again.
-    Mirrored(Mirror),
-}
+/// A place in a [`Table`] of the program.
+pub(crate) struct Id<T>(u32, PhantomData<fn() -> T>);
 
-impl Memory {
-    pub(crate) fn plain(bytes: usize) -> std::io::Result<Self> {
-        Ok(Self::Plain(Region::new(bytes)?))
+impl<T> Id<T> {
+    /// `program` sees to it that the table has it: it numbers what it puts there.
+    pub(crate) const fn new(number: usize) -> Self {
+        Self(number as u32, PhantomData)
     }
-    pub(crate) fn mirrored(bytes: usize) -> std::io::Result<Self> {
-        Ok(Self::Mirrored(Mirror::new(bytes)?))
+    pub(crate) const fn number(self) -> usize {
+        self.0 as usize
     }
-    fn start(&self) -> (*mut u8, usize) {
-        match self {
-            Self::Plain(region) => (region.start().as_ptr(), region.bytes()),
-            Self::Mirrored(mirror) => (mirror.start().as_ptr(), 2 * mirror.bytes()),
-        }
+}
+impl<T> Clone for Id<T> {
+    fn clone(&self) -> Self {
+        *self
     }
-    /// Where `bytes` of it begin.
+}
+impl<T> Copy for Id<T> {}
+
+/// What a program has many of; a look at it is checked in debug builds.
+pub(crate) struct Table<T>(Box<[T]>);
+
+impl<T> FromIterator<T> for Table<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(all: I) -> Self {
+        Self(all.into_iter().collect())
+    }
+}
+impl<T> Deref for Table<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+impl<T> Index<Id<T>> for Table<T> {
+    type Output = T;
     #[inline]
-    pub(crate) fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
-        let (start, all) = self.start();
-        assert!(offset <= all && bytes <= all - offset, "{bytes} B at {offset} of {all}");
-        start.wrapping_add(offset)
-    }
-    pub(crate) fn copy(&self, offset: usize, to: &Self, to_offset: usize, bytes: usize) {
-        let (from, to) = (self.at(offset, bytes), to.at(to_offset, bytes));
-        // SAFETY: both have that many bytes; they may overlap.
-        unsafe { std::ptr::copy(from, to, bytes) };
-    }
-    pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
-        let to = self.at(offset, bytes.len());
-        // SAFETY: it has that many bytes, and the source is no part of it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-    }
-    /// Turns the first `bytes` to the left.
-    pub(crate) fn rotate(&self, bytes: usize, by: usize) {
-        let start = self.at(0, bytes);
-        // SAFETY: it has that many bytes, and nobody keeps references into it.
-        unsafe { std::slice::from_raw_parts_mut(start, bytes) }.rotate_left(by);
+    fn index(&self, id: Id<T>) -> &T {
+        debug_assert!(id.number() < self.0.len());
+        // SAFETY: ids are made by `program` for what it puts into the table, which never shrinks.
+        unsafe { self.0.get_unchecked(id.number()) }
     }
 }
 
@@ -361,9 +381,8 @@ impl<T: Token> Reader<'_, T> {
     /// `n` tokens in a row, if that many are there (of this segment).
     #[inline]
     pub fn read(&mut self, n: usize) -> Option<&[T]> {
-        let first = self.window(n)?;
         // SAFETY: `n` tokens lie there, and stay until they are consumed, which needs this value.
-        Some(unsafe { std::slice::from_raw_parts(first.cast(), n) })
+        self.has(n).then(|| unsafe { std::slice::from_raw_parts(self.window.at.cast(), n) })
     }
 }
 
@@ -371,9 +390,8 @@ impl<T: Token> Writer<'_, T> {
     /// Room for `n` tokens in a row, if there is.
     #[inline]
     pub fn write(&mut self, n: usize) -> Option<&mut [T]> {
-        let first = self.window(n)?;
         // SAFETY: that much room is there, any bytes are tokens, and nobody reads it before it is produced, which needs this value.
-        Some(unsafe { std::slice::from_raw_parts_mut(first.cast(), n) })
+        self.has(n).then(|| unsafe { std::slice::from_raw_parts_mut(self.window.at.cast(), n) })
     }
 }
 

@@ -9,6 +9,8 @@
 //! ```
 
 pub mod boxes;
+mod build;
+mod check;
 mod fused;
 mod graph;
 pub mod graphs;
@@ -24,15 +26,16 @@ mod segment;
 #[cfg(test)]
 mod tests;
 pub mod timer;
+mod views;
 
 pub use fused::Fused;
 pub use graph::{Edge, FlowError, Graph};
 pub use kernel::{In, Many, Out, Port, Token};
 pub use names::{Group, Name};
 pub use program::{Choice, Ended, Program, Queues, Ready};
-pub use queue::{ReadPort, Reader, WritePort, Writer};
 pub use scheduler::Sampling;
 pub use segment::{Exclusive, Lent};
+pub use views::{ReadPort, Reader, WritePort, Writer};
 
 /// What an apply says at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,16 +6,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::marker::PhantomData;
 use std::rc::Rc;
 
-use crate::graph::Binder;
-use crate::kernel::{Firings, Memory, Port, Token};
+use machmeter_sys::mirror::Memory;
+
+use crate::kernel::{Id, Place};
 use crate::names::Name;
 use crate::program::{Kernel, QueueWay, ReadyWay};
-use crate::schedule::{StaticIn, StaticOut};
+use crate::schedule::{StaticIn, StaticOut, Waiter};
 use crate::scheduler::Core;
-use crate::segment;
+use crate::segment::Group;
 use crate::timer::Timer;
 
 /// No end of a segment is known.
@@ -27,22 +27,25 @@ pub(crate) struct Queue {
     /// Tokens.
     pub(crate) capacity: u64,
     pub(crate) token_bytes: usize,
+    pub(crate) ring_bytes: usize,
     pub(crate) written: Cell<u64>,
-    /// Of the next token, bytes from the start of the ring.
+    /// Of the next token, bytes from the start of the ring; of a static port on a mirror its place says so.
     pub(crate) write_at: Cell<usize>,
+    /// Behind the ring.
+    pub(crate) ring_end: *mut u8,
     /// Read by the slowest reader.
     pub(crate) least_read: Cell<u64>,
     /// Tokens of room that the writer's schedule waits for.
     pub(crate) need: Cell<u64>,
     pub(crate) is_met: Cell<bool>,
-    pub(crate) condition: usize,
+    pub(crate) waiter: Waiter,
     /// Ends that read.
-    pub(crate) readers: Box<[usize]>,
+    pub(crate) readers: Box<[Id<ReadEnd>]>,
     pub(crate) is_segmented: bool,
     pub(crate) is_open: Cell<bool>,
     pub(crate) begun: Cell<u64>,
     /// Group of branches and the branch.
-    pub(crate) group: Option<(usize, usize)>,
+    pub(crate) group: Option<(Id<Group>, usize)>,
     /// Most tokens in it at once; kept where timers are on.
     pub(crate) high_water: Cell<u64>,
     /// Bytes copied into, out of and within it.
@@ -51,15 +54,21 @@ pub(crate) struct Queue {
 
 /// An end that reads a queue.
 pub(crate) struct ReadEnd {
-    pub(crate) queue: usize,
+    pub(crate) queue: Id<Queue>,
+    /// Of a static port.
+    pub(crate) place: Option<Id<Place>>,
     pub(crate) read: Cell<u64>,
     pub(crate) read_at: Cell<usize>,
     /// Of the next token in this end's own ring.
     pub(crate) write_at: Cell<usize>,
     pub(crate) memory: Rc<Memory>,
+    /// Written, but not beyond the end of the segment.
+    pub(crate) visible: Cell<u64>,
+    /// Tokens that its schedule waits for, and the same or 0 where the end of the segment is known.
     pub(crate) need: Cell<u64>,
+    pub(crate) threshold: Cell<u64>,
     pub(crate) is_met: Cell<bool>,
-    pub(crate) condition: usize,
+    pub(crate) waiter: Waiter,
     /// Where the segment ends; [`NO_LIMIT`] while that is not known.
     pub(crate) limit: Cell<u64>,
     /// Ends of this and later segments.
@@ -68,13 +77,10 @@ pub(crate) struct ReadEnd {
     pub(crate) passed: Cell<u64>,
     pub(crate) discarded: Cell<u64>,
     /// Where a merge reads a branch: the group.
-    pub(crate) group: Option<usize>,
+    pub(crate) group: Option<Id<Group>>,
 }
 
 impl Queue {
-    pub(crate) fn ring_bytes(&self) -> usize {
-        self.capacity as usize * self.token_bytes
-    }
     #[inline]
     pub(crate) fn room(&self) -> u64 {
         self.capacity - (self.written.get() - self.least_read.get())
@@ -87,7 +93,17 @@ impl Queue {
     #[inline]
     fn further(&self, at: usize, tokens: u64) -> usize {
         let at = at + tokens as usize * self.token_bytes;
-        if at >= self.ring_bytes() { at - self.ring_bytes() } else { at }
+        if at >= self.ring_bytes { at - self.ring_bytes } else { at }
+    }
+    /// Moves a place on the mirror: it is where the next window begins.
+    #[inline]
+    fn move_place(&self, place: &Place, bytes: usize) {
+        let to = place.get().wrapping_add(bytes);
+        place.set(if to >= self.ring_end { to.wrapping_sub(self.ring_bytes) } else { to });
+    }
+    /// Tokens from a position to the end of a ring.
+    fn straight(&self, at: usize) -> usize {
+        (self.ring_bytes - at) / self.token_bytes
     }
     fn count_copied(&self, bytes: usize) {
         self.copied.set(self.copied.get() + bytes as u64);
@@ -97,24 +113,31 @@ impl Queue {
 impl ReadEnd {
     /// Tokens of this segment that are there.
     #[inline]
-    pub(crate) fn readable(&self, written: u64) -> u64 {
-        written.min(self.limit.get()) - self.read.get()
+    pub(crate) fn readable(&self) -> u64 {
+        self.visible.get() - self.read.get()
+    }
+    pub(crate) fn has_end(&self) -> bool {
+        self.limit.get() != NO_LIMIT
     }
     /// Whether the segment's end is known and less than what is needed is left before it.
-    #[inline]
-    pub(crate) fn is_ended(&self, written: u64) -> bool {
-        self.limit.get() != NO_LIMIT && self.readable(written) < self.need.get()
+    pub(crate) fn is_ended(&self) -> bool {
+        self.has_end() && self.readable() < self.need.get()
     }
     /// Whether its schedule has something to do here.
     #[inline]
-    pub(crate) fn has_enough(&self, written: u64) -> bool {
-        self.readable(written) >= self.need.get() || self.limit.get() != NO_LIMIT
+    pub(crate) fn has_enough(&self) -> bool {
+        self.readable() >= self.threshold.get()
+    }
+    /// What is visible of `written` tokens, and from how many on there is something to do: with a known end always.
+    pub(crate) fn look(&self, written: u64) {
+        self.visible.set(written.min(self.limit.get()));
+        self.threshold.set(if self.has_end() { 0 } else { self.need.get() });
     }
 }
 
 /// Tokens were written to all rings: counts them, and tells who waits for them.
 #[inline]
-pub(crate) fn produce<K: Kernel, T: Timer>(core: &Core, queue: usize, tokens: u64) {
+pub(crate) fn produce<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>, tokens: u64) {
     let q = &core.queues[queue];
     assert!(tokens <= q.room(), "{}: more produced than there is room for", q.name);
     assert!(!q.is_segmented || q.is_open.get(), "{}: produced outside of a segment", q.name);
@@ -132,30 +155,43 @@ pub(crate) fn produce<K: Kernel, T: Timer>(core: &Core, queue: usize, tokens: u6
 }
 
 #[inline]
-fn produce1<K: Kernel, T: Timer>(core: &Core, end: usize, written: u64, tokens: u64) {
+fn produce1<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>, written: u64, tokens: u64) {
     let e = &core.ends[end];
     T::enter(&core.log, Name::Produce1 as u8);
     if K::Queues::COPIES {
         e.write_at.set(core.queues[e.queue].further(e.write_at.get(), tokens));
     }
     T::enter(&core.log, Name::UpdateOnProduce as u8);
-    if e.has_enough(written) {
-        K::Ready::now_holds(core, &e.is_met, e.condition);
+    e.visible.set(written.min(e.limit.get()));
+    if e.has_enough() {
+        K::Ready::now_holds(core, &e.is_met, e.waiter);
     }
     T::leave(&core.log);
     T::leave(&core.log);
 }
 
-/// Tokens were read: counts them, and tells the writer of the room.
-#[inline]
-pub(crate) fn consume<K: Kernel, T: Timer>(core: &Core, end: usize, tokens: u64) {
+/// Tokens were read: counts them, and tells the writer of the room. Whether there is enough for the next run.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "part of each activation")]
+pub(crate) fn consume<K: Kernel, T: Timer>(
+    core: &Core,
+    end: Id<ReadEnd>,
+    place: Option<Id<Place>>,
+    tokens: u64,
+) -> bool {
     let e = &core.ends[end];
     let q = &core.queues[e.queue];
-    assert!(tokens <= e.readable(q.written.get()), "{}: more consumed than there is", q.name);
+    let there = e.readable();
+    assert!(tokens <= there, "{}: more consumed than there is", q.name);
     T::enter(&core.log, Name::Consume as u8);
     let read = e.read.get() + tokens;
     e.read.set(read);
-    e.read_at.set(q.further(e.read_at.get(), tokens));
+    match place {
+        Some(place) if !K::Queues::COPIES => {
+            q.move_place(&core.places[place], tokens as usize * q.token_bytes);
+        }
+        _ => e.read_at.set(q.further(e.read_at.get(), tokens)),
+    }
     let least = match &*q.readers {
         [_] => read,
         all => all.iter().map(|end| core.ends[*end].read.get()).min().unwrap_or(read),
@@ -163,71 +199,77 @@ pub(crate) fn consume<K: Kernel, T: Timer>(core: &Core, end: usize, tokens: u64)
     q.least_read.set(least);
     T::enter(&core.log, Name::UpdateOnConsume as u8);
     if q.has_room() {
-        K::Ready::now_holds(core, &q.is_met, q.condition);
+        K::Ready::now_holds(core, &q.is_met, q.waiter);
     }
     T::leave(&core.log);
     T::leave(&core.log);
-}
-
-/// Turns a ring of this end so that `bytes` from `at` on are in a row; whether it had to.
-fn unsplit(q: &Queue, e: &ReadEnd, at: usize, bytes: usize) -> bool {
-    let ring = q.ring_bytes();
-    if at + bytes <= ring {
-        return false;
+    let holds = e.has_enough();
+    if K::Ready::COUNTS {
+        e.is_met.set(holds);
     }
-    // The oldest token goes to the start: then tokens and room are both in a row.
-    let by = e.read_at.get();
-    e.memory.rotate(ring, by);
-    q.count_copied(ring);
-    let turned = |at: usize| if at >= by { at - by } else { at + ring - by };
-    e.write_at.set(turned(e.write_at.get()));
-    e.read_at.set(0);
-    true
+    holds
 }
 
-/// Where `tokens` of this segment lie in a row, if they are there.
-pub(crate) fn read_amount<K: Kernel, T: Timer>(core: &Core, end: usize, tokens: u64) -> Option<*mut u8> {
+/// What a box sees of a queue while it is applied.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    /// The next token.
+    pub(crate) at: *mut u8,
+    /// Tokens, or room for them.
+    pub(crate) tokens: usize,
+    /// Of these in a row; with a mirror more than there can be.
+    pub(crate) straight: usize,
+}
+
+/// What is there to read of this segment.
+pub(crate) fn read_amount<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>) -> Window {
     let e = &core.ends[end];
-    let q = &core.queues[e.queue];
     T::enter(&core.log, Name::ReadAmount as u8);
     T::enter(&core.log, Name::ReadyToRead as u8);
-    let is_there = tokens <= e.readable(q.written.get());
+    let tokens = e.readable() as usize;
     T::leave(&core.log);
-    let bytes = tokens as usize * q.token_bytes;
-    if is_there && K::Queues::COPIES && e.read_at.get() + bytes > q.ring_bytes() {
-        T::enter(&core.log, Name::ReadAmountCopy as u8);
-        unsplit(q, e, e.read_at.get(), bytes);
-        T::leave(&core.log);
-    }
+    let at = e.read_at.get();
+    let straight = if K::Queues::COPIES { core.queues[e.queue].straight(at) } else { usize::MAX };
     T::leave(&core.log);
-    is_there.then(|| e.memory.at(e.read_at.get(), bytes))
+    Window { at: e.memory.at(at, 0), tokens, straight }
 }
 
-/// Where room for `tokens` lies in a row, if there is; with copies in the ring of the first reader.
-pub(crate) fn write_amount<K: Kernel, T: Timer>(core: &Core, queue: usize, tokens: u64) -> Option<*mut u8> {
+/// What there is room for; with copies in the ring of the first reader.
+pub(crate) fn write_amount<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>) -> Window {
     let q = &core.queues[queue];
+    let e = &core.ends[q.readers[0]];
     T::enter(&core.log, Name::WriteAmount as u8);
     T::enter(&core.log, Name::ReadyToWrite as u8);
-    let is_there = tokens <= q.room();
+    let tokens = q.room() as usize;
     T::leave(&core.log);
     T::enter(&core.log, Name::WriteAmount1 as u8);
-    let e = &core.ends[q.readers[0]];
-    let bytes = tokens as usize * q.token_bytes;
-    let at = if K::Queues::COPIES { e.write_at.get() } else { q.write_at.get() };
-    let mut to = at;
-    if is_there && K::Queues::COPIES && at + bytes > q.ring_bytes() {
-        T::enter(&core.log, Name::WriteAmountCopy as u8);
-        unsplit(q, e, at, bytes);
-        to = e.write_at.get();
-        T::leave(&core.log);
-    }
+    let (at, straight) = if K::Queues::COPIES {
+        let at = e.write_at.get();
+        (at, q.straight(at))
+    } else {
+        (q.write_at.get(), usize::MAX)
+    };
     T::leave(&core.log);
     T::leave(&core.log);
-    is_there.then(|| e.memory.at(to, bytes))
+    Window { at: e.memory.at(at, 0), tokens, straight }
+}
+
+/// Turns the ring of an end so that its tokens are in a row, and so is the room behind them.
+pub(crate) fn unsplit<T: Timer>(core: &Core, end: Id<ReadEnd>, name: Name) {
+    let e = &core.ends[end];
+    let q = &core.queues[e.queue];
+    T::enter(&core.log, name as u8);
+    let by = e.read_at.get();
+    e.memory.rotate(q.ring_bytes, by);
+    q.count_copied(q.ring_bytes);
+    let at = e.write_at.get();
+    e.write_at.set(if at >= by { at - by } else { at + q.ring_bytes - by });
+    e.read_at.set(0);
+    T::leave(&core.log);
 }
 
 /// From the first reader's ring to the others, where the tokens were written by a box.
-fn produce_copy<T: Timer>(core: &Core, queue: usize, tokens: u64) {
+pub(crate) fn produce_copy<T: Timer>(core: &Core, queue: Id<Queue>, tokens: u64) {
     let q = &core.queues[queue];
     let first = &core.ends[q.readers[0]];
     for end in q.readers.iter().copied().skip(1) {
@@ -241,7 +283,7 @@ fn produce_copy<T: Timer>(core: &Core, queue: usize, tokens: u64) {
 
 /// Copies between rings, split where either ends.
 fn ring_copy(q: &Queue, from: &Memory, mut from_at: usize, to: &Memory, mut to_at: usize, bytes: usize) {
-    let ring = q.ring_bytes();
+    let ring = q.ring_bytes;
     let mut left = bytes;
     while left > 0 {
         let n = left.min(ring - from_at).min(ring - to_at);
@@ -251,19 +293,19 @@ fn ring_copy(q: &Queue, from: &Memory, mut from_at: usize, to: &Memory, mut to_a
     q.count_copied(bytes);
 }
 
-/// Gives a static input its tokens: copies them, or points to them.
+/// Gives a static input its tokens: copies them, or they are where its place points.
 #[inline]
 pub(crate) fn read_dq<K: Kernel, T: Timer>(core: &Core, input: &StaticIn, granularity: u64) {
     let e = &core.ends[input.end];
     let q = &core.queues[e.queue];
     T::enter(&core.log, Name::ReadDq as u8);
-    let (tokens, at) = (granularity * input.need, e.read_at.get());
-    let bytes = tokens as usize * q.token_bytes;
     T::enter(&core.log, Name::ReadyToRead as u8);
-    debug_assert!(tokens <= e.readable(q.written.get()));
+    let tokens = granularity * input.need;
+    debug_assert!(tokens <= e.readable());
     T::leave(&core.log);
     if K::Queues::COPIES {
-        let first = bytes.min(q.ring_bytes() - at);
+        let (at, bytes) = (e.read_at.get(), tokens as usize * q.token_bytes);
+        let first = bytes.min(q.ring_bytes - at);
         let name = if first == bytes { Name::ReadDqCopy1 } else { Name::ReadDqCopy2 };
         T::enter(&core.log, name as u8);
         e.memory.copy(at, &core.memory, input.offset, first);
@@ -272,25 +314,13 @@ pub(crate) fn read_dq<K: Kernel, T: Timer>(core: &Core, input: &StaticIn, granul
         }
         q.count_copied(bytes);
         T::leave(&core.log);
-    } else {
-        core.places[input.place].set(e.memory.at(at, bytes));
     }
     T::leave(&core.log);
 }
 
-/// Gives a static output its room: with mirrored queues it points there.
+/// Produces what a static output was given. Whether there is room for what the next run gives.
 #[inline]
-pub(crate) fn place_output<K: Kernel>(core: &Core, output: &StaticOut, granularity: u64) {
-    if !K::Queues::COPIES {
-        let q = &core.queues[output.queue];
-        let bytes = (granularity * output.need) as usize * q.token_bytes;
-        core.places[output.place].set(core.ends[q.readers[0]].memory.at(q.write_at.get(), bytes));
-    }
-}
-
-/// Produces what a static output was given.
-#[inline]
-pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, granularity: u64) {
+pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, granularity: u64) -> bool {
     let q = &core.queues[output.queue];
     let tokens = granularity * output.need;
     T::enter(&core.log, Name::WriteDqs as u8);
@@ -299,174 +329,41 @@ pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, gr
     T::leave(&core.log);
     let written = q.written.get() + tokens;
     q.written.set(written);
-    q.write_at.set(q.further(q.write_at.get(), tokens));
-    for end in q.readers.iter().copied() {
-        T::enter(&core.log, Name::WriteDq as u8);
-        if K::Queues::COPIES {
-            let e = &core.ends[end];
-            let (at, bytes) = (e.write_at.get(), tokens as usize * q.token_bytes);
-            let first = bytes.min(q.ring_bytes() - at);
-            let name = if first == bytes { Name::WriteDqCopy1 } else { Name::WriteDqCopy2 };
-            T::enter(&core.log, name as u8);
-            core.memory.copy(output.offset, &e.memory, at, first);
-            if first < bytes {
-                core.memory.copy(output.offset + first, &e.memory, 0, bytes - first);
-            }
-            q.count_copied(bytes);
-            T::leave(&core.log);
-        }
-        produce1::<K, T>(core, end, written, tokens);
-        T::leave(&core.log);
+    if !K::Queues::COPIES {
+        q.move_place(&core.places[output.place], tokens as usize * q.token_bytes);
+    }
+    // One reader is by far the usual.
+    match &*q.readers {
+        [end] => write_dq::<K, T>(core, q, output, *end, tokens),
+        all => all.iter().for_each(|end| write_dq::<K, T>(core, q, output, *end, tokens)),
     }
     if T::ON {
         q.high_water.set(q.high_water.get().max(written - q.least_read.get()));
     }
     T::leave(&core.log);
+    let holds = q.has_room();
+    if K::Ready::COUNTS {
+        q.is_met.set(holds);
+    }
+    holds
 }
 
-/// What boxes do with queues, compiled for a kernel and a timer: boxes themselves are compiled once.
-pub(crate) struct Operations {
-    read_amount: fn(&Core, usize, u64) -> Option<*mut u8>,
-    write_amount: fn(&Core, usize, u64) -> Option<*mut u8>,
-    produce: fn(&Core, usize, u64),
-    consume: fn(&Core, usize, u64),
-    begin: fn(&Core, usize) -> bool,
-    end: fn(&Core, usize),
-    pass: fn(&Core, usize),
-}
-
-pub(crate) struct OperationsOf<K, T>(PhantomData<(K, T)>);
-
-impl<K: Kernel, T: Timer> OperationsOf<K, T> {
-    pub(crate) const ALL: Operations = Operations {
-        read_amount: read_amount::<K, T>,
-        write_amount: write_amount::<K, T>,
-        produce: |core, queue, tokens| {
-            if K::Queues::COPIES {
-                produce_copy::<T>(core, queue, tokens);
-            }
-            produce::<K, T>(core, queue, tokens);
-        },
-        consume: consume::<K, T>,
-        begin: segment::begin::<K, T>,
-        end: segment::end::<K, T>,
-        pass: segment::pass::<K, T>,
-    };
-}
-
-/// A dynamic input, as it is given to [`crate::Graph::add`].
-#[derive(Debug)]
-pub struct ReadPort<T> {
-    pub(crate) edge: usize,
-    pub(crate) least: u32,
-    pub(crate) end: usize,
-    pub(crate) tokens: PhantomData<T>,
-}
-
-/// A dynamic output, as it is given to [`crate::Graph::add`].
-#[derive(Debug)]
-pub struct WritePort<T> {
-    pub(crate) edge: usize,
-    pub(crate) least: u32,
-    pub(crate) queue: usize,
-    pub(crate) tokens: PhantomData<T>,
-}
-
-impl<T: Token> Port for ReadPort<T> {
-    type View<'a> = Reader<'a, T>;
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.end = to.reader(self.edge, self.least);
+#[inline]
+fn write_dq<K: Kernel, T: Timer>(core: &Core, q: &Queue, output: &StaticOut, end: Id<ReadEnd>, tokens: u64) {
+    T::enter(&core.log, Name::WriteDq as u8);
+    if K::Queues::COPIES {
+        let e = &core.ends[end];
+        let (at, bytes) = (e.write_at.get(), tokens as usize * q.token_bytes);
+        let first = bytes.min(q.ring_bytes - at);
+        let name = if first == bytes { Name::WriteDqCopy1 } else { Name::WriteDqCopy2 };
+        T::enter(&core.log, name as u8);
+        core.memory.copy(output.offset, &e.memory, at, first);
+        if first < bytes {
+            core.memory.copy(output.offset + first, &e.memory, 0, bytes - first);
+        }
+        q.count_copied(bytes);
+        T::leave(&core.log);
     }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Reader<'a, T> {
-        Reader { core, end: self.end, tokens: PhantomData }
-    }
-}
-
-impl<T: Token> Port for WritePort<T> {
-    type View<'a> = Writer<'a, T>;
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.queue = to.writer(self.edge, self.least);
-    }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Writer<'a, T> {
-        Writer { core, queue: self.queue, tokens: PhantomData }
-    }
-}
-
-/// Reads a queue during an apply.
-pub struct Reader<'a, T> {
-    core: &'a Core,
-    end: usize,
-    tokens: PhantomData<T>,
-}
-
-impl<T: Token> Reader<'_, T> {
-    /// Tokens (of this segment) that are there.
-    pub fn available(&self) -> usize {
-        let e = &self.core.ends[self.end];
-        e.readable(self.core.queues[e.queue].written.get()) as usize
-    }
-    #[inline]
-    pub(crate) fn window(&mut self, n: usize) -> Option<*mut u8> {
-        (self.core.operations.get().read_amount)(self.core, self.end, n as u64)
-    }
-    /// From now on the schedule runs only when at least so many are there, or the segment ends.
-    pub fn require(&mut self, n: usize) {
-        self.core.ends[self.end].need.set(n as u64);
-    }
-    /// Takes the first `n` away.
-    #[inline]
-    pub fn consume(&mut self, n: usize) {
-        (self.core.operations.get().consume)(self.core, self.end, n as u64);
-    }
-    /// Whether a segment has begun whose end was not passed.
-    pub fn in_segment(&self) -> bool {
-        let e = &self.core.ends[self.end];
-        self.core.queues[e.queue].begun.get() > e.passed.get()
-    }
-    /// Whether nothing is left of the segment.
-    pub fn is_ended(&self) -> bool {
-        self.core.ends[self.end].limit.get() == self.core.ends[self.end].read.get()
-    }
-    /// Goes on behind the end of the segment, which must be known.
-    pub fn next_segment(&mut self) {
-        assert_ne!(self.core.ends[self.end].limit.get(), NO_LIMIT, "the segment has no end yet");
-        (self.core.operations.get().pass)(self.core, self.end);
-    }
-}
-
-/// Writes to a queue during an apply.
-pub struct Writer<'a, T> {
-    core: &'a Core,
-    queue: usize,
-    tokens: PhantomData<T>,
-}
-
-impl<T: Token> Writer<'_, T> {
-    /// Tokens that there is room for.
-    pub fn room(&self) -> usize {
-        self.core.queues[self.queue].room() as usize
-    }
-    #[inline]
-    pub(crate) fn window(&mut self, n: usize) -> Option<*mut u8> {
-        (self.core.operations.get().write_amount)(self.core, self.queue, n as u64)
-    }
-    /// From now on the schedule runs only when there is room for so many.
-    pub fn require(&mut self, n: usize) {
-        self.core.queues[self.queue].need.set(n as u64);
-    }
-    /// The first `n` of what was written are tokens now.
-    #[inline]
-    pub fn produce(&mut self, n: usize) {
-        (self.core.operations.get().produce)(self.core, self.queue, n as u64);
-    }
-    /// Begins a segment; false while another branch of the group has one: then answer [`crate::Outcome::Wait`].
-    #[must_use]
-    pub fn segment_begin(&mut self) -> bool {
-        (self.core.operations.get().begin)(self.core, self.queue)
-    }
-    pub fn segment_end(&mut self) {
-        (self.core.operations.get().end)(self.core, self.queue);
-    }
+    produce1::<K, T>(core, end, q.written.get(), tokens);
+    T::leave(&core.log);
 }

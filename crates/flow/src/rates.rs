@@ -102,7 +102,9 @@ fn repetitions(boxes: usize, arcs: &[Arc]) -> Result<Vec<u64>, NoOrder> {
             out[*b] = n.checked_mul(all / d).filter(|n| *n <= MOST_FIRINGS).ok_or(NoOrder::TooMany)?;
         }
         let common = members.iter().fold(0, |all, b| gcd(all, out[*b]));
-        members.iter().for_each(|b| out[*b] /= common.max(1));
+        for b in members {
+            out[b] /= common.max(1);
+        }
     }
     Ok(out)
 }
@@ -129,7 +131,9 @@ fn cycle(arcs: &[Arc], reached_by: &[Option<usize>], closing: usize) -> Vec<usiz
 /// An order in which each box comes after all that it takes from, if there is one; else none. Tokens at the beginning do not count.
 fn topological(boxes: usize, arcs: &[Arc]) -> Option<Vec<usize>> {
     let mut waits_for = vec![0; boxes];
-    arcs.iter().for_each(|a| waits_for[a.to] += 1);
+    for a in arcs {
+        waits_for[a.to] += 1;
+    }
     let mut order: Vec<usize> = (0..boxes).filter(|b| waits_for[*b] == 0).collect();
     let mut at = 0;
     while at < order.len() {

@@ -3,52 +3,25 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::num::NonZeroU64;
 
+use crate::kernel::{Id, Table};
 use crate::program::ReadyWay;
-use crate::schedule::{Schedule, State};
+use crate::schedule::{Schedule, State, Waiter};
 use crate::scheduler::Core;
-
-/// What a schedule needs from one side: a port, or any of several.
-pub(crate) struct Condition {
-    pub(crate) schedule: usize,
-    pub(crate) members: Box<[Member]>,
-    /// Members that hold.
-    pub(crate) met: Cell<u32>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Member {
-    Read(usize),
-    Write(usize),
-    Group(usize),
-}
-
-impl Member {
-    #[inline]
-    fn holds(self, core: &Core) -> bool {
-        match self {
-            Self::Read(end) => {
-                let e = &core.ends[end];
-                e.has_enough(core.queues[e.queue].written.get())
-            }
-            Self::Write(queue) => core.queues[queue].has_room(),
-            Self::Group(group) => !core.groups[group].is_awaited.get(),
-        }
-    }
-}
 
 /// Ready and pending schedules.
 pub(crate) struct ReadySet {
     heap: RefCell<BinaryHeap<u32>>,
-    /// A bit a schedule, and a bit a word that is not 0.
-    bits: Box<[Cell<u64>]>,
+    /// A bit a schedule, the last schedule first, and a bit a word that is not 0.
+    bits: Table<Cell<u64>>,
+    last: usize,
     words: Cell<u64>,
     /// Periodic schedules by the time they are due.
-    pub(crate) periodic: RefCell<BinaryHeap<Reverse<(u64, usize)>>>,
-    pub(crate) retry: RefCell<Vec<usize>>,
-    /// Lengths of the two, to be looked at without borrowing them.
-    pub(crate) pending_periodic: Cell<usize>,
-    pub(crate) pending_retry: Cell<usize>,
+    pub(crate) periodic: RefCell<BinaryHeap<Reverse<(u64, u32)>>>,
+    pub(crate) retry: RefCell<Vec<Id<Schedule>>>,
+    /// Schedules in the two, to be looked at without borrowing them.
+    pub(crate) pending: Cell<usize>,
 }
 
 /// Schedules of a program at most: a bit each, in two levels.
@@ -58,12 +31,12 @@ impl ReadySet {
     pub(crate) fn new(schedules: usize) -> Self {
         Self {
             heap: RefCell::new(BinaryHeap::with_capacity(schedules)),
-            bits: vec![Cell::new(0); schedules.div_ceil(64).max(1)].into(),
+            bits: (0..64).map(|_| Cell::new(0)).collect(),
+            last: schedules.saturating_sub(1),
             words: Cell::new(0),
             periodic: RefCell::new(BinaryHeap::with_capacity(schedules)),
             retry: RefCell::new(Vec::with_capacity(schedules)),
-            pending_periodic: Cell::new(0),
-            pending_retry: Cell::new(0),
+            pending: Cell::new(0),
         }
     }
 }
@@ -77,85 +50,99 @@ pub(crate) struct Heap;
 pub(crate) struct Bitmap;
 
 impl ReadyWay for Heap {
-    fn insert(set: &ReadySet, schedule: usize) {
-        set.heap.borrow_mut().push(schedule as u32);
+    const COUNTS: bool = false;
+    fn insert(set: &ReadySet, _s: &Schedule, schedule: Id<Schedule>) {
+        set.heap.borrow_mut().push(schedule.number() as u32);
     }
-    fn take(set: &ReadySet) -> Option<usize> {
-        set.heap.borrow_mut().pop().map(|s| s as usize)
+    fn take(set: &ReadySet) -> Option<Id<Schedule>> {
+        set.heap.borrow_mut().pop().map(|s| Id::new(s as usize))
     }
-    fn now_holds(core: &Core, _is_met: &Cell<bool>, condition: usize) {
-        let s = core.conditions[condition].schedule;
-        if core.schedules[s].state.get() == State::QueueWait && Self::can_run(core, &core.schedules[s]) {
-            core.enter_ready::<Self>(s);
+    fn now_holds(core: &Core, _is_met: &Cell<bool>, waiter: Waiter) {
+        let s = &core.schedules[waiter.schedule];
+        if s.state.get() == State::QueueWait && Self::can_run(core, s) {
+            core.enter_ready::<Self>(waiter.schedule);
         }
     }
-    fn group_is_free(core: &Core, condition: usize) {
-        Self::now_holds(core, &Cell::new(false), condition);
-    }
     fn can_run(core: &Core, s: &Schedule) -> bool {
-        let holds = |c: &Condition| c.members.iter().any(|m| m.holds(core));
-        core.conditions[s.conditions.clone()].iter().all(holds)
+        s.tokens_from.iter().all(|end| core.ends[*end].has_enough())
+            && s.room_in.iter().all(|queue| core.queues[*queue].has_room())
+            && (s.any_of.is_empty() || s.any_of.iter().any(|end| core.ends[*end].has_enough()))
+            && s.group.is_none_or(|group| !core.groups[group].is_awaited.get())
     }
 }
 
 impl ReadyWay for Bitmap {
+    const COUNTS: bool = true;
     #[inline]
-    fn insert(set: &ReadySet, schedule: usize) {
-        let word = &set.bits[schedule / 64];
-        word.set(word.get() | 1 << (schedule % 64));
-        set.words.set(set.words.get() | 1 << (schedule / 64));
+    fn insert(set: &ReadySet, s: &Schedule, _schedule: Id<Schedule>) {
+        let word = &set.bits[s.ready_word];
+        word.set(word.get() | s.ready_bit);
+        set.words.set(set.words.get() | s.ready_word_bit);
     }
     #[inline]
-    fn take(set: &ReadySet) -> Option<usize> {
-        let word = set.words.get().checked_ilog2()? as usize;
-        let bits = set.bits[word].get();
-        let bit = bits.ilog2();
-        let left = bits & !(1 << bit);
-        set.bits[word].set(left);
+    fn take(set: &ReadySet) -> Option<Id<Schedule>> {
+        let words = NonZeroU64::new(set.words.get())?;
+        let number = words.trailing_zeros();
+        let word = &set.bits[Id::new(number as usize)];
+        let bits = NonZeroU64::new(word.get())?;
+        let left = bits.get() & (bits.get() - 1);
+        word.set(left);
         if left == 0 {
-            set.words.set(set.words.get() & !(1 << word));
+            set.words.set(words.get() & (words.get() - 1));
         }
-        Some(word * 64 + bit as usize)
+        Some(Id::new(set.last - (number * 64 + bits.trailing_zeros()) as usize))
     }
     #[inline]
-    fn now_holds(core: &Core, is_met: &Cell<bool>, condition: usize) {
+    fn now_holds(core: &Core, is_met: &Cell<bool>, waiter: Waiter) {
         if is_met.replace(true) {
             return;
         }
-        let c = &core.conditions[condition];
-        let met = c.met.get();
-        c.met.set(met + 1);
-        if met > 0 {
-            return;
+        let s = &core.schedules[waiter.schedule];
+        if waiter.is_any {
+            let met = s.any_met.get();
+            s.any_met.set(met + 1);
+            if met > 0 {
+                return;
+            }
         }
-        let s = &core.schedules[c.schedule];
-        s.missing.set(s.missing.get() - 1);
-        if s.missing.get() == 0 && s.state.get() == State::QueueWait {
-            core.enter_ready::<Self>(c.schedule);
+        let missing = s.missing.get() - 1;
+        s.missing.set(missing);
+        if missing == 0 && s.state.get() == State::QueueWait {
+            core.enter_ready::<Self>(waiter.schedule);
         }
     }
-    fn group_is_free(core: &Core, condition: usize) {
-        Self::now_holds(core, &Cell::new(false), condition);
-    }
-    /// Counts anew: during a run only what became true is told.
+    /// Counts anew: while a schedule runs only what became true is told.
     #[inline]
     fn can_run(core: &Core, s: &Schedule) -> bool {
         let mut missing = 0;
-        for c in &core.conditions[s.conditions.clone()] {
-            let mut met = 0;
-            for m in &c.members {
-                let holds = m.holds(core);
-                match m {
-                    Member::Read(end) => core.ends[*end].is_met.set(holds),
-                    Member::Write(queue) => core.queues[*queue].is_met.set(holds),
-                    Member::Group(_) => {}
-                }
-                met += u32::from(holds);
-            }
-            c.met.set(met);
-            missing += u32::from(met == 0);
+        for end in &s.tokens_from {
+            let holds = core.ends[*end].has_enough();
+            core.ends[*end].is_met.set(holds);
+            missing += u32::from(!holds);
+        }
+        for queue in &s.room_in {
+            let q = &core.queues[*queue];
+            let holds = q.has_room();
+            q.is_met.set(holds);
+            missing += u32::from(!holds);
+        }
+        if !s.any_of.is_empty() || s.group.is_some() {
+            missing += missing_more(core, s);
         }
         s.missing.set(missing);
         missing == 0
     }
+}
+
+/// Conditions of several members, and those of groups.
+fn missing_more(core: &Core, s: &Schedule) -> u32 {
+    let mut met = 0;
+    for end in &s.any_of {
+        let holds = core.ends[*end].has_enough();
+        core.ends[*end].is_met.set(holds);
+        met += u32::from(holds);
+    }
+    s.any_met.set(met);
+    let awaits = s.group.is_some_and(|group| core.groups[group].is_awaited.get());
+    u32::from(met == 0 && !s.any_of.is_empty()) + u32::from(awaits)
 }

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use crate::kernel::Entry;
+use crate::kernel::{Entry, Id, Place};
+use crate::queue::{Queue, ReadEnd};
+use crate::segment::Group;
 
 /// States of a schedule in the dynamic scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,10 +19,18 @@ pub(crate) enum State {
     Over,
 }
 
+/// Who waits for a side of a queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiter {
+    pub(crate) schedule: Id<Schedule>,
+    /// One of several is enough.
+    pub(crate) is_any: bool,
+}
+
 /// A static port on the reading end of a queue.
 pub(crate) struct StaticIn {
-    pub(crate) end: usize,
-    pub(crate) place: usize,
+    pub(crate) end: Id<ReadEnd>,
+    pub(crate) place: Id<Place>,
     /// Tokens an iteration.
     pub(crate) need: u64,
     /// Of the schedule's own memory, for copies.
@@ -29,8 +39,8 @@ pub(crate) struct StaticIn {
 
 /// A static port on the writing end of a queue.
 pub(crate) struct StaticOut {
-    pub(crate) queue: usize,
-    pub(crate) place: usize,
+    pub(crate) queue: Id<Queue>,
+    pub(crate) place: Id<Place>,
     pub(crate) need: u64,
     pub(crate) offset: usize,
 }
@@ -46,11 +56,19 @@ pub(crate) struct Delay {
 pub(crate) struct Schedule {
     pub(crate) name: String,
     pub(crate) state: Cell<State>,
-    /// Conditions that do not hold.
+    /// Its place in the bitmap of ready schedules.
+    pub(crate) ready_word: Id<Cell<u64>>,
+    pub(crate) ready_bit: u64,
+    pub(crate) ready_word_bit: u64,
+    /// Conditions that do not hold: tokens and room on all of these, tokens on any of those, a group that is free.
     pub(crate) missing: Cell<u32>,
-    pub(crate) conditions: Range<usize>,
+    pub(crate) tokens_from: Box<[Id<ReadEnd>]>,
+    pub(crate) room_in: Box<[Id<Queue>]>,
+    pub(crate) any_of: Box<[Id<ReadEnd>]>,
+    pub(crate) any_met: Cell<u32>,
+    pub(crate) group: Option<Id<Group>>,
     /// Iterations of a run at most.
-    pub(crate) most: Cell<u32>,
+    pub(crate) most: u32,
     pub(crate) granularity: Cell<u32>,
     /// Entry to go on at, where a box waited.
     pub(crate) resume: Cell<usize>,
@@ -62,9 +80,13 @@ pub(crate) struct Schedule {
     /// Its boxes among those of the program.
     pub(crate) boxes: Range<usize>,
     /// Static inputs whose tokens come in segments, and outputs that get the same segments.
-    pub(crate) segmented: Box<[usize]>,
-    pub(crate) forwards: Box<[usize]>,
+    pub(crate) segmented: Box<[Id<ReadEnd>]>,
+    pub(crate) forwards: Box<[Id<Queue>]>,
     pub(crate) has_segments: bool,
+    /// Static ports on different queues, no cycle, segments, delays, period or end: nothing else is to be seen to.
+    pub(crate) is_always_plain: bool,
+    /// That, and it was not left in the middle.
+    pub(crate) is_plain: Cell<bool>,
     pub(crate) in_segment: Cell<bool>,
     pub(crate) period_ns: Option<u64>,
     pub(crate) due_ns: Cell<u64>,

@@ -7,14 +7,17 @@ use std::time::Duration;
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::Outcome;
-use crate::kernel::{Erased, Memory, Place, run_schedule};
+use machmeter_sys::mirror::Memory;
+
+use crate::kernel::{Erased, Id, Place, Table, run_schedule};
 use crate::names::Name;
 use crate::program::{Ended, Kernel, ReadyWay};
-use crate::queue::{Operations, OperationsOf, Queue, ReadEnd, consume, place_output, read_dq, write_dqs};
-use crate::ready::{Condition, ReadySet};
+use crate::queue::{Queue, ReadEnd, consume, read_dq, write_dqs};
+use crate::ready::ReadySet;
 use crate::schedule::{Schedule, State};
 use crate::segment::{self, Group};
 use crate::timer::{Log, Off, On, Timer};
+use crate::views::{Operations, OperationsOf};
 
 /// First pause when all that is left waits to be tried again; doubled up to the longest.
 const PAUSE_NS: u64 = 2_000;
@@ -22,13 +25,12 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000;
 
 /// Everything of a program that runs.
 pub struct Core {
-    pub(crate) schedules: Box<[Schedule]>,
-    pub(crate) queues: Box<[Queue]>,
-    pub(crate) ends: Box<[ReadEnd]>,
-    pub(crate) conditions: Box<[Condition]>,
-    pub(crate) groups: Box<[Group]>,
+    pub(crate) schedules: Table<Schedule>,
+    pub(crate) queues: Table<Queue>,
+    pub(crate) ends: Table<ReadEnd>,
+    pub(crate) groups: Table<Group>,
     pub(crate) boxes: Box<[Erased]>,
-    pub(crate) places: Box<[Place]>,
+    pub(crate) places: Table<Place>,
     /// Static edges, and copies of what is in queues.
     pub(crate) memory: Memory,
     pub(crate) ready: ReadySet,
@@ -41,31 +43,30 @@ pub struct Core {
 impl Core {
     /// A schedule can run.
     #[inline]
-    pub(crate) fn enter_ready<R: ReadyWay>(&self, schedule: usize) {
+    pub(crate) fn enter_ready<R: ReadyWay>(&self, schedule: Id<Schedule>) {
         self.schedules[schedule].state.set(State::Ready);
-        R::insert(&self.ready, schedule);
+        R::insert(&self.ready, &self.schedules[schedule], schedule);
     }
 }
 
-fn enter_ready<K: Kernel, T: Timer>(core: &Core, schedule: usize) {
+fn enter_ready<K: Kernel, T: Timer>(core: &Core, schedule: Id<Schedule>) {
     T::enter(&core.log, Name::EnterReady as u8);
     core.enter_ready::<K::Ready>(schedule);
     T::leave(&core.log);
 }
 
-#[inline]
-fn next_schedule<K: Kernel, T: Timer>(core: &Core) -> Option<usize> {
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "part of each activation")]
+fn next_schedule<K: Kernel, T: Timer>(core: &Core) -> Option<Id<Schedule>> {
     T::enter(&core.log, Name::NextSchedule as u8);
-    T::enter(&core.log, Name::ExitPending as u8);
-    if core.ready.pending_periodic.get() > 0 {
+    if T::ON || core.ready.pending.get() > 0 {
+        T::enter(&core.log, Name::ExitPending as u8);
         leave_periodic::<K, T>(core);
-    }
-    T::leave(&core.log);
-    T::enter(&core.log, Name::ExitPending as u8);
-    if core.ready.pending_retry.get() > 0 {
+        T::leave(&core.log);
+        T::enter(&core.log, Name::ExitPending as u8);
         leave_retry::<K, T>(core);
+        T::leave(&core.log);
     }
-    T::leave(&core.log);
     T::enter(&core.log, Name::ExitReady as u8);
     let next = K::Ready::take(&core.ready);
     T::leave(&core.log);
@@ -73,30 +74,33 @@ fn next_schedule<K: Kernel, T: Timer>(core: &Core) -> Option<usize> {
     next
 }
 
-#[cold]
+#[inline(never)]
 fn leave_periodic<K: Kernel, T: Timer>(core: &Core) {
-    let now_ns = monotonic_ns();
     let mut waiting = core.ready.periodic.borrow_mut();
+    if waiting.is_empty() {
+        return;
+    }
+    let now_ns = monotonic_ns();
     while let Some(Reverse((due_ns, schedule))) = waiting.peek().copied() {
         if due_ns > now_ns {
             break;
         }
         waiting.pop();
-        become_ready_or_wait::<K, T>(core, schedule);
+        core.ready.pending.set(core.ready.pending.get() - 1);
+        become_ready_or_wait::<K, T>(core, Id::new(schedule as usize));
     }
-    core.ready.pending_periodic.set(waiting.len());
 }
 
-#[cold]
+#[inline(never)]
 fn leave_retry<K: Kernel, T: Timer>(core: &Core) {
     for schedule in core.ready.retry.borrow_mut().drain(..) {
+        core.ready.pending.set(core.ready.pending.get() - 1);
         become_ready_or_wait::<K, T>(core, schedule);
     }
-    core.ready.pending_retry.set(0);
 }
 
 #[inline]
-fn become_ready_or_wait<K: Kernel, T: Timer>(core: &Core, schedule: usize) {
+fn become_ready_or_wait<K: Kernel, T: Timer>(core: &Core, schedule: Id<Schedule>) {
     let s = &core.schedules[schedule];
     s.state.set(State::QueueWait);
     if K::Ready::can_run(core, s) {
@@ -104,120 +108,158 @@ fn become_ready_or_wait<K: Kernel, T: Timer>(core: &Core, schedule: usize) {
     }
 }
 
-/// As many iterations as all queues allow; 0 where some do not even allow one.
+/// As many iterations as all queues allow, up to `most`.
 #[inline]
-fn set_granularity<K: Kernel, T: Timer>(core: &Core, s: &Schedule) {
+fn set_granularity<K: Kernel, T: Timer>(core: &Core, s: &Schedule, most: u64) -> u64 {
     T::enter(&core.log, Name::SetGranularity as u8);
-    let mut granularity = u64::from(s.most.get()).min(s.left.get());
-    let mut fit = |tokens: u64, need: u64| {
-        if tokens < need * granularity {
-            granularity = tokens / need;
-        }
-    };
-    for i in &s.inputs {
-        let e = &core.ends[i.end];
-        fit(e.readable(core.queues[e.queue].written.get()), i.need);
+    let mut granularity = most;
+    // Each condition holds, so that one iteration is there.
+    if most > 1 {
+        let mut fit = |tokens: u64, need: u64| {
+            if tokens < need * granularity {
+                granularity = tokens / need;
+            }
+        };
+        s.inputs.iter().for_each(|i| fit(core.ends[i.end].readable(), i.need));
+        s.outputs.iter().for_each(|o| fit(core.queues[o.queue].room(), o.need));
     }
-    for o in &s.outputs {
-        fit(core.queues[o.queue].room(), o.need);
-    }
-    s.granularity.set(granularity as u32);
     T::leave(&core.log);
+    granularity
 }
 
 /// Runs the next ready schedule; false if there is none.
-#[inline(never)]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
 pub(crate) fn turn<K: Kernel, T: Timer>(core: &Core) -> bool {
     let Some(schedule) = next_schedule::<K, T>(core) else { return false };
     let s = &core.schedules[schedule];
+    if !s.is_plain.get() {
+        other_turn::<K, T>(core, schedule);
+        return true;
+    }
     T::enter(&core.log, Name::EnterRunning as u8);
-    s.state.set(State::Running);
-    let goes = !s.has_segments || s.resume.get() > 0 || segment::prepare::<K, T>(core, s);
     T::leave(&core.log);
-    let outcome = if goes { run::<K, T>(core, s) } else { Outcome::Done };
+    let granularity = set_granularity::<K, T>(core, s, u64::from(s.most));
+    for i in &s.inputs {
+        read_dq::<K, T>(core, i, granularity);
+    }
+    let (at, outcome) = run_schedule::<T>(core, s, false, 0, granularity as u32);
+    if outcome != Outcome::Done {
+        left_early::<K, T>(core, schedule, at, granularity, outcome);
+        return true;
+    }
+    let missing = finish::<K, T>(core, s, granularity);
     T::enter(&core.log, Name::ExitRunning as u8);
-    match outcome {
-        Outcome::Over => s.state.set(State::Over),
-        Outcome::Retry => retry_later::<T>(core, schedule),
-        _ if s.period_ns.is_some() && outcome == Outcome::Done => wait_for_period::<T>(core, schedule),
-        _ => become_ready_or_wait::<K, T>(core, schedule),
+    if K::Ready::COUNTS {
+        s.missing.set(missing);
+        s.state.set(State::QueueWait);
+        if missing == 0 {
+            enter_ready::<K, T>(core, schedule);
+        }
+    } else {
+        become_ready_or_wait::<K, T>(core, schedule);
     }
     T::leave(&core.log);
     true
 }
 
-#[inline]
-fn run<K: Kernel, T: Timer>(core: &Core, s: &Schedule) -> Outcome {
-    if s.resume.get() == 0 {
-        set_granularity::<K, T>(core, s);
-        let granularity = u64::from(s.granularity.get());
-        for i in &s.inputs {
-            read_dq::<K, T>(core, i, granularity);
+/// A turn of a schedule with segments, delays, a period, an end, dynamic ports, or one that was left in the middle.
+#[inline(never)]
+fn other_turn<K: Kernel, T: Timer>(core: &Core, schedule: Id<Schedule>) {
+    let s = &core.schedules[schedule];
+    T::enter(&core.log, Name::EnterRunning as u8);
+    s.state.set(State::Running);
+    let is_left = s.resume.get() > 0;
+    let goes = is_left || !s.has_segments || segment::prepare::<K, T>(core, s);
+    T::leave(&core.log);
+    let (mut at, mut outcome) = (0, Outcome::Done);
+    if goes {
+        if !is_left {
+            let most = u64::from(s.most).min(s.left.get());
+            s.granularity.set(set_granularity::<K, T>(core, s, most) as u32);
+            for i in &s.inputs {
+                read_dq::<K, T>(core, i, u64::from(s.granularity.get()));
+            }
         }
-        for o in &s.outputs {
-            place_output::<K>(core, o, granularity);
+        (at, outcome) = run_schedule::<T>(core, s, s.is_cyclic, s.resume.get(), s.granularity.get());
+        s.resume.set(at);
+        if outcome == Outcome::Done {
+            let granularity = u64::from(s.granularity.get());
+            finish::<K, T>(core, s, granularity);
+            keep_delays(core, s, granularity);
+            s.left.set(s.left.get() - granularity);
+            s.is_plain.set(s.is_always_plain);
         }
     }
-    let (at, outcome) = run_schedule::<T>(core, s);
+    left_early::<K, T>(core, schedule, at, u64::from(s.granularity.get()), outcome);
+}
+
+/// Where a schedule goes that is not done, or of which more is to be seen to than queues.
+#[inline(never)]
+fn left_early<K: Kernel, T: Timer>(
+    core: &Core,
+    schedule: Id<Schedule>,
+    at: usize,
+    granularity: u64,
+    mut outcome: Outcome,
+) {
+    let s = &core.schedules[schedule];
+    s.granularity.set(granularity as u32);
     s.resume.set(at);
-    if outcome == Outcome::Done {
-        finish::<K, T>(core, s);
-        if s.left.get() > 0 {
-            return outcome;
+    if at > 0 {
+        s.is_plain.set(false);
+    }
+    if outcome == Outcome::Over || s.left.get() == 0 {
+        outcome = Outcome::Over;
+        s.resume.set(0);
+        if !s.has_segments || s.in_segment.get() {
+            segment::end_of_segment::<K, T>(core, s);
         }
-    } else if outcome != Outcome::Over {
-        return outcome;
     }
-    over::<K, T>(core, s)
+    T::enter(&core.log, Name::ExitRunning as u8);
+    match outcome {
+        Outcome::Over => s.state.set(State::Over),
+        Outcome::Retry => retry_later::<T>(core, schedule),
+        Outcome::Done if s.period_ns.is_some() => wait_for_period::<T>(core, schedule),
+        _ => become_ready_or_wait::<K, T>(core, schedule),
+    }
+    T::leave(&core.log);
 }
 
-#[cold]
-fn over<K: Kernel, T: Timer>(core: &Core, s: &Schedule) -> Outcome {
-    s.resume.set(0);
-    if !s.has_segments || s.in_segment.get() {
-        segment::end_of_segment::<K, T>(core, s);
-    }
-    Outcome::Over
-}
-
-/// What a whole run took from and gave to queues becomes known.
-#[inline]
-fn finish<K: Kernel, T: Timer>(core: &Core, s: &Schedule) {
-    let granularity = u64::from(s.granularity.get());
+/// What a whole run took from and gave to queues becomes known. Static ports that lack what the next run needs.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "part of each activation")]
+fn finish<K: Kernel, T: Timer>(core: &Core, s: &Schedule, granularity: u64) -> u32 {
+    let mut missing = 0;
     for o in &s.outputs {
-        write_dqs::<K, T>(core, o, granularity);
+        missing += u32::from(!write_dqs::<K, T>(core, o, granularity));
     }
     for i in &s.inputs {
-        consume::<K, T>(core, i.end, granularity * i.need);
+        missing += u32::from(!consume::<K, T>(core, i.end, Some(i.place), granularity * i.need));
     }
-    s.left.set(s.left.get() - granularity);
-    keep_delays(core, s, granularity);
+    missing
 }
 
 #[inline]
 fn keep_delays(core: &Core, s: &Schedule, granularity: u64) {
     for d in &s.delays {
-        core.memory.copy(
-            d.offset + d.iteration_bytes * granularity as usize,
-            &core.memory,
-            d.offset,
-            d.bytes,
-        );
+        let from = d.offset + d.iteration_bytes * granularity as usize;
+        core.memory.copy(from, &core.memory, d.offset, d.bytes);
     }
 }
 
 #[cold]
-fn retry_later<T: Timer>(core: &Core, schedule: usize) {
+fn retry_later<T: Timer>(core: &Core, schedule: Id<Schedule>) {
     T::enter(&core.log, Name::EnterPendingRetry as u8);
     core.schedules[schedule].state.set(State::PendingRetry);
     core.ready.retry.borrow_mut().push(schedule);
-    core.ready.pending_retry.set(core.ready.pending_retry.get() + 1);
+    core.ready.pending.set(core.ready.pending.get() + 1);
     T::leave(&core.log);
 }
 
 /// Due times are multiples of the period from the first run on; those that were missed are left out.
 #[cold]
-fn wait_for_period<T: Timer>(core: &Core, schedule: usize) {
+fn wait_for_period<T: Timer>(core: &Core, schedule: Id<Schedule>) {
     T::enter(&core.log, Name::EnterPendingPeriodic as u8);
     let s = &core.schedules[schedule];
     let (now_ns, period_ns) = (monotonic_ns(), s.period_ns.unwrap_or(1).max(1));
@@ -226,8 +268,8 @@ fn wait_for_period<T: Timer>(core: &Core, schedule: usize) {
     s.due_ns.set(due_ns);
     s.state.set(State::PendingPeriodic);
     let mut waiting = core.ready.periodic.borrow_mut();
-    waiting.push(Reverse((due_ns, schedule)));
-    core.ready.pending_periodic.set(waiting.len());
+    waiting.push(Reverse((due_ns, schedule.number() as u32)));
+    core.ready.pending.set(core.ready.pending.get() + 1);
     T::leave(&core.log);
 }
 
@@ -235,7 +277,7 @@ fn wait_for_period<T: Timer>(core: &Core, schedule: usize) {
 #[cold]
 fn idle(core: &Core, pause_ns: &mut u64) -> bool {
     let due_ns = core.ready.periodic.borrow().peek().map(|Reverse((due_ns, _))| *due_ns);
-    let has_retries = core.ready.pending_retry.get() > 0;
+    let has_retries = !core.ready.retry.borrow().is_empty();
     let left_ns = match (due_ns, has_retries) {
         (None, false) => return false,
         (Some(due_ns), false) => due_ns.saturating_sub(monotonic_ns()),
@@ -252,14 +294,14 @@ fn idle(core: &Core, pause_ns: &mut u64) -> bool {
 /// A turn of a graph that is one static schedule: there is nothing to choose.
 #[inline(never)]
 fn static_turn<T: Timer>(core: &Core) -> bool {
-    let s = &core.schedules[0];
+    let s = &core.schedules[Id::new(0)];
     if s.state.get() == State::Over {
         return false;
     }
     if s.resume.get() == 0 {
-        s.granularity.set(u64::from(s.most.get()).min(s.left.get()) as u32);
+        s.granularity.set(u64::from(s.most).min(s.left.get()) as u32);
     }
-    let (at, outcome) = run_schedule::<T>(core, s);
+    let (at, outcome) = run_schedule::<T>(core, s, s.is_cyclic, s.resume.get(), s.granularity.get());
     s.resume.set(at);
     let is_over = match outcome {
         Outcome::Done => {
@@ -281,7 +323,7 @@ fn static_turn<T: Timer>(core: &Core) -> bool {
     true
 }
 
-#[inline]
+#[inline(never)]
 fn a_turn<K: Kernel, T: Timer>(core: &Core) -> bool {
     if core.is_static { static_turn::<T>(core) } else { turn::<K, T>(core) }
 }
@@ -299,7 +341,7 @@ pub enum Sampling {
 pub(crate) fn drive<K: Kernel>(core: &Core, sampling: Sampling, most: u64, seed: u64) -> Ended {
     for (i, s) in core.schedules.iter().enumerate() {
         if s.state.get() == State::QueueWait && K::Ready::can_run(core, s) {
-            core.enter_ready::<K::Ready>(i);
+            core.enter_ready::<K::Ready>(Id::new(i));
         }
     }
     let mut random = seed | 1;
@@ -311,6 +353,11 @@ pub(crate) fn drive<K: Kernel>(core: &Core, sampling: Sampling, most: u64, seed:
     }
     let mut turns = 0;
     let ended = loop {
+        if matches!(sampling, Sampling::Never) && !core.is_static {
+            while turns < most && turn::<K, Off>(core) {
+                turns += 1;
+            }
+        }
         if turns == most {
             break Ended::Paused;
         }

@@ -5,10 +5,11 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
+use crate::kernel::Id;
 use crate::names::Name;
 use crate::program::{Kernel, ReadyWay};
-use crate::queue::{NO_LIMIT, consume};
-use crate::schedule::Schedule;
+use crate::queue::{NO_LIMIT, Queue, ReadEnd, consume};
+use crate::schedule::{Schedule, Waiter};
 use crate::scheduler::Core;
 use crate::timer::Timer;
 
@@ -46,11 +47,11 @@ pub(crate) struct Group {
     /// The distributor waits for the group.
     pub(crate) is_awaited: Cell<bool>,
     /// Of the distributor's schedule.
-    pub(crate) condition: usize,
+    pub(crate) distributor: Id<Schedule>,
 }
 
 /// Begins a segment on a queue; false while another branch of its group has one.
-pub(crate) fn begin<K: Kernel, T: Timer>(core: &Core, queue: usize) -> bool {
+pub(crate) fn begin<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>) -> bool {
     let q = &core.queues[queue];
     assert!(q.is_segmented && !q.is_open.get(), "{}: a segment begins in a segment", q.name);
     T::enter(&core.log, Name::SegmentBegin as u8);
@@ -73,7 +74,7 @@ pub(crate) fn begin<K: Kernel, T: Timer>(core: &Core, queue: usize) -> bool {
 }
 
 /// Ends the segment of a queue: those that read it learn where it ends.
-pub(crate) fn end<K: Kernel, T: Timer>(core: &Core, queue: usize) {
+pub(crate) fn end<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>) {
     let q = &core.queues[queue];
     assert!(q.is_open.get(), "{}: a segment ends outside of one", q.name);
     T::enter(&core.log, Name::SegmentEnd as u8);
@@ -83,12 +84,13 @@ pub(crate) fn end<K: Kernel, T: Timer>(core: &Core, queue: usize) {
     for end in q.readers.iter().copied() {
         let e = &core.ends[end];
         e.later_ends.borrow_mut().push_back(at);
-        if e.limit.get() == NO_LIMIT {
+        if !e.has_end() {
             e.limit.set(at);
         }
+        e.look(at);
         T::enter(&core.log, Name::UpdateOnProduce as u8);
-        if e.has_enough(at) {
-            K::Ready::now_holds(core, &e.is_met, e.condition);
+        if e.has_enough() {
+            K::Ready::now_holds(core, &e.is_met, e.waiter);
         }
         T::leave(&core.log);
     }
@@ -97,7 +99,7 @@ pub(crate) fn end<K: Kernel, T: Timer>(core: &Core, queue: usize) {
 }
 
 /// Goes on behind the end of the segment; what is left of it is discarded and counted.
-pub(crate) fn pass<K: Kernel, T: Timer>(core: &Core, end: usize) {
+pub(crate) fn pass<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>) {
     let e = &core.ends[end];
     discard::<K, T>(core, end);
     T::enter(&core.log, Name::NextSegment as u8);
@@ -106,6 +108,7 @@ pub(crate) fn pass<K: Kernel, T: Timer>(core: &Core, end: usize) {
     e.limit.set(ends.front().copied().unwrap_or(NO_LIMIT));
     e.passed.set(e.passed.get() + 1);
     drop(ends);
+    e.look(core.queues[e.queue].written.get());
     T::leave(&core.log);
     if let Some(group) = e.group {
         let g = &core.groups[group];
@@ -113,18 +116,22 @@ pub(crate) fn pass<K: Kernel, T: Timer>(core: &Core, end: usize) {
         if g.under_way.get() == 0 {
             g.owner.set(None);
             if g.is_awaited.replace(false) {
-                K::Ready::group_is_free(core, g.condition);
+                K::Ready::now_holds(
+                    core,
+                    &Cell::new(false),
+                    Waiter { schedule: g.distributor, is_any: false },
+                );
             }
         }
     }
 }
 
-fn discard<K: Kernel, T: Timer>(core: &Core, end: usize) {
+fn discard<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>) {
     let e = &core.ends[end];
-    let left = e.readable(core.queues[e.queue].written.get());
+    let left = e.readable();
     if left > 0 {
         T::enter(&core.log, Name::DiscardTokens as u8);
-        consume::<K, T>(core, end, left);
+        consume::<K, T>(core, end, e.place, left);
         e.discarded.set(e.discarded.get() + left);
         T::leave(&core.log);
     }
@@ -139,7 +146,7 @@ pub(crate) fn prepare<K: Kernel, T: Timer>(core: &Core, s: &Schedule) -> bool {
         }
         reset::<K, T>(core, s);
     }
-    let ended = inputs().filter(|e| e.is_ended(core.queues[e.queue].written.get())).count();
+    let ended = inputs().filter(|e| e.is_ended()).count();
     if ended == 0 {
         return true;
     }

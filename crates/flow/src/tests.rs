@@ -83,7 +83,7 @@ fn choices(granularity: u32) -> Vec<Choice> {
 
 fn run(graph: Graph, choice: Choice) -> Program {
     let mut program = Program::new(graph, choice).unwrap();
-    let sampling = if choice.granularity % 2 == 0 { Sampling::Always } else { Sampling::Never };
+    let sampling = if choice.granularity.is_multiple_of(2) { Sampling::Always } else { Sampling::Never };
     assert_eq!(program.run(sampling, 1_000_000, 1), Ended::Over);
     program
 }

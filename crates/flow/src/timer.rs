@@ -277,7 +277,7 @@ impl Log {
         assert!(names.len() <= MOST_NAMES, "{} names, at most {MOST_NAMES}", names.len());
         Self {
             names,
-            stamps: Box::new([const { Cell::new(0) }; STAMPS]),
+            stamps: vec![Cell::new(0); STAMPS].try_into().unwrap_or_else(|_| unreachable!()),
             next: Cell::new(0),
             reduced: RefCell::new(Sums::new(names.len())),
         }

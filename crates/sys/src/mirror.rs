@@ -6,6 +6,8 @@ use std::ptr::NonNull;
 use rustix::fs::MemfdFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::region::Region;
+
 /// Pages of a `memfd` mapped twice in a row: byte `i` and byte `i + bytes` are the same. Reads as zero at first.
 #[derive(Debug)]
 pub struct Mirror {
@@ -18,7 +20,9 @@ unsafe impl Send for Mirror {}
 
 /// Lengths of a [`Mirror`] are multiples of it.
 pub fn page_bytes() -> usize {
-    rustix::param::page_size()
+    // Not by rustix: it follows the auxiliary vector to a vDSO that valgrind has unmapped.
+    // SAFETY: a query without pointers.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
 impl Mirror {
@@ -26,7 +30,7 @@ impl Mirror {
     /// Errors: [`io::ErrorKind::InvalidInput`] for other lengths; else the system's error: no memory, or too many mappings.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let both = bytes.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
-        if bytes == 0 || !bytes.is_multiple_of(rustix::param::page_size()) {
+        if bytes == 0 || !bytes.is_multiple_of(page_bytes()) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let memory = rustix::fs::memfd_create(c"machmeter-mirror", MemfdFlags::CLOEXEC)?;
@@ -62,6 +66,69 @@ impl Drop for Mirror {
     fn drop(&mut self) {
         // SAFETY: exactly the reservation made in `new`; no reference to it outlives `self`.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), 2 * self.bytes) };
+    }
+}
+
+/// Memory for tokens, plain or mirrored. Its owner sees to it that nobody has references into it while it is copied.
+#[derive(Debug)]
+pub struct Memory {
+    start: *mut u8,
+    /// All that can be reached: of a mirror both mappings.
+    bytes: usize,
+    _owner: Owner,
+}
+
+#[derive(Debug)]
+#[allow(dead_code, reason = "they unmap it when they are dropped")]
+enum Owner {
+    Plain(Region),
+    /// What goes beyond the end is the start again.
+    Mirrored(Mirror),
+}
+
+impl Memory {
+    /// Plain memory, rounded up to pages.
+    /// Errors: those of [`Region::new`].
+    pub fn plain(bytes: usize) -> io::Result<Self> {
+        let region = Region::new(bytes)?;
+        Ok(Self { start: region.start().as_ptr(), bytes: region.bytes(), _owner: Owner::Plain(region) })
+    }
+    /// A mirror.
+    /// Errors: those of [`Mirror::new`].
+    pub fn mirrored(bytes: usize) -> io::Result<Self> {
+        let mirror = Mirror::new(bytes)?;
+        Ok(Self {
+            start: mirror.start().as_ptr(),
+            bytes: 2 * mirror.bytes(),
+            _owner: Owner::Mirrored(mirror),
+        })
+    }
+    fn has(&self, offset: usize, bytes: usize) -> bool {
+        offset <= self.bytes && bytes <= self.bytes - offset
+    }
+    /// Where it begins at this offset; `bytes` from there on are checked in debug builds.
+    #[inline]
+    pub fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        debug_assert!(self.has(offset, bytes), "{bytes} B at {offset} of {}", self.bytes);
+        self.start.wrapping_add(offset)
+    }
+    /// Copies bytes, which may overlap.
+    pub fn copy(&self, offset: usize, to: &Self, to_offset: usize, bytes: usize) {
+        assert!(self.has(offset, bytes) && to.has(to_offset, bytes), "{bytes} B at {offset} and {to_offset}");
+        // SAFETY: both have that many bytes; they may overlap.
+        unsafe { std::ptr::copy(self.at(offset, bytes), to.at(to_offset, bytes), bytes) };
+    }
+    /// Writes bytes.
+    pub fn fill(&self, offset: usize, bytes: &[u8]) {
+        assert!(self.has(offset, bytes.len()), "{} B at {offset}", bytes.len());
+        // SAFETY: it has that many bytes, and the source is no part of it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(offset, bytes.len()), bytes.len()) };
+    }
+    /// Turns the first `bytes` to the left.
+    pub fn rotate(&self, bytes: usize, by: usize) {
+        assert!(self.has(0, bytes) && by <= bytes, "{bytes} B by {by}");
+        // SAFETY: it has that many bytes, and nobody keeps references into it.
+        unsafe { std::slice::from_raw_parts_mut(self.start, bytes) }.rotate_left(by);
     }
 }
 

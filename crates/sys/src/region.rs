@@ -19,7 +19,7 @@ impl Region {
     /// Maps `bytes` (at least 1), rounded up to pages.
     /// Errors: the system's error: no address space, or the limits on it (`RLIMIT_AS`, overcommit).
     pub fn new(bytes: usize) -> io::Result<Self> {
-        let page_bytes = rustix::param::page_size();
+        let page_bytes = crate::mirror::page_bytes();
         let bytes = bytes
             .max(1)
             .checked_next_multiple_of(page_bytes)

@@ -26,7 +26,9 @@ impl Transform {
     pub fn transform(&mut self, y: &mut [Complex32]) {
         self.fft.process_with_scratch(y, &mut self.scratch);
         if self.scale < 1.0 {
-            y.iter_mut().for_each(|y| *y *= self.scale);
+            for y in y {
+                *y *= self.scale;
+            }
         }
     }
 }

@@ -1,0 +1,98 @@
+//! What is wrong with a graph, in words that name boxes, ports and rates.
+
+use crate::graph::{FlowError, Graph, Kind, PortSpec, Way};
+use crate::ready::MOST_SCHEDULES;
+
+pub(crate) fn wrong<T>(text: String) -> Result<T, FlowError> {
+    Err(FlowError::Wrong(text))
+}
+
+/// Ports of an edge with their boxes.
+pub(crate) fn ports_of(graph: &Graph, edge: usize) -> impl Iterator<Item = (usize, &PortSpec)> {
+    let all = graph.boxes.iter().enumerate().flat_map(|(i, b)| b.ports.iter().map(move |p| (i, p)));
+    all.filter(move |(_, p)| p.edge == edge)
+}
+
+pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
+    if graph.boxes.is_empty() {
+        return wrong(format!("{}: a graph without boxes", graph.name));
+    }
+    if graph.schedules.len() > MOST_SCHEDULES {
+        return wrong(format!(
+            "{}: {} schedules, at most {MOST_SCHEDULES}",
+            graph.name,
+            graph.schedules.len()
+        ));
+    }
+    for (i, edge) in graph.edges.iter().enumerate() {
+        let name = &edge.name;
+        let writers: Vec<_> = ports_of(graph, i).filter(|(_, p)| p.way == Way::Out).collect();
+        let readers: Vec<_> = ports_of(graph, i).filter(|(_, p)| p.way == Way::In).collect();
+        let [(from, _)] = writers[..] else {
+            let who: Vec<&str> = writers.iter().map(|(b, _)| graph.boxes[*b].name.as_str()).collect();
+            return wrong(format!(
+                "edge {name}: {} boxes write to it, not one: {}",
+                who.len(),
+                who.join(", ")
+            ));
+        };
+        if readers.is_empty() {
+            return wrong(format!("edge {name}: nobody reads it"));
+        }
+        if let Some((b, p)) = ports_of(graph, i).find(|(_, p)| p.rate == 0) {
+            return wrong(format!("{}: a rate of 0", graph.port_text(b, p)));
+        }
+        if edge.token_bytes == 0 {
+            return wrong(format!("edge {name}: tokens without bytes"));
+        }
+        match edge.kind {
+            Kind::Static { .. } => {
+                if let Some((b, _)) =
+                    readers.iter().find(|(b, _)| graph.boxes[*b].schedule != graph.boxes[from].schedule)
+                {
+                    let (a, b) = (&graph.boxes[from].name, &graph.boxes[*b].name);
+                    return wrong(format!(
+                        "edge {name} from {a} to {b} leaves its schedule: make it a queue"
+                    ));
+                }
+                if let Some((b, _)) = ports_of(graph, i).find(|(_, p)| p.place.is_none()) {
+                    return wrong(format!(
+                        "edge {name}: {} has a dynamic port, which needs a queue",
+                        graph.boxes[b].name
+                    ));
+                }
+            }
+            Kind::Queue { .. } => {
+                if let Some((b, _)) = readers.iter().find(|(b, _)| *b == from) {
+                    return wrong(format!("queue {name}: {} writes it and reads it", graph.boxes[*b].name));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One line for a cycle of arcs.
+pub(crate) fn cycle_text(
+    graph: &Graph,
+    ports: &[(usize, usize, usize)],
+    arcs: &[usize],
+    mine: &[usize],
+) -> String {
+    let text = |a: &usize| {
+        let (from, to, edge) = ports[*a];
+        let (from, to) = (mine[from], mine[to]);
+        let rate = |b: usize, way| {
+            graph.boxes[b].ports.iter().find(|p| p.edge == edge && p.way == way).map_or(0, |p| p.rate)
+        };
+        format!(
+            "{} gives {} of {}, {} takes {}",
+            graph.boxes[from].name,
+            rate(from, Way::Out),
+            graph.edges[edge].name,
+            graph.boxes[to].name,
+            rate(to, Way::In)
+        )
+    };
+    arcs.iter().map(text).collect::<Vec<_>>().join("; ")
+}
