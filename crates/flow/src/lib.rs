@@ -15,14 +15,18 @@ mod fused;
 mod graph;
 pub mod graphs;
 mod kernel;
+pub mod laws;
 mod names;
 mod program;
+#[cfg(test)]
+mod properties;
 mod queue;
 mod rates;
 mod ready;
 mod schedule;
 mod scheduler;
 mod segment;
+pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod timer;

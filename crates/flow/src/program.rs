@@ -5,10 +5,12 @@ use std::cell::Cell;
 use crate::build::build;
 use crate::graph::{FlowError, Graph};
 use crate::kernel::Id;
+use crate::laws::broken;
+use crate::names::Name;
 use crate::ready::{Bitmap, Heap, ReadySet};
 use crate::schedule::{Schedule, Waiter};
 use crate::scheduler::{Core, Sampling, drive};
-use crate::timer::Log;
+use crate::timer::{Log, Timer};
 
 /// How tokens get between queues and boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,10 +59,11 @@ pub(crate) trait ReadyWay: 'static {
     /// Whether it counts conditions that do not hold.
     const COUNTS: bool;
     fn insert(set: &ReadySet, s: &Schedule, schedule: Id<Schedule>);
+    fn is_empty(set: &ReadySet) -> bool;
     /// The ready schedule of the highest number.
     fn take(set: &ReadySet) -> Option<Id<Schedule>>;
     /// What somebody waits for holds, which is noted in `is_met`.
-    fn now_holds(core: &Core, is_met: &Cell<bool>, waiter: Waiter);
+    fn now_holds<T: Timer>(core: &Core, is_met: &Cell<bool>, waiter: Waiter);
     /// Whether all conditions of a schedule that does not run hold.
     fn can_run(core: &Core, s: &Schedule) -> bool;
 }
@@ -120,6 +123,13 @@ impl Program {
     /// Times of the kernel's events.
     pub fn log(&self) -> &Log {
         &self.core.log
+    }
+
+    /// Laws that the counts of a timed run break, one line each.
+    pub fn broken_laws(&self) -> Vec<String> {
+        let sums = self.core.log.sums();
+        let at = |name: &str| Name::TEXTS.iter().position(|t| *t == name);
+        broken(&|name| Some(sums.of(at(name)? as u8).called), self.core.schedules.len() as u64)
     }
 
     /// What each schedule waits for: one line each, for messages.

@@ -164,7 +164,7 @@ fn produce1<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>, written: u64, to
     T::enter(&core.log, Name::UpdateOnProduce as u8);
     e.visible.set(written.min(e.limit.get()));
     if e.has_enough() {
-        K::Ready::now_holds(core, &e.is_met, e.waiter);
+        K::Ready::now_holds::<T>(core, &e.is_met, e.waiter);
     }
     T::leave(&core.log);
     T::leave(&core.log);
@@ -199,7 +199,7 @@ pub(crate) fn consume<K: Kernel, T: Timer>(
     q.least_read.set(least);
     T::enter(&core.log, Name::UpdateOnConsume as u8);
     if q.has_room() {
-        K::Ready::now_holds(core, &q.is_met, q.waiter);
+        K::Ready::now_holds::<T>(core, &q.is_met, q.waiter);
     }
     T::leave(&core.log);
     T::leave(&core.log);

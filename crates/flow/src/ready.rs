@@ -9,6 +9,7 @@ use crate::kernel::{Id, Table};
 use crate::program::ReadyWay;
 use crate::schedule::{Schedule, State, Waiter};
 use crate::scheduler::Core;
+use crate::timer::Timer;
 
 /// Ready and pending schedules.
 pub(crate) struct ReadySet {
@@ -54,13 +55,16 @@ impl ReadyWay for Heap {
     fn insert(set: &ReadySet, _s: &Schedule, schedule: Id<Schedule>) {
         set.heap.borrow_mut().push(schedule.number() as u32);
     }
+    fn is_empty(set: &ReadySet) -> bool {
+        set.heap.borrow().is_empty()
+    }
     fn take(set: &ReadySet) -> Option<Id<Schedule>> {
         set.heap.borrow_mut().pop().map(|s| Id::new(s as usize))
     }
-    fn now_holds(core: &Core, _is_met: &Cell<bool>, waiter: Waiter) {
+    fn now_holds<T: Timer>(core: &Core, _is_met: &Cell<bool>, waiter: Waiter) {
         let s = &core.schedules[waiter.schedule];
         if s.state.get() == State::QueueWait && Self::can_run(core, s) {
-            core.enter_ready::<Self>(waiter.schedule);
+            core.enter_ready::<Self, T>(waiter.schedule);
         }
     }
     fn can_run(core: &Core, s: &Schedule) -> bool {
@@ -80,6 +84,10 @@ impl ReadyWay for Bitmap {
         set.words.set(set.words.get() | s.ready_word_bit);
     }
     #[inline]
+    fn is_empty(set: &ReadySet) -> bool {
+        set.words.get() == 0
+    }
+    #[inline]
     fn take(set: &ReadySet) -> Option<Id<Schedule>> {
         let words = NonZeroU64::new(set.words.get())?;
         let number = words.trailing_zeros();
@@ -93,7 +101,7 @@ impl ReadyWay for Bitmap {
         Some(Id::new(set.last - (number * 64 + bits.trailing_zeros()) as usize))
     }
     #[inline]
-    fn now_holds(core: &Core, is_met: &Cell<bool>, waiter: Waiter) {
+    fn now_holds<T: Timer>(core: &Core, is_met: &Cell<bool>, waiter: Waiter) {
         if is_met.replace(true) {
             return;
         }
@@ -108,7 +116,7 @@ impl ReadyWay for Bitmap {
         let missing = s.missing.get() - 1;
         s.missing.set(missing);
         if missing == 0 && s.state.get() == State::QueueWait {
-            core.enter_ready::<Self>(waiter.schedule);
+            core.enter_ready::<Self, T>(waiter.schedule);
         }
     }
     /// Counts anew: while a schedule runs only what became true is told.

@@ -43,16 +43,12 @@ pub struct Core {
 impl Core {
     /// A schedule can run.
     #[inline]
-    pub(crate) fn enter_ready<R: ReadyWay>(&self, schedule: Id<Schedule>) {
+    pub(crate) fn enter_ready<R: ReadyWay, T: Timer>(&self, schedule: Id<Schedule>) {
+        T::enter(&self.log, Name::EnterReady as u8);
         self.schedules[schedule].state.set(State::Ready);
         R::insert(&self.ready, &self.schedules[schedule], schedule);
+        T::leave(&self.log);
     }
-}
-
-fn enter_ready<K: Kernel, T: Timer>(core: &Core, schedule: Id<Schedule>) {
-    T::enter(&core.log, Name::EnterReady as u8);
-    core.enter_ready::<K::Ready>(schedule);
-    T::leave(&core.log);
 }
 
 #[inline(always)]
@@ -66,6 +62,10 @@ fn next_schedule<K: Kernel, T: Timer>(core: &Core) -> Option<Id<Schedule>> {
         T::enter(&core.log, Name::ExitPending as u8);
         leave_retry::<K, T>(core);
         T::leave(&core.log);
+    }
+    if K::Ready::is_empty(&core.ready) {
+        T::leave(&core.log);
+        return None;
     }
     T::enter(&core.log, Name::ExitReady as u8);
     let next = K::Ready::take(&core.ready);
@@ -104,7 +104,7 @@ fn become_ready_or_wait<K: Kernel, T: Timer>(core: &Core, schedule: Id<Schedule>
     let s = &core.schedules[schedule];
     s.state.set(State::QueueWait);
     if K::Ready::can_run(core, s) {
-        enter_ready::<K, T>(core, schedule);
+        core.enter_ready::<K::Ready, T>(schedule);
     }
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn turn<K: Kernel, T: Timer>(core: &Core) -> bool {
         s.missing.set(missing);
         s.state.set(State::QueueWait);
         if missing == 0 {
-            enter_ready::<K, T>(core, schedule);
+            core.enter_ready::<K::Ready, T>(schedule);
         }
     } else {
         become_ready_or_wait::<K, T>(core, schedule);
@@ -341,7 +341,7 @@ pub enum Sampling {
 pub(crate) fn drive<K: Kernel>(core: &Core, sampling: Sampling, most: u64, seed: u64) -> Ended {
     for (i, s) in core.schedules.iter().enumerate() {
         if s.state.get() == State::QueueWait && K::Ready::can_run(core, s) {
-            core.enter_ready::<K::Ready>(Id::new(i));
+            core.enter_ready::<K::Ready, Off>(Id::new(i));
         }
     }
     let mut random = seed | 1;

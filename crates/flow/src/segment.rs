@@ -81,6 +81,7 @@ pub(crate) fn end<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>) {
     T::enter(&core.log, Name::EnterDraining as u8);
     q.is_open.set(false);
     let at = q.written.get();
+    T::enter(&core.log, Name::UpdateOnProduce as u8);
     for end in q.readers.iter().copied() {
         let e = &core.ends[end];
         e.later_ends.borrow_mut().push_back(at);
@@ -88,12 +89,11 @@ pub(crate) fn end<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>) {
             e.limit.set(at);
         }
         e.look(at);
-        T::enter(&core.log, Name::UpdateOnProduce as u8);
         if e.has_enough() {
-            K::Ready::now_holds(core, &e.is_met, e.waiter);
+            K::Ready::now_holds::<T>(core, &e.is_met, e.waiter);
         }
-        T::leave(&core.log);
     }
+    T::leave(&core.log);
     T::leave(&core.log);
     T::leave(&core.log);
 }
@@ -116,7 +116,7 @@ pub(crate) fn pass<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>) {
         if g.under_way.get() == 0 {
             g.owner.set(None);
             if g.is_awaited.replace(false) {
-                K::Ready::now_holds(
+                K::Ready::now_holds::<T>(
                     core,
                     &Cell::new(false),
                     Waiter { schedule: g.distributor, is_any: false },

@@ -71,7 +71,7 @@ impl Primitive for Nibble {
     }
 }
 
-fn choices(granularity: u32) -> Vec<Choice> {
+pub(crate) fn choices(granularity: u32) -> Vec<Choice> {
     let mut all = Vec::new();
     for queues in [Queues::Copying, Queues::Mirrored] {
         for ready in [Ready::Heap, Ready::Bitmap] {
@@ -85,6 +85,7 @@ fn run(graph: Graph, choice: Choice) -> Program {
     let mut program = Program::new(graph, choice).unwrap();
     let sampling = if choice.granularity.is_multiple_of(2) { Sampling::Always } else { Sampling::Never };
     assert_eq!(program.run(sampling, 1_000_000, 1), Ended::Over);
+    assert_eq!(program.broken_laws(), [""; 0], "{choice:?}");
     program
 }
 
@@ -225,7 +226,7 @@ impl Primitive for Merge {
     }
 }
 
-fn segments(lengths: &[u32], choice: Choice) -> (Vec<u32>, u64) {
+pub(crate) fn segments(lengths: &[u32], choice: Choice) -> (Vec<u32>, u64) {
     let seen = Seen::default();
     let mut g = Graph::new("exclusive");
     g.schedule("distribute");
@@ -252,7 +253,7 @@ fn segments(lengths: &[u32], choice: Choice) -> (Vec<u32>, u64) {
 }
 
 /// What a single branch would do.
-fn reference(lengths: &[u32]) -> (Vec<u32>, u64) {
+pub(crate) fn reference(lengths: &[u32]) -> (Vec<u32>, u64) {
     let (mut seen, mut shared, mut discarded) = (Vec::new(), 7_u32, 0);
     for (i, length) in lengths.iter().enumerate() {
         let tokens: Vec<u32> = (0..*length).map(|k| 1_000 * i as u32 + k).collect();
