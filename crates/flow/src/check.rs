@@ -39,7 +39,12 @@ pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
         if readers.is_empty() {
             return wrong(format!("edge {name}: nobody reads it"));
         }
-        if let Some((b, p)) = ports_of(graph, i).find(|(_, p)| p.rate == 0) {
+        // A reader that an earlier box of its schedule fills need not wait.
+        let may_be_0 = |b: usize, p: &PortSpec| {
+            let is_local = from < b && graph.boxes[from].schedule == graph.boxes[b].schedule;
+            is_local && p.place.is_none() && p.way == Way::In
+        };
+        if let Some((b, p)) = ports_of(graph, i).find(|(b, p)| p.rate == 0 && !may_be_0(*b, p)) {
             return wrong(format!("{}: a rate of 0", graph.port_text(b, p)));
         }
         if edge.token_bytes == 0 {

@@ -57,6 +57,16 @@ where
         self.first.reset();
         self.second.reset();
     }
+
+    fn eos(&mut self, _ports: (&[X], &mut [Y])) {
+        self.first.eos((&[], &mut []));
+        self.second.eos((&[], &mut []));
+    }
+
+    fn destroy(&mut self) {
+        self.first.destroy();
+        self.second.destroy();
+    }
 }
 
 /// Adds boxes of one input and one output in a row, one token in and one out a firing: as one box where the graph is fused.
@@ -76,27 +86,35 @@ where
 /// chain!(g, x => "half" Gain(0.5), "double" Gain(2.0), "same" Gain(1.0) => y, 0.0_f32);
 /// assert_eq!(g.box_count(), 3);
 /// ```
+///
+/// Other rates are said after semicolons: tokens that the first member takes a firing, and what each gives.
+/// The next one takes what the last one gives: `chain!(g, x; 4 => "pairs" Pairs; 2, "sum" Sum; 1 => y, 0.0)`.
 #[macro_export]
 macro_rules! chain {
     ($g:expr, $x:expr => $($name:literal $member:expr),+ => $y:expr, $empty:expr) => {
+        $crate::chain!($g, $x; 1 => $($name $member; 1),+ => $y, $empty);
+    };
+    ($g:expr, $x:expr; $takes:expr => $($name:literal $member:expr; $gives:expr),+ => $y:expr, $empty:expr) => {
         if $g.is_fused() {
-            let members = [$($name),+];
-            let fused = $crate::chain!(@fuse $empty, $($member),+);
-            $g.add_members(&members.join("+"), fused, ($x.input(1), $y.output(1)), members.len());
+            let (members, gives) = ([$($name),+], [$($gives),+]);
+            let fused = $crate::chain!(@fuse $empty, $takes, $($member; $gives),+);
+            let ports = ($x.input($takes), $y.output(gives[gives.len() - 1]));
+            $g.add_members(&members.join("+"), fused, ports, members.len());
         } else {
-            $crate::chain!(@add $g, $x, $y, $($name $member),+);
+            $crate::chain!(@add $g, $x, $takes, $y, $($name $member; $gives),+);
         }
     };
-    (@fuse $empty:expr, $first:expr) => { $first };
-    (@fuse $empty:expr, $first:expr, $second:expr $(, $rest:expr)*) => {
-        $crate::chain!(@fuse $empty, $crate::Fused::new($first, $second, [1, 1, 1], $empty) $(, $rest)*)
+    (@fuse $empty:expr, $takes:expr, $first:expr; $gives:expr) => { $first };
+    (@fuse $empty:expr, $takes:expr, $first:expr; $middle:expr, $second:expr; $gives:expr $(, $($rest:tt)+)?) => {{
+        let fused = $crate::Fused::new($first, $second, [$takes, $middle, $gives], $empty);
+        $crate::chain!(@fuse $empty, $takes, fused; $gives $(, $($rest)+)?)
+    }};
+    (@add $g:expr, $x:expr, $takes:expr, $y:expr, $name:literal $member:expr; $gives:expr) => {
+        $g.add($name, $member, ($x.input($takes), $y.output($gives)));
     };
-    (@add $g:expr, $x:expr, $y:expr, $name:literal $member:expr) => {
-        $g.add($name, $member, ($x.input(1), $y.output(1)));
-    };
-    (@add $g:expr, $x:expr, $y:expr, $name:literal $member:expr, $($rest:tt)+) => {{
+    (@add $g:expr, $x:expr, $takes:expr, $y:expr, $name:literal $member:expr; $gives:expr, $($rest:tt)+) => {{
         let next = $g.edge($name);
-        $g.add($name, $member, ($x.input(1), next.output(1)));
-        $crate::chain!(@add $g, next, $y, $($rest)+);
+        $g.add($name, $member, ($x.input($takes), next.output($gives)));
+        $crate::chain!(@add $g, next, $gives, $y, $($rest)+);
     }};
 }

@@ -52,6 +52,7 @@ impl<T: Token> Edge<T> {
         Out { edge: self.number, rate, place: Id::new(UNBOUND), tokens: PhantomData }
     }
     /// A port that reads as it likes; its schedule runs when at least so many tokens are there.
+    /// With 0 the schedule does not wait for it: for a queue that an earlier box of the same schedule writes.
     pub fn reader(self, least: u32) -> ReadPort<T> {
         ReadPort { edge: self.number, least, end: Id::new(UNBOUND), tokens: PhantomData }
     }
@@ -128,6 +129,8 @@ pub struct Graph {
     pub(crate) boxes: Vec<BoxSpec>,
     pub(crate) groups: Vec<GroupSpec>,
     pub(crate) queues: usize,
+    /// Queues of families beyond the first of each.
+    family_queues: usize,
     pub(crate) places: usize,
     pub(crate) ends: usize,
     pub(crate) states: usize,
@@ -185,6 +188,7 @@ impl Graph {
             boxes: Vec::new(),
             groups: Vec::new(),
             queues: 0,
+            family_queues: 0,
             places: 0,
             ends: 0,
             states: 0,
@@ -244,6 +248,12 @@ impl Graph {
     /// A queue whose tokens come in segments.
     pub fn segmented<T: Token>(&mut self, name: &str, capacity: u64) -> Edge<T> {
         self.push_queue(name, capacity, true)
+    }
+
+    /// Segmented queues of which a distributor writes one at a time: an exclusive output family, one entry of the queue count.
+    pub fn family<T: Token>(&mut self, name: &str, n: usize, capacity: u64) -> Vec<Edge<T>> {
+        self.family_queues += n.saturating_sub(1);
+        (0..n).map(|i| self.segmented(&format!("{name} {i}"), capacity)).collect()
     }
 
     fn push_queue<T: Token>(&mut self, name: &str, capacity: u64, is_segmented: bool) -> Edge<T> {
@@ -311,8 +321,9 @@ impl Graph {
         self.schedules.len()
     }
 
+    /// Queues; a family counts as one.
     pub fn queue_count(&self) -> usize {
-        self.queues
+        self.queues - self.family_queues
     }
 
     /// A box and its port, for messages.

@@ -194,6 +194,9 @@ fn other_turn<K: Kernel, T: Timer>(core: &Core, schedule: Id<Schedule>) {
     left_early::<K, T>(core, schedule, at, u64::from(s.granularity.get()), outcome);
 }
 
+/// More conditions than can be told to hold: the schedule never runs again, nor while it is pending.
+const NEVER: u32 = u32::MAX;
+
 /// Where a schedule goes that is not done, or of which more is to be seen to than queues.
 #[inline(never)]
 fn left_early<K: Kernel, T: Timer>(
@@ -218,7 +221,10 @@ fn left_early<K: Kernel, T: Timer>(
     }
     T::enter(&core.log, Name::ExitRunning as u8);
     match outcome {
-        Outcome::Over => s.state.set(State::Over),
+        Outcome::Over => {
+            s.state.set(State::Over);
+            s.missing.set(NEVER);
+        }
         Outcome::Retry => retry_later::<T>(core, schedule),
         Outcome::Done if s.period_ns.is_some() => wait_for_period::<T>(core, schedule),
         _ => become_ready_or_wait::<K, T>(core, schedule),
@@ -251,7 +257,9 @@ fn keep_delays(core: &Core, s: &Schedule, granularity: u64) {
 #[cold]
 fn retry_later<T: Timer>(core: &Core, schedule: Id<Schedule>) {
     T::enter(&core.log, Name::EnterPendingRetry as u8);
-    core.schedules[schedule].state.set(State::PendingRetry);
+    let s = &core.schedules[schedule];
+    s.state.set(State::PendingRetry);
+    s.missing.set(NEVER);
     core.ready.retry.borrow_mut().push(schedule);
     core.ready.pending.set(core.ready.pending.get() + 1);
     T::leave(&core.log);
@@ -267,6 +275,7 @@ fn wait_for_period<T: Timer>(core: &Core, schedule: Id<Schedule>) {
     let due_ns = last_ns + period_ns * (now_ns.saturating_sub(last_ns) / period_ns + 1);
     s.due_ns.set(due_ns);
     s.state.set(State::PendingPeriodic);
+    s.missing.set(NEVER);
     let mut waiting = core.ready.periodic.borrow_mut();
     waiting.push(Reverse((due_ns, schedule.number() as u32)));
     core.ready.pending.set(core.ready.pending.get() + 1);

@@ -1,6 +1,7 @@
 //! The table of a characterized run, in the columns of the published one: exclusive times, the timer's own part taken off.
 
 use machmeter_stats::histogram::LogHistogram;
+use serde::{Deserialize, Serialize};
 
 use crate::names::{Group, Name};
 use crate::timer::{Sum, Sums};
@@ -9,7 +10,7 @@ use crate::timer::{Sum, Sums};
 const TAIL: f64 = 10.0;
 
 /// Times of one name.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub name: String,
     pub called: u64,
@@ -36,7 +37,7 @@ pub struct Row {
 pub const MOST_CORRECTION: f64 = 0.5;
 
 /// Rows by total, apply first.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     pub rows: Vec<Row>,
 }
@@ -171,7 +172,7 @@ mod tests {
         assert!(Name::TEXTS.contains(&plain("exit-pending-state").as_str()));
     }
 
-    /// Figures of read-dq-copy1 of e_comm: 102408 calls, mean 3.313, deviation 55.52, most 1294 us.
+    /// Figures of read-dq-copy1 of `e_comm`: 102408 calls, mean 3.313, deviation 55.52, most 1294 us.
     #[test]
     fn a_tail_is_bounded_by_mean_deviation_and_greatest() {
         let share = least_tail(102_408, 3.313, 55.52, 1294.0, 33.13);

@@ -33,6 +33,7 @@ pub struct Registries {
 
 /// All probes, sorted by name.
 pub const PROBES: &[Entry] = &[
+    Entry::of::<machmeter_flow_probe::Flow>(),
     Entry::of::<machmeter_interactive::Interactive>(),
     Entry::of::<machmeter_costs::Memory>(),
     Entry::of::<machmeter_net::Net>(),

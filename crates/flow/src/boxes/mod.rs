@@ -2,6 +2,7 @@
 
 pub mod adaptive;
 pub mod filter;
+pub mod gauss;
 pub mod modem;
 pub mod noise;
 pub mod transform;

@@ -1,0 +1,174 @@
+//! Runs benchmark graphs: without timers for the wall time, then with a stamp at every transition for the table.
+
+use machmeter_engine::ProbeError;
+use machmeter_engine::cost::{Fact, Kind, Pair, Row};
+use machmeter_engine::deadline::stop_requested;
+use machmeter_engine::part::PartContext;
+use machmeter_flow::table::Table;
+use machmeter_flow::timer::Calibration;
+use machmeter_flow::{Ended, Graph, Name, Program, Sampling, graphs};
+use machmeter_sys::clock::{self, OrderedCounter, SourceId, TickSource};
+use machmeter_sys::thread::monotonic_ns;
+use serde::{Deserialize, Serialize};
+
+use crate::Params;
+use crate::kernels::Kernel;
+
+pub(crate) const PART: &str = "graphs";
+
+/// A benchmark graph.
+pub(crate) struct Known {
+    pub(crate) name: &'static str,
+    pub(crate) build: fn(Graph) -> Graph,
+}
+
+/// All benchmark graphs.
+pub(crate) const GRAPHS: &[Known] = &[
+    Known { name: "rt_stap_easy", build: |g| graphs::rt_stap_easy::graph(g, &Default::default()).0 },
+    Known { name: "e_comm", build: |g| graphs::e_comm::graph(g, &Default::default()).0 },
+    Known { name: "noise_removal", build: |g| graphs::noise_removal::graph(g, &Default::default()).0 },
+];
+
+/// What timed runs of a graph by a kernel said.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Timed {
+    pub(crate) graph: String,
+    pub(crate) kernel: String,
+    pub(crate) granularity: u32,
+    pub(crate) boxes: usize,
+    pub(crate) schedules: usize,
+    pub(crate) queues: usize,
+    pub(crate) copied_bytes: u64,
+    /// Of each run, in the order of [`Name::TEXTS`]: calls, and time without the timer's own part, ns.
+    pub(crate) called: Vec<Vec<u64>>,
+    pub(crate) total_ns: Vec<Vec<f64>>,
+    /// The table of the last run.
+    pub(crate) table: Table,
+    /// Laws of counts that a run broke.
+    pub(crate) broken: Vec<String>,
+    /// Queues: name, most tokens in it, tokens discarded.
+    pub(crate) occupancy: Vec<(String, u64, u64)>,
+}
+
+/// All timed runs.
+pub(crate) const TIMED: Fact<Vec<Timed>> = Fact::named("graphs.timed");
+/// Mean, deviation, least and greatest of Tt and Tpt, ns.
+pub(crate) const CALIBRATION: Fact<[[f64; 4]; 2]> = Fact::named("graphs.calibration");
+
+/// What is to be run: a row, and what its timed runs say.
+struct Job {
+    known: &'static Known,
+    kernel: Kernel,
+    row: Row,
+    timed: Timed,
+}
+
+impl Job {
+    fn new(known: &'static Known, kernel: Kernel, granularity: u32) -> Self {
+        let mut row = Row::new(PART, "run", Kind::Latency)
+            .with("graph", known.name)
+            .with("kernel", kernel.name())
+            .with("granularity", i64::from(granularity));
+        row.long_turns = 1;
+        let g = (known.build)(Graph::new(known.name).fused(kernel.is_fused));
+        let timed = Timed {
+            graph: known.name.to_owned(),
+            kernel: kernel.name(),
+            granularity,
+            boxes: g.box_count(),
+            schedules: g.schedule_count(),
+            queues: g.queue_count(),
+            copied_bytes: 0,
+            called: Vec::new(),
+            total_ns: Vec::new(),
+            table: Table::default(),
+            broken: Vec::new(),
+            occupancy: Vec::new(),
+        };
+        Self { known, kernel, row, timed }
+    }
+
+    fn program(&self) -> Result<Program, String> {
+        let g = (self.known.build)(Graph::new(self.known.name).fused(self.kernel.is_fused));
+        Program::new(g, self.kernel.choice(self.timed.granularity)).map_err(|e| e.to_string())
+    }
+
+    /// A run without timers, and one with them. Ticks of the first.
+    fn once(&mut self, source: SourceId, ns_per_tick: f64, all: bool, seed: u64) -> Result<u64, String> {
+        let mut plain = self.program()?;
+        let ticks = || clock::now(source).map_err(|e| e.to_string());
+        let begin = ticks()?;
+        plain.run(Sampling::Never, u64::MAX, seed);
+        let took = ticks()?.saturating_sub(begin);
+        drop(plain);
+        let mut timed = self.program()?;
+        timed.log().calibrate();
+        if timed.run(Sampling::Always, u64::MAX, seed) != Ended::Over {
+            return Err("it did not end".to_owned());
+        }
+        let sums = timed.log().sums();
+        self.timed.called.push(sums.all().iter().map(|s| s.called).collect());
+        self.timed.total_ns.push(sums.all().iter().map(|s| s.total_ticks() * ns_per_tick).collect());
+        self.timed.table = Table::new(Name::TEXTS, &sums, ns_per_tick, all);
+        drop(sums);
+        self.timed.broken = timed.broken_laws();
+        self.timed.copied_bytes = timed.copied_bytes();
+        self.timed.occupancy =
+            timed.queues().map(|(name, most, _, gone)| (name.to_owned(), most, gone)).collect();
+        Ok(took)
+    }
+}
+
+/// Length of a tick of the counter that timers read, ns: by the calibrated clock where that is the same counter, else beside the system's.
+fn ns_per_tick(at: &PartContext<'_>) -> f64 {
+    if at.host.source() != SourceId::MonotonicRaw {
+        return at.host.rate.ns_per_tick();
+    }
+    let (begin_ns, begin) = (monotonic_ns(), OrderedCounter::now());
+    while monotonic_ns() < begin_ns + 10_000_000 {
+        std::hint::spin_loop();
+    }
+    (monotonic_ns() - begin_ns) as f64 / (OrderedCounter::now() - begin).max(1) as f64
+}
+
+pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
+    let (graphs, kernels, granularities) = (params.graphs()?, params.kernels()?, params.granularities()?);
+    at.host.begin()?;
+    let mut jobs = Vec::new();
+    for known in graphs {
+        for kernel in &kernels {
+            jobs.extend(granularities.iter().map(|g| Job::new(known, *kernel, *g)));
+        }
+    }
+    let ns_per_tick = ns_per_tick(at);
+    let calibration = machmeter_flow::timer::Log::new(Name::TEXTS).calibrate();
+    at.facts.set(&CALIBRATION, in_ns(&calibration, ns_per_tick));
+    let until_ns = monotonic_ns() + at.left_ns();
+    // Each at least once; then in turn, so that an hour's disturbance colors all alike.
+    let mut round = 0;
+    while round == 0 || (monotonic_ns() < until_ns && !stop_requested()) {
+        for job in &mut jobs {
+            let open = job.row.refused.is_none() && (round == 0 || monotonic_ns() < until_ns);
+            if !open || stop_requested() {
+                continue;
+            }
+            let at_ns = monotonic_ns().saturating_sub(at.start_ns) as f64;
+            let visit = job.row.next_visit();
+            match job.once(at.host.source(), ns_per_tick, params.all, at.host.seed) {
+                Ok(ticks) => job.row.pairs.push(Pair { at_ns, long_ticks: ticks, visit, ..Pair::default() }),
+                Err(why) => job.row.refused = Some(why),
+            }
+        }
+        round += 1;
+        if jobs.iter().all(|j| j.row.refused.is_some()) {
+            break;
+        }
+    }
+    at.facts.set(&TIMED, jobs.iter().map(|j| j.timed.clone()).collect());
+    at.rows.extend(jobs.into_iter().map(|j| j.row.reached()));
+    Ok(())
+}
+
+fn in_ns(c: &Calibration, ns_per_tick: f64) -> [[f64; 4]; 2] {
+    [c.own, c.pair].map(|s| [s.mean, s.deviation, s.least, s.most].map(|ticks| ticks * ns_per_tick))
+}

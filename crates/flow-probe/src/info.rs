@@ -1,0 +1,112 @@
+//! What the flow probe says about itself: metrics, warnings, method, sources.
+
+use machmeter_data::code::Code;
+use machmeter_data::summary::{Pick, RowInfo};
+use machmeter_engine::Info;
+
+machmeter_data::metric!(
+    COST,
+    "flow.cost",
+    ["operation", "kernel", "size_bytes", "tokens"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Cost of a primitive of the dataflow kernel, without any timer in it: a firing, an activation of a schedule, a block through a queue."
+);
+machmeter_data::metric!(
+    EFFICIENCY,
+    "flow.efficiency",
+    ["graph", "kernel", "granularity"],
+    One, Higher, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Share of the time that a graph's boxes work, of all that its run takes without the timer's own part."
+);
+machmeter_data::metric!(
+    OVERHEAD,
+    "flow.overhead",
+    ["graph", "kernel", "granularity"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Time of the kernel, all that is not apply, by calls of apply."
+);
+machmeter_data::metric!(
+    SHARE,
+    "flow.share",
+    ["graph", "kernel", "granularity", "timer"],
+    One, Neither, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Share of the kernel's time that one of its timers has."
+);
+machmeter_data::metric!(
+    THROUGHPUT,
+    "flow.apply_rate",
+    ["graph", "kernel", "granularity"],
+    Hertz, Higher, weakened by [Frequency, Preemption, SharedCore],
+    "Calls of apply per second of a run without timers."
+);
+
+pub(crate) const NOT_MEASURED: Code = Code {
+    id: "W470",
+    name: "graphs not measured",
+    what: "Graphs or prices could not be measured; the reason is in the text.",
+    why: "Their figures are missing, not zero.",
+    how: "The graph was refused when it was built, or memory for its queues could not be had.",
+    next: "Read the reason: it names box, port and rate, or what the system refused.",
+    undo: None,
+};
+
+pub(crate) const BROKEN: Code = Code {
+    id: "W471",
+    name: "counts contradict each other",
+    what: "Counts of the kernel's events break a law that holds for every graph.",
+    why: "Events were lost or invented; shares and overheads of that table are not to be trusted.",
+    how: "Laws such as: passes are applies and runs; an update on consume for each consume. `flow::laws` has them all.",
+    next: "This is a mistake of the program: report it with the record.",
+    undo: None,
+};
+
+pub(crate) const BY_DIFFERENCES: Code = Code {
+    id: "W472",
+    name: "shorter than its timer",
+    what: "More than half of what was stamped for these names is the timer's own part, which was taken off.",
+    why: "Their single calls are shorter than a stamp: means hold as far as the calibration does, quantiles below a step of the clock do not.",
+    how: "The timer's own part of a slice, measured by empty events, times the slices of a name.",
+    next: "Read the prices (flow.cost), which are taken without any timer.",
+    undo: None,
+};
+
+const ROWS: &[RowInfo] = &[
+    RowInfo::new(
+        "DATAFLOW",
+        "firing | activation | block",
+        &[
+            Pick::new("firing", "flow.cost{operation=firing,kernel=fast}"),
+            Pick::new("activation", "flow.cost{operation=activation,kernel=fast}"),
+            Pick::new("block", "flow.cost{operation=produce and consume,kernel=fast,size_bytes=1024}"),
+        ],
+    ),
+    RowInfo::detail(
+        "DATAFLOW",
+        "activation, published kernel",
+        &[Pick::new("", "flow.cost{operation=activation,kernel=classic}")],
+    ),
+    RowInfo::detail("DATAFLOW", "efficiency of {graph}, {kernel}", &[Pick::new("", "flow.efficiency")])
+        .each("graph"),
+    RowInfo::detail("DATAFLOW", "overhead an apply of {graph}, {kernel}", &[Pick::new("", "flow.overhead")])
+        .each("graph"),
+];
+
+/// The probe's description.
+pub(crate) const INFO: Info = Info {
+    name: "flow",
+    question: "What does a dataflow runtime kernel cost beside the work that it runs?",
+    method: "Prices of single things by pairs of batches of a kernel without timers. Benchmark graphs that do real work, run by the published \
+             kernel and by one with mirrored queues, a bitmap of ready schedules and fused boxes: each run once without timers, once with a \
+             fenced stamp at every transition, so that all time belongs to exactly one of 43 names. The timer's own part, measured by \
+             empty events, is taken off. Counts have to keep laws that hold for every graph.",
+    references: &[
+        "K. B. Barnes: Gedae runtime kernel performance characterization, Gedae Inc.",
+        "E. A. Lee, D. G. Messerschmitt: Synchronous data flow, Proceedings of the IEEE 75, 1987",
+        "A. D. Malony, S. S. Shende: Overhead compensation in performance profiling, Euro-Par 2004",
+    ],
+    metrics: &[&[COST, EFFICIENCY, OVERHEAD, SHARE, THROUGHPUT]],
+    rows: ROWS,
+    lasting: |m| m.id == "flow.cost",
+    codes: &[&[NOT_MEASURED, BROKEN, BY_DIFFERENCES]],
+    example_job: "flow.toml",
+};

@@ -1,0 +1,58 @@
+//! What a dataflow runtime kernel costs here: prices of its primitives, and benchmark graphs that characterize it.
+#![forbid(unsafe_code)]
+
+mod analyze;
+mod graphs;
+mod info;
+mod kernels;
+mod params;
+mod prices;
+mod selftest;
+mod show;
+
+use machmeter_data::code::Code;
+use machmeter_engine::part::{Part, Verb};
+use machmeter_engine::{Info, Level, Page, ProbeError};
+
+pub use params::Params;
+
+/// The probe.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow;
+
+impl Verb for Flow {
+    const INFO: Info = info::INFO;
+    const PARTS: &'static [Part<Params>] = &[
+        Part {
+            selftest: &[("the firing loop", selftest::firing)],
+            ..Part::of(prices::PART, 1, prices::measure, prices::analyze)
+        },
+        Part {
+            selftest: &[("boxes that wait", selftest::waits), ("graphs", selftest::graphs)],
+            ..Part::of(graphs::PART, 3, graphs::measure, analyze::analyze)
+        },
+    ];
+    const NOT_MEASURED: Code = info::NOT_MEASURED;
+    const PAGE: Page = Page { weight: 4, ..Page::at(47) };
+    const SELFTEST_WITHIN_S: [u64; 2] = [15, 30];
+    type Params = Params;
+
+    fn names(_params: &Params) -> &[String] {
+        &[]
+    }
+
+    fn seconds(level: Level) -> u64 {
+        match level {
+            Level::Quick => 4,
+            Level::Standard => 10,
+            Level::Thorough => 60,
+            Level::Soak => level.probe_seconds(),
+        }
+    }
+
+    fn check(params: &Params) -> Result<(), ProbeError> {
+        params.graphs()?;
+        params.kernels()?;
+        params.granularities().map(drop)
+    }
+}

@@ -1,0 +1,111 @@
+//! Parameters of the probe: flags, keys of job files, schema and record in one struct.
+
+use clap::Args;
+use machmeter_engine::ProbeError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::graphs::{GRAPHS, Known};
+use crate::kernels::Kernel;
+
+/// Largest granularity that can be asked for: iterations of a run.
+const MOST_GRANULARITY: u32 = 4_096;
+
+/// Parameters of the flow probe.
+#[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Benchmark graphs: rt_stap_easy, e_comm, noise_removal; all when not given.
+    #[arg(long = "graph", value_name = "LIST", value_delimiter = ',')]
+    #[serde(default)]
+    pub graph: Vec<String>,
+    /// One kernel instead of the published and the fast one: table or fused, copy or mirror, heap or bitmap.
+    #[arg(long, value_name = "WORDS", value_delimiter = ',')]
+    #[serde(default)]
+    pub kernel: Vec<String>,
+    /// All eight kernels: what each of the three ideas is worth.
+    #[arg(long, conflicts_with = "kernel")]
+    #[serde(default)]
+    pub ablation: bool,
+    /// Iterations that a run of a schedule covers at most; a range is measured in powers of two.
+    #[arg(long, value_name = "N or FROM-TO", default_value = "1")]
+    pub granularity: String,
+    /// Names that were never called, too.
+    #[arg(long)]
+    #[serde(default)]
+    pub all: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            graph: Vec::new(),
+            kernel: Vec::new(),
+            ablation: false,
+            granularity: "1".to_owned(),
+            all: false,
+        }
+    }
+}
+
+impl Params {
+    pub(crate) fn graphs(&self) -> Result<Vec<&'static Known>, ProbeError> {
+        let known = |name: &String| {
+            GRAPHS.iter().find(|g| g.name == name).ok_or_else(|| {
+                let names: Vec<&str> = GRAPHS.iter().map(|g| g.name).collect();
+                ProbeError::Usage(format!("--graph {name}: it is none of {}", names.join(", ")))
+            })
+        };
+        if self.graph.is_empty() {
+            Ok(GRAPHS.iter().collect())
+        } else {
+            self.graph.iter().map(known).collect()
+        }
+    }
+
+    pub(crate) fn kernels(&self) -> Result<Vec<Kernel>, ProbeError> {
+        if self.ablation {
+            return Ok(Kernel::all().collect());
+        }
+        if self.kernel.is_empty() {
+            return Ok(vec![Kernel::FAST, Kernel::CLASSIC]);
+        }
+        let of_words = Kernel::of_words(&self.kernel);
+        of_words.map(|k| vec![k]).map_err(|why| ProbeError::Usage(format!("--kernel: {why}")))
+    }
+
+    pub(crate) fn granularities(&self) -> Result<Vec<u32>, ProbeError> {
+        let text = &self.granularity;
+        let wrong = || {
+            ProbeError::Usage(format!(
+                "--granularity {text}: a number from 1 to {MOST_GRANULARITY}, or two with a '-' between them, the smaller first"
+            ))
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let number = |t: &str| t.trim().parse().ok().filter(|n| (1..=MOST_GRANULARITY).contains(n));
+        let (first, last) = number(first).zip(number(last)).ok_or_else(wrong)?;
+        if first > last {
+            return Err(wrong());
+        }
+        let powers = std::iter::successors(Some(first), |g| g.checked_mul(2)).take_while(|g| *g < last);
+        Ok(powers.chain([last]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_could_be() {
+        let with = |granularity: &str| Params { granularity: granularity.to_owned(), ..Params::default() };
+        assert_eq!(with("1-20").granularities().unwrap(), [1, 2, 4, 8, 16, 20]);
+        assert_eq!(with("8").granularities().unwrap(), [8]);
+        for wrong in ["0", "", "4-2", "1-9999", "-1", "x"] {
+            let why = with(wrong).granularities().unwrap_err().to_string();
+            assert!(why.contains("from 1 to 4096"), "{wrong}: {why}");
+        }
+        let unknown = Params { graph: vec!["nope".to_owned()], ..Params::default() };
+        assert!(unknown.graphs().err().unwrap().to_string().contains("noise_removal"));
+    }
+}

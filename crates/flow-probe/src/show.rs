@@ -1,0 +1,162 @@
+//! The published tables, of runs here: calibration, graphs, shares of the overhead, times of each name.
+
+use machmeter_data::quantity::Unit;
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
+use machmeter_data::{Dataset, Shape};
+use machmeter_flow::Group;
+
+use crate::analyze::overheads_ns;
+use crate::graphs::Timed;
+
+pub(crate) fn datasets(timed: &[Timed], calibration: Option<[[f64; 4]; 2]>) -> Vec<Dataset> {
+    let measured: Vec<&Timed> = timed.iter().filter(|t| !t.total_ns.is_empty()).collect();
+    let mut out = Vec::new();
+    out.extend(graphs(&measured));
+    out.extend(shares(&measured));
+    out.extend(calibration.map(|c| self::calibration(&c)));
+    out.extend(measured.iter().map(|t| names(t)));
+    out.extend(by_granularity(&measured));
+    out
+}
+
+fn table(columns: Vec<TableColumn>, rows: Vec<TableRow>) -> Shape {
+    Shape::CostTable(CostTable { columns, rows })
+}
+
+fn title(t: &Timed) -> String {
+    let granularity =
+        if t.granularity == 1 { String::new() } else { format!(", granularity {}", t.granularity) };
+    format!("{}, {}{granularity}", t.graph, t.kernel)
+}
+
+fn graphs(timed: &[&Timed]) -> Option<Dataset> {
+    let row = |t: &&Timed| {
+        let efficiency = t.table.efficiency().unwrap_or(0.0);
+        let cells = vec![
+            Cell::Number(t.boxes as f64),
+            Cell::Number(t.schedules as f64),
+            Cell::Number(t.queues as f64),
+            Cell::Text(format!("{:.2} %", 100.0 * efficiency)),
+            Cell::Number(t.table.overhead_ns().unwrap_or(0.0)),
+            Cell::Number(t.copied_bytes as f64),
+        ];
+        TableRow { name: title(t), cells }
+    };
+    let columns = vec![
+        TableColumn::new("boxes", None),
+        TableColumn::new("schedules", None),
+        TableColumn::new("queues", None),
+        TableColumn::new("efficiency", None),
+        TableColumn::new("overhead an apply", Some(Unit::Nanoseconds)),
+        TableColumn::new("copied", Some(Unit::Bytes)),
+    ];
+    let caption = "Graphs by kernel, of the last timed run: table or fused boxes, queues that copy or are mirrored, a heap or a bitmap of ready \
+                   schedules. Efficiency is the share of the time that boxes work.";
+    let rows: Vec<TableRow> = timed.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Dataset::new("flow.graphs", "Graphs", caption, table(columns, rows)))
+}
+
+fn shares(timed: &[&Timed]) -> Option<Dataset> {
+    let row = |t: &&Timed| TableRow {
+        name: title(t),
+        cells: t.table.shares().into_iter().map(|(_, s)| Cell::Text(format!("{:.1} %", 100.0 * s))).collect(),
+    };
+    let columns = Group::ALL[1..].iter().map(|g| TableColumn::new(g.text(), None)).collect();
+    let caption = "Shares of the kernel's time by what it does, of the last timed run.";
+    let rows: Vec<TableRow> = timed.iter().map(row).collect();
+    (!rows.is_empty())
+        .then(|| Dataset::new("flow.shares", "Shares of the overhead", caption, table(columns, rows)))
+}
+
+fn calibration(c: &[[f64; 4]; 2]) -> Dataset {
+    let row = |name: &str, of: &[f64; 4]| TableRow {
+        name: name.to_owned(),
+        cells: of.iter().map(|ns| Cell::Number(*ns)).collect(),
+    };
+    let columns =
+        ["mean", "deviation", "min", "max"].map(|c| TableColumn::new(c, Some(Unit::Nanoseconds))).to_vec();
+    let caption = "What an empty event reports for itself (Tt), of single events, and what it costs its surroundings (Tpt), of batches of 1024.";
+    let rows = vec![row("Tpt", &c[1]), row("Tt", &c[0])];
+    Dataset::new("flow.calibration", "Calibration of the timer", caption, table(columns, rows))
+}
+
+/// Below a step of the clock single values say nothing; the counter of some machines moves by 10 ns.
+const STEP_NS: f64 = 10.0;
+
+fn names(t: &Timed) -> Dataset {
+    let single = |ns: f64| if ns < STEP_NS { Cell::Text("< 10 ns".to_owned()) } else { Cell::Number(ns) };
+    let percent = |share: f64| Cell::Text(format!("{:.2} %", 100.0 * share));
+    let rows = t.table.rows.iter().map(|r| TableRow {
+        name: r.name.clone(),
+        cells: vec![
+            Cell::Number(r.called as f64),
+            Cell::Number(r.total_ns),
+            Cell::Number(r.mean_ns),
+            Cell::Number(r.deviation_ns),
+            single(r.least_ns),
+            Cell::Number(r.most_ns),
+            percent(r.percent / 100.0),
+            Cell::Number(r.per_firing_ns),
+            r.correction.map_or(Cell::Empty(()), percent),
+            r.p50_ns.map_or(Cell::Empty(()), single),
+            r.p99_ns.map_or(Cell::Empty(()), single),
+            r.tail.map_or(Cell::Empty(()), percent),
+        ],
+    });
+    let ns = Some(Unit::Nanoseconds);
+    let columns = [
+        ("called", None),
+        ("total", ns),
+        ("mean", ns),
+        ("deviation", ns),
+        ("min", ns),
+        ("max", ns),
+        ("percent", None),
+        ("a firing", ns),
+        ("corr", None),
+        ("p50", ns),
+        ("p99", ns),
+        ("tail", None),
+    ];
+    let columns = columns.map(|(label, unit)| TableColumn::new(label, unit)).to_vec();
+    let caption = "Exclusive times of the last timed run, the timer's own part taken off; corr is that part of what was stamped. Above 50 % single calls \
+                   are shorter than a stamp. Tail: share of the time in calls of more than ten times the mean.";
+    let id = format!("flow.names.{}.{}.{}", t.graph, t.kernel.replace(',', "-"), t.granularity);
+    Dataset::new(&id, &format!("Times, {}", title(t)), caption, table(columns, rows.collect()))
+}
+
+/// Overhead over granularity, where several were asked for.
+fn by_granularity(timed: &[&Timed]) -> Option<Dataset> {
+    let mut rows: Vec<CurveRow> = Vec::new();
+    for t in timed {
+        let name = format!("{}, {}", t.graph, t.kernel);
+        let overhead = overheads_ns(t);
+        let middle = machmeter_stats::quantile::sorted(&overhead).ok();
+        let Some(y) = middle.and_then(|s| machmeter_stats::quantile::quantile(&s, 0.5)).filter(|y| *y > 0.0)
+        else {
+            continue;
+        };
+        // By iteration: an apply of more of them does more.
+        match rows.iter_mut().find(|r| r.name == name) {
+            Some(row) => {
+                row.x.push(f64::from(t.granularity));
+                row.y.push(y / f64::from(t.granularity));
+            }
+            None => rows.push(CurveRow {
+                name,
+                x: vec![f64::from(t.granularity)],
+                y: vec![y / f64::from(t.granularity)],
+            }),
+        }
+    }
+    rows.retain(|r| r.x.len() > 1);
+    let some = !rows.is_empty();
+    let shape = Curve {
+        x: Axis::log("granularity", Unit::One),
+        y: Axis::log("overhead an apply and iteration", Unit::Nanoseconds),
+        rows,
+        marks: Vec::new(),
+    };
+    let caption = "What the kernel takes for an apply, by the iterations that it does at once.";
+    some.then(|| Dataset::new("flow.granularity", "Overhead over granularity", caption, Shape::Curve(shape)))
+}
