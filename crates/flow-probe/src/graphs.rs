@@ -24,9 +24,15 @@ pub(crate) struct Known {
 
 /// All benchmark graphs.
 pub(crate) const GRAPHS: &[Known] = &[
-    Known { name: "rt_stap_easy", build: |g| graphs::rt_stap_easy::graph(g, &Default::default()).0 },
-    Known { name: "e_comm", build: |g| graphs::e_comm::graph(g, &Default::default()).0 },
-    Known { name: "noise_removal", build: |g| graphs::noise_removal::graph(g, &Default::default()).0 },
+    Known {
+        name: "rt_stap_easy",
+        build: |g| graphs::rt_stap_easy::graph(g, &graphs::rt_stap_easy::Parameters::default()).0,
+    },
+    Known { name: "e_comm", build: |g| graphs::e_comm::graph(g, &graphs::e_comm::Parameters::default()).0 },
+    Known {
+        name: "noise_removal",
+        build: |g| graphs::noise_removal::graph(g, &graphs::noise_removal::Parameters::default()).0,
+    },
 ];
 
 /// What timed runs of a graph by a kernel said.

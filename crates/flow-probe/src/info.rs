@@ -73,7 +73,7 @@ pub(crate) const BY_DIFFERENCES: Code = Code {
 const ROWS: &[RowInfo] = &[
     RowInfo::new(
         "DATAFLOW",
-        "firing | activation | block",
+        "kernel",
         &[
             Pick::new("firing", "flow.cost{operation=firing,kernel=fast}"),
             Pick::new("activation", "flow.cost{operation=activation,kernel=fast}"),
@@ -82,13 +82,30 @@ const ROWS: &[RowInfo] = &[
     ),
     RowInfo::detail(
         "DATAFLOW",
-        "activation, published kernel",
-        &[Pick::new("", "flow.cost{operation=activation,kernel=classic}")],
+        "published kernel",
+        &[
+            Pick::new("bare call", "flow.cost{operation=bare call}"),
+            Pick::new("activation", "flow.cost{operation=activation,kernel=classic}"),
+        ],
     ),
-    RowInfo::detail("DATAFLOW", "efficiency of {graph}, {kernel}", &[Pick::new("", "flow.efficiency")])
-        .each("graph"),
-    RowInfo::detail("DATAFLOW", "overhead an apply of {graph}, {kernel}", &[Pick::new("", "flow.overhead")])
-        .each("graph"),
+    RowInfo::detail(
+        "DATAFLOW",
+        "efficiency, {graph}",
+        &[
+            Pick::new("fast", "flow.efficiency{kernel=fused-mirror-bitmap,granularity=1}"),
+            Pick::new("published", "flow.efficiency{kernel=table-copy-heap,granularity=1}"),
+        ],
+    )
+    .each("graph"),
+    RowInfo::detail(
+        "DATAFLOW",
+        "overhead an apply, {graph}",
+        &[
+            Pick::new("fast", "flow.overhead{kernel=fused-mirror-bitmap,granularity=1}"),
+            Pick::new("published", "flow.overhead{kernel=table-copy-heap,granularity=1}"),
+        ],
+    )
+    .each("graph"),
 ];
 
 /// The probe's description.

@@ -1,4 +1,4 @@
-//! Kernels by name: `table,mirror,bitmap`. Each word is one of the published kernel's three ways, or the faster one.
+//! Kernels by name: `table-mirror-bitmap`. Each word is one of the published kernel's three ways, or the faster one.
 
 use machmeter_flow::{Choice, Queues, Ready};
 
@@ -37,7 +37,7 @@ impl Kernel {
         let firing = if self.is_fused { "fused" } else { "table" };
         let queues = if self.queues == Queues::Copying { "copy" } else { "mirror" };
         let ready = if self.ready == Ready::Heap { "heap" } else { "bitmap" };
-        format!("{firing},{queues},{ready}")
+        format!("{firing}-{queues}-{ready}")
     }
 
     /// A kernel of words, in any order; what is not said is as in [`Kernel::FAST`].
@@ -69,7 +69,7 @@ mod tests {
         let names: Vec<String> = Kernel::all().map(Kernel::name).collect();
         assert_eq!(names.len(), 8);
         for (kernel, name) in Kernel::all().zip(&names) {
-            let words: Vec<String> = name.split(',').map(str::to_owned).collect();
+            let words: Vec<String> = name.split('-').map(str::to_owned).collect();
             assert_eq!(Kernel::of_words(&words), Ok(kernel));
         }
         assert!(names.contains(&Kernel::CLASSIC.name()) && names.contains(&Kernel::FAST.name()));

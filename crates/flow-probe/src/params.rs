@@ -15,7 +15,7 @@ const MOST_GRANULARITY: u32 = 4_096;
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Benchmark graphs: rt_stap_easy, e_comm, noise_removal; all when not given.
+    /// Benchmark graphs: `rt_stap_easy`, `e_comm`, `noise_removal`; all when not given.
     #[arg(long = "graph", value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub graph: Vec<String>,

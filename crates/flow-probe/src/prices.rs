@@ -187,7 +187,11 @@ impl Subject for Turns {
 }
 
 /// What the loop over boxes comes down to: calls through a table, with a state each, until each is done.
-pub(crate) struct BareCalls(Vec<(fn(&mut u64, u32) -> u8, u64)>);
+pub(crate) struct BareCalls(Vec<BareCall>);
+
+/// What is called, and its state.
+type BareCall = (fn(&mut u64, u32) -> u8, u64);
+
 impl BareCalls {
     pub(crate) fn new(n: usize) -> Self {
         #[inline(never)]

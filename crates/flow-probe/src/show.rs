@@ -121,8 +121,8 @@ fn names(t: &Timed) -> Dataset {
     let columns = columns.map(|(label, unit)| TableColumn::new(label, unit)).to_vec();
     let caption = "Exclusive times of the last timed run, the timer's own part taken off; corr is that part of what was stamped. Above 50 % single calls \
                    are shorter than a stamp. Tail: share of the time in calls of more than ten times the mean.";
-    let id = format!("flow.names.{}.{}.{}", t.graph, t.kernel.replace(',', "-"), t.granularity);
-    Dataset::new(&id, &format!("Times, {}", title(t)), caption, table(columns, rows.collect()))
+    let id = format!("flow.names.{}.{}.{}", t.graph, t.kernel, t.granularity);
+    Dataset::new(&id, format!("Times, {}", title(t)), caption, table(columns, rows.collect()))
 }
 
 /// Overhead over granularity, where several were asked for.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustfft::algorithm::butterflies::{Butterfly3, Butterfly6, Butterfly12};
 use rustfft::algorithm::{Dft, Radix4};
 use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftDirection};
+use rustfft::{Fft, FftDirection, FftNum};
 
 /// Smallest length of the form `2^a` or `3 * 2^a` that is at least `n` and even.
 pub(crate) fn fast_len(n: usize) -> usize {
@@ -18,22 +18,21 @@ pub(crate) fn fast_len(n: usize) -> usize {
 }
 
 /// Complex transform of any length; its time grows with the square of other lengths than `2^a` and `3 * 2^a`.
-fn complex_plan(len: usize) -> Arc<dyn Fft<f64>> {
-    let forward = FftDirection::Forward;
+pub fn complex_plan<T: FftNum>(len: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
     let twos = len.trailing_zeros();
     if len == 1 << twos {
-        Arc::new(Radix4::new(len, forward))
+        Arc::new(Radix4::new(len, direction))
     } else if len == 3 << twos {
         // Four to some power times a base of 3, 6 or 12.
-        let base: Arc<dyn Fft<f64>> = match twos {
-            0 => Arc::new(Butterfly3::new(forward)),
-            _ if twos % 2 == 1 => Arc::new(Butterfly6::new(forward)),
-            _ => Arc::new(Butterfly12::new(forward)),
+        let base: Arc<dyn Fft<T>> = match twos {
+            0 => Arc::new(Butterfly3::new(direction)),
+            _ if twos % 2 == 1 => Arc::new(Butterfly6::new(direction)),
+            _ => Arc::new(Butterfly12::new(direction)),
         };
         let fours = (len / base.len()).trailing_zeros() / 2;
         Arc::new(Radix4::new_with_base(fours, base))
     } else {
-        Arc::new(Dft::new(len, forward))
+        Arc::new(Dft::new(len, direction))
     }
 }
 
@@ -45,7 +44,7 @@ thread_local! {
 fn transform(values: &mut [Complex<f64>]) {
     let plan = LAST.with_borrow_mut(|last| match last {
         Some(plan) if plan.len() == values.len() => Arc::clone(plan),
-        _ => Arc::clone(last.insert(complex_plan(values.len()))),
+        _ => Arc::clone(last.insert(complex_plan(values.len(), FftDirection::Forward))),
     });
     plan.process(values);
 }

@@ -31,7 +31,7 @@ pub mod coincidence;
 pub mod distribution;
 mod error;
 pub mod events;
-mod fourier;
+pub mod fourier;
 pub mod histogram;
 mod interval;
 pub mod levels;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use machmeter_stats::fourier::complex_plan;
 use rustfft::num_complex::Complex32;
-use rustfft::{Fft, FftDirection, FftPlanner};
+use rustfft::{Fft, FftDirection};
 
 use crate::{In, Out, Outcome, Primitive};
 
@@ -16,7 +17,7 @@ pub struct Transform {
 
 impl Transform {
     pub fn new(points: usize, direction: FftDirection) -> Self {
-        let fft = FftPlanner::new().plan_fft(points, direction);
+        let fft = complex_plan(points, direction);
         let scratch = vec![Complex32::ZERO; fft.get_inplace_scratch_len()];
         let scale = if direction == FftDirection::Inverse { 1.0 / points as f32 } else { 1.0 };
         Self { fft, scratch, scale }
