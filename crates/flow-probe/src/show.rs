@@ -4,6 +4,7 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Shape};
 use machmeter_flow::Group;
+use machmeter_flow::table::MOST_CORRECTION;
 
 use crate::analyze::overheads_ns;
 use crate::graphs::Timed;
@@ -38,6 +39,7 @@ fn graphs(timed: &[&Timed]) -> Option<Dataset> {
             Cell::Number(t.queues as f64),
             Cell::Text(format!("{:.2} %", 100.0 * efficiency)),
             Cell::Number(t.table.overhead_ns().unwrap_or(0.0)),
+            Cell::Number(t.table.total_ns() * (1.0 - efficiency)),
             Cell::Number(t.copied_bytes as f64),
         ];
         TableRow { name: title(t), cells }
@@ -48,10 +50,11 @@ fn graphs(timed: &[&Timed]) -> Option<Dataset> {
         TableColumn::new("queues", None),
         TableColumn::new("efficiency", None),
         TableColumn::new("overhead an apply", Some(Unit::Nanoseconds)),
+        TableColumn::new("in all", Some(Unit::Nanoseconds)),
         TableColumn::new("copied", Some(Unit::Bytes)),
     ];
     let caption = "Graphs by kernel, of the last timed run: table or fused boxes, queues that copy or are mirrored, a heap or a bitmap of ready \
-                   schedules. Efficiency is the share of the time that boxes work.";
+                   schedules. Efficiency is the share of the time that boxes work. A fused box is one apply, so that kernels with and without are compared by the overhead in all.";
     let rows: Vec<TableRow> = timed.iter().map(row).collect();
     (!rows.is_empty()).then(|| Dataset::new("flow.graphs", "Graphs", caption, table(columns, rows)))
 }
@@ -100,7 +103,10 @@ fn names(t: &Timed) -> Dataset {
             r.correction.map_or(Cell::Empty(()), percent),
             r.p50_ns.map_or(Cell::Empty(()), single),
             r.p99_ns.map_or(Cell::Empty(()), single),
-            r.tail.map_or(Cell::Empty(()), percent),
+            // Of calls shorter than a stamp nothing single is known.
+            r.tail
+                .filter(|_| r.correction.is_none_or(|c| c <= MOST_CORRECTION))
+                .map_or(Cell::Empty(()), percent),
         ],
     });
     let ns = Some(Unit::Nanoseconds);

@@ -299,3 +299,46 @@ fn the_timer_books_all_ticks_and_counts_each_event_once() {
     assert_eq!(sums.raw_ticks(), sums.wall_ticks);
     assert!(sums.total_ticks().abs() < 0.2 * sums.wall_ticks as f64, "{}", sums.total_ticks());
 }
+
+#[test]
+fn what_is_wrong_with_a_graph_is_said_with_box_and_port() {
+    let count = || Count { next: 0, end: 1 };
+    let keep = || Keep(Seen::default());
+    let said = |make: &dyn Fn(&mut Graph)| {
+        let mut g = Graph::new("wrong");
+        make(&mut g);
+        let choice = Choice { granularity: 4, ..Choice::FAST };
+        Program::new(g, choice).err().map_or_else(String::new, |e| e.to_string())
+    };
+    let lonely = said(&|g| {
+        let x = g.edge("x");
+        g.add("count", count(), x.output(1));
+    });
+    assert_eq!(lonely, "edge x: nobody reads it");
+    let leaves = said(&|g| {
+        g.schedule("a");
+        let x = g.edge("x");
+        g.add("count", count(), x.output(1));
+        g.schedule("b");
+        g.add("keep", keep(), x.input(1));
+    });
+    assert_eq!(leaves, "edge x from count to keep leaves its schedule: make it a queue");
+    let large = said(&|g| {
+        g.schedule("a");
+        let q = g.queue("q", 10);
+        g.add("count", count(), q.output(1));
+        g.schedule("b");
+        g.add("keep", keep(), q.input(100_000));
+    });
+    assert_eq!(
+        large,
+        "keep takes 100000 of q, 100000 an iteration, and the queue holds 1024: make it larger"
+    );
+    let nothing = said(&|g| {
+        let x = g.edge("x");
+        g.add("count", count(), x.output(0));
+        g.add("keep", keep(), x.input(1));
+    });
+    assert_eq!(nothing, "count gives 0 of x: a rate of 0");
+    assert!(said(&|_| {}).contains("a graph without boxes"));
+}
