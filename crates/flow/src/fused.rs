@@ -1,7 +1,7 @@
 //! One box of a chain: its members are called inlined, block by block over memory that stays in the first-level cache.
 
-use crate::kernel::{In, Out, Token};
-use crate::{Outcome, Primitive};
+use crate::kernel::Token;
+use crate::{In, Out, Outcome, Primitive};
 
 /// Bytes between two members: a quarter of a first-level cache of 32 KiB, since the block before and the one behind want room too.
 const BLOCK_BYTES: usize = 8 << 10;

@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::Primitive;
-use crate::kernel::{Erased, Id, In, Out, Place, Token, bytes_of};
+use crate::kernel::{Erased, Id, Place, Token, bytes_of};
 use crate::queue::{Queue, ReadEnd};
 use crate::segment::Exclusive;
-use crate::views::{ReadPort, WritePort};
+use crate::views::{In, Out, ReadPort, WritePort};
 
 /// What is wrong with a graph; one line.
 #[derive(Debug, thiserror::Error)]

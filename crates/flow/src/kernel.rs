@@ -15,7 +15,7 @@ use crate::names::Name;
 use crate::schedule::Schedule;
 use crate::scheduler::Core;
 use crate::timer::Timer;
-use crate::views::{Reader, Writer};
+use crate::views::{In, Out, ReadPort, Reader, WritePort, Writer};
 use crate::{Outcome, Primitive};
 
 /// What can be in a queue.
@@ -54,35 +54,6 @@ pub trait Port: 'static {
     unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Self::View<'a>;
 }
 
-macro_rules! static_port {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        pub struct $name<T> {
-            pub(crate) edge: usize,
-            pub(crate) rate: u32,
-            pub(crate) place: Id<Place>,
-            pub(crate) tokens: PhantomData<T>,
-        }
-
-        impl<T> $name<T> {
-            /// The first token of these firings, and how many they are.
-            fn span(&self, core: &Core, firing: Firings) -> (*mut T, usize) {
-                let first = core.places[self.place].get().cast::<T>();
-                let rate = self.rate as usize;
-                (first.wrapping_add(firing.first as usize * rate), firing.times as usize * rate)
-            }
-        }
-    };
-}
-static_port!(
-    /// Input of a fixed number of tokens a firing: a slice.
-    In
-);
-static_port!(
-    /// Output of a fixed number of tokens a firing: a slice to be filled.
-    Out
-);
-
 impl<T: Token> Port for In<T> {
     type View<'a> = &'a [T];
     fn bind(&mut self, to: &mut Binder<'_>) {
@@ -106,6 +77,28 @@ impl<T: Token> Port for Out<T> {
         let (first, n) = self.span(core, firing);
         // SAFETY: the place has room for the firings, any bytes are tokens, and nobody else reaches it during this apply.
         unsafe { std::slice::from_raw_parts_mut(first, n) }
+    }
+}
+
+impl<T: Token> Port for ReadPort<T> {
+    type View<'a> = Reader<'a, T>;
+    fn bind(&mut self, to: &mut Binder<'_>) {
+        self.end = to.reader(self.edge, self.least);
+    }
+    #[inline]
+    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Reader<'a, T> {
+        Reader::open(core, self.end)
+    }
+}
+
+impl<T: Token> Port for WritePort<T> {
+    type View<'a> = Writer<'a, T>;
+    fn bind(&mut self, to: &mut Binder<'_>) {
+        self.queue = to.writer(self.edge, self.least);
+    }
+    #[inline]
+    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Writer<'a, T> {
+        Writer::open(core, self.queue)
     }
 }
 

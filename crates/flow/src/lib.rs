@@ -34,12 +34,12 @@ mod views;
 
 pub use fused::Fused;
 pub use graph::{Edge, FlowError, Graph};
-pub use kernel::{In, Many, Out, Port, Token};
+pub use kernel::{Many, Port, Token};
 pub use names::{Group, Name};
 pub use program::{Choice, Ended, Program, Queues, Ready};
 pub use scheduler::Sampling;
 pub use segment::{Exclusive, Lent};
-pub use views::{ReadPort, Reader, WritePort, Writer};
+pub use views::{In, Out, ReadPort, Reader, WritePort, Writer};
 
 /// What an apply says at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -101,10 +101,6 @@ impl Queue {
         let to = place.get().wrapping_add(bytes);
         place.set(if to >= self.ring_end { to.wrapping_sub(self.ring_bytes) } else { to });
     }
-    /// Tokens from a position to the end of a ring.
-    fn straight(&self, at: usize) -> usize {
-        (self.ring_bytes - at) / self.token_bytes
-    }
     fn count_copied(&self, bytes: usize) {
         self.copied.set(self.copied.get() + bytes as u64);
     }
@@ -215,10 +211,19 @@ pub(crate) fn consume<K: Kernel, T: Timer>(
 pub(crate) struct Window {
     /// The next token.
     pub(crate) at: *mut u8,
-    /// Tokens, or room for them.
-    pub(crate) tokens: usize,
-    /// Of these in a row; with a mirror more than there can be.
-    pub(crate) straight: usize,
+    /// Tokens, or room for them, in a row; with a mirror all.
+    pub(crate) in_row: usize,
+    /// More of them, at the start of the ring.
+    pub(crate) beyond: usize,
+}
+
+impl Window {
+    /// Of `tokens` on the ring of an end.
+    fn new<K: Kernel>(q: &Queue, e: &ReadEnd, at: usize, tokens: u64) -> Self {
+        let tokens = tokens as usize;
+        let in_row = if K::Queues::COPIES { tokens.min((q.ring_bytes - at) / q.token_bytes) } else { tokens };
+        Self { at: e.memory.at(at, 0), in_row, beyond: tokens - in_row }
+    }
 }
 
 /// What is there to read of this segment.
@@ -226,12 +231,11 @@ pub(crate) fn read_amount<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>) ->
     let e = &core.ends[end];
     T::enter(&core.log, Name::ReadAmount as u8);
     T::enter(&core.log, Name::ReadyToRead as u8);
-    let tokens = e.readable() as usize;
+    let tokens = e.readable();
     T::leave(&core.log);
-    let at = e.read_at.get();
-    let straight = if K::Queues::COPIES { core.queues[e.queue].straight(at) } else { usize::MAX };
+    let window = Window::new::<K>(&core.queues[e.queue], e, e.read_at.get(), tokens);
     T::leave(&core.log);
-    Window { at: e.memory.at(at, 0), tokens, straight }
+    window
 }
 
 /// What there is room for; with copies in the ring of the first reader.
@@ -240,18 +244,14 @@ pub(crate) fn write_amount<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>) -
     let e = &core.ends[q.readers[0]];
     T::enter(&core.log, Name::WriteAmount as u8);
     T::enter(&core.log, Name::ReadyToWrite as u8);
-    let tokens = q.room() as usize;
+    let tokens = q.room();
     T::leave(&core.log);
     T::enter(&core.log, Name::WriteAmount1 as u8);
-    let (at, straight) = if K::Queues::COPIES {
-        let at = e.write_at.get();
-        (at, q.straight(at))
-    } else {
-        (q.write_at.get(), usize::MAX)
-    };
+    let at = if K::Queues::COPIES { e.write_at.get() } else { q.write_at.get() };
+    let window = Window::new::<K>(q, e, at, tokens);
     T::leave(&core.log);
     T::leave(&core.log);
-    Window { at: e.memory.at(at, 0), tokens, straight }
+    window
 }
 
 /// Turns the ring of an end so that its tokens are in a row, and so is the room behind them.

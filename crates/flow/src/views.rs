@@ -3,8 +3,7 @@
 
 use std::marker::PhantomData;
 
-use crate::graph::Binder;
-use crate::kernel::{Firings, Id, Port, Token};
+use crate::kernel::{Firings, Id, Place, Token};
 use crate::names::Name;
 use crate::program::{Kernel, QueueWay};
 use crate::queue::{
@@ -50,6 +49,35 @@ impl<K: Kernel, T: Timer> OperationsOf<K, T> {
     };
 }
 
+macro_rules! static_port {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        pub struct $name<T> {
+            pub(crate) edge: usize,
+            pub(crate) rate: u32,
+            pub(crate) place: Id<Place>,
+            pub(crate) tokens: PhantomData<T>,
+        }
+
+        impl<T> $name<T> {
+            /// The first token of these firings, and how many they are.
+            pub(crate) fn span(&self, core: &Core, firing: Firings) -> (*mut T, usize) {
+                let first = core.places[self.place].get().cast::<T>();
+                let rate = self.rate as usize;
+                (first.wrapping_add(firing.first as usize * rate), firing.times as usize * rate)
+            }
+        }
+    };
+}
+static_port!(
+    /// Input of a fixed number of tokens a firing: a slice.
+    In
+);
+static_port!(
+    /// Output of a fixed number of tokens a firing: a slice to be filled.
+    Out
+);
+
 /// A dynamic input, as it is given to [`crate::Graph::add`].
 pub struct ReadPort<T> {
     pub(crate) edge: usize,
@@ -66,34 +94,13 @@ pub struct WritePort<T> {
     pub(crate) tokens: PhantomData<T>,
 }
 
-impl<T: Token> Port for ReadPort<T> {
-    type View<'a> = Reader<'a, T>;
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.end = to.reader(self.edge, self.least);
-    }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Reader<'a, T> {
-        Reader::open(core, self.end)
-    }
-}
-
-impl<T: Token> Port for WritePort<T> {
-    type View<'a> = Writer<'a, T>;
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.queue = to.writer(self.edge, self.least);
-    }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Writer<'a, T> {
-        Writer::open(core, self.queue)
-    }
-}
-
 /// Reads a queue during an apply.
 pub struct Reader<'a, T: Token> {
     core: &'a Core,
     end: Id<ReadEnd>,
     pub(crate) window: Window,
-    taken: usize,
+    /// Tokens in a row when the window was opened.
+    opened: usize,
     tokens: PhantomData<T>,
 }
 
@@ -101,12 +108,12 @@ impl<'a, T: Token> Reader<'a, T> {
     #[inline]
     pub(crate) fn open(core: &'a Core, end: Id<ReadEnd>) -> Self {
         let window = (core.operations.get().read_amount)(core, end);
-        Self { core, end, window, taken: 0, tokens: PhantomData }
+        Self { core, end, window, opened: window.in_row, tokens: PhantomData }
     }
 
     /// Tokens (of this segment) that are there.
     pub fn available(&self) -> usize {
-        self.window.tokens
+        self.window.in_row + self.window.beyond
     }
 
     /// From the next run on the schedule runs only when at least so many are there, or the segment ends.
@@ -119,42 +126,47 @@ impl<'a, T: Token> Reader<'a, T> {
     /// Whether so many tokens are there; they are in a row then.
     #[inline]
     pub(crate) fn has(&mut self, n: usize) -> bool {
-        if n > self.window.straight && n <= self.window.tokens {
-            self.unsplit();
-        }
-        n <= self.window.tokens
+        n <= self.window.in_row || (n <= self.available() && self.unsplit())
     }
 
     #[cold]
-    fn unsplit(&mut self) {
+    fn unsplit(&mut self) -> bool {
         self.tell();
         (self.core.operations.get().unsplit_read)(self.core, self.end);
+        self.reopen();
+        true
+    }
+
+    fn reopen(&mut self) {
         self.window = (self.core.operations.get().read_amount)(self.core, self.end);
+        self.opened = self.window.in_row;
     }
 
     /// Takes the first `n` away.
     #[inline]
     pub fn consume(&mut self, n: usize) {
-        assert!(n <= self.window.tokens, "more consumed than there is");
-        self.taken += n;
-        if n >= self.window.straight {
-            return self.go_round();
+        if n > self.window.in_row {
+            self.consume_beyond(n);
+        } else {
+            self.window.go_on::<T>(n);
         }
-        self.window.go_on::<T>(n);
     }
 
+    /// Takes more than there is in a row.
     #[cold]
-    fn go_round(&mut self) {
+    fn consume_beyond(&mut self, n: usize) {
         self.tell();
-        self.window = (self.core.operations.get().read_amount)(self.core, self.end);
+        (self.core.operations.get().consume)(self.core, self.end, n as u64);
+        self.reopen();
     }
 
     /// Tells the queue what was taken.
     #[inline]
     fn tell(&mut self) {
-        if self.taken > 0 {
-            (self.core.operations.get().consume)(self.core, self.end, self.taken as u64);
-            self.taken = 0;
+        let taken = self.opened - self.window.in_row;
+        if taken > 0 {
+            (self.core.operations.get().consume)(self.core, self.end, taken as u64);
+            self.opened = self.window.in_row;
         }
     }
 
@@ -166,7 +178,7 @@ impl<'a, T: Token> Reader<'a, T> {
 
     /// Whether nothing is left of the segment.
     pub fn is_ended(&self) -> bool {
-        self.core.ends[self.end].has_end() && self.window.tokens == 0
+        self.core.ends[self.end].has_end() && self.available() == 0
     }
 
     /// Goes on behind the end of the segment, which must be known.
@@ -174,7 +186,7 @@ impl<'a, T: Token> Reader<'a, T> {
         assert!(self.core.ends[self.end].has_end(), "the segment has no end yet");
         self.tell();
         (self.core.operations.get().pass)(self.core, self.end);
-        self.window = (self.core.operations.get().read_amount)(self.core, self.end);
+        self.reopen();
     }
 }
 
@@ -190,7 +202,8 @@ pub struct Writer<'a, T: Token> {
     core: &'a Core,
     queue: Id<Queue>,
     pub(crate) window: Window,
-    made: usize,
+    /// Room in a row when the window was opened.
+    opened: usize,
     tokens: PhantomData<T>,
 }
 
@@ -198,12 +211,12 @@ impl<'a, T: Token> Writer<'a, T> {
     #[inline]
     pub(crate) fn open(core: &'a Core, queue: Id<Queue>) -> Self {
         let window = (core.operations.get().write_amount)(core, queue);
-        Self { core, queue, window, made: 0, tokens: PhantomData }
+        Self { core, queue, window, opened: window.in_row, tokens: PhantomData }
     }
 
     /// Tokens that there is room for.
     pub fn room(&self) -> usize {
-        self.window.tokens
+        self.window.in_row + self.window.beyond
     }
 
     /// From the next run on the schedule runs only when there is room for so many.
@@ -214,42 +227,36 @@ impl<'a, T: Token> Writer<'a, T> {
     /// Whether there is room for so many tokens; it is in a row then.
     #[inline]
     pub(crate) fn has(&mut self, n: usize) -> bool {
-        if n > self.window.straight && n <= self.window.tokens {
-            self.unsplit();
-        }
-        n <= self.window.tokens
+        n <= self.window.in_row || (n <= self.room() && self.unsplit())
     }
 
     #[cold]
-    fn unsplit(&mut self) {
+    fn unsplit(&mut self) -> bool {
         self.tell();
         (self.core.operations.get().unsplit_write)(self.core, self.queue);
+        self.reopen();
+        true
+    }
+
+    fn reopen(&mut self) {
         self.window = (self.core.operations.get().write_amount)(self.core, self.queue);
+        self.opened = self.window.in_row;
     }
 
     /// The first `n` of what was written are tokens now.
     #[inline]
     pub fn produce(&mut self, n: usize) {
-        assert!(n <= self.window.tokens, "more produced than there is room for");
-        self.made += n;
-        if n >= self.window.straight {
-            return self.go_round();
-        }
+        assert!(n <= self.window.in_row, "more produced than was written");
         self.window.go_on::<T>(n);
-    }
-
-    #[cold]
-    fn go_round(&mut self) {
-        self.tell();
-        self.window = (self.core.operations.get().write_amount)(self.core, self.queue);
     }
 
     /// Tells the queue what was made.
     #[inline]
     fn tell(&mut self) {
-        if self.made > 0 {
-            (self.core.operations.get().produce)(self.core, self.queue, self.made as u64);
-            self.made = 0;
+        let made = self.opened - self.window.in_row;
+        if made > 0 {
+            (self.core.operations.get().produce)(self.core, self.queue, made as u64);
+            self.opened = self.window.in_row;
         }
     }
 
@@ -277,7 +284,6 @@ impl Window {
     #[inline]
     fn go_on<T: Token>(&mut self, n: usize) {
         self.at = self.at.wrapping_add(n * size_of::<T>());
-        self.tokens -= n;
-        self.straight -= n;
+        self.in_row -= n;
     }
 }
