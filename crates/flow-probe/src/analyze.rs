@@ -11,7 +11,7 @@ use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
 
 use crate::graphs::{CALIBRATION, PART, TIMED, Timed};
 use crate::info::{BROKEN, BY_DIFFERENCES, EFFICIENCY, NOT_MEASURED, OVERHEAD, SHARE, THROUGHPUT};
-use crate::{Params, show};
+use crate::{Params, published, show};
 
 /// Timers with a smaller share of the kernel's time have no metric of their own.
 const LEAST_SHARE: f64 = 0.01;
@@ -42,6 +42,7 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         }
     }
     out.datasets = show::datasets(&timed, rows.facts.get(&CALIBRATION));
+    published::analyze(rows, &mut out);
     out
 }
 

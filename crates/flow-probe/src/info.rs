@@ -14,28 +14,28 @@ machmeter_data::metric!(
 machmeter_data::metric!(
     EFFICIENCY,
     "flow.efficiency",
-    ["graph", "kernel", "granularity"],
+    ["graph", "kernel", "granularity", "processor"],
     One, Higher, weakened by [Frequency, Preemption, SharedCore, Clock],
     "Share of the time that a graph's boxes work, of all that its run takes without the timer's own part."
 );
 machmeter_data::metric!(
     OVERHEAD,
     "flow.overhead",
-    ["graph", "kernel", "granularity"],
+    ["graph", "kernel", "granularity", "processor"],
     Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
     "Time of the kernel, all that is not apply, by calls of apply."
 );
 machmeter_data::metric!(
     SHARE,
     "flow.share",
-    ["graph", "kernel", "granularity", "timer"],
+    ["graph", "kernel", "granularity", "processor", "timer"],
     One, Neither, weakened by [Frequency, Preemption, SharedCore, Clock],
     "Share of the kernel's time that one of its timers has."
 );
 machmeter_data::metric!(
     THROUGHPUT,
     "flow.apply_rate",
-    ["graph", "kernel", "granularity"],
+    ["graph", "kernel", "granularity", "processor"],
     Hertz, Higher, weakened by [Frequency, Preemption, SharedCore],
     "Calls of apply per second of a run without timers."
 );
@@ -67,6 +67,26 @@ pub(crate) const BY_DIFFERENCES: Code = Code {
     why: "Their single calls are shorter than a stamp: means hold as far as the calibration does, quantiles below a step of the clock do not.",
     how: "The timer's own part of a slice, measured by empty events, times the slices of a name.",
     next: "Read the prices (flow.cost), which are taken without any timer.",
+    undo: None,
+};
+
+pub(crate) const CONTRADICTS: Code = Code {
+    id: "W473",
+    name: "a published table contradicts itself",
+    what: "Figures that follow from a published table's own rows are not the ones printed, or its counts break a law.",
+    why: "Whoever cites the printed figure cites a mistake; counts that break a law have lost or invented events.",
+    how: "Means, percentages and times a firing from totals and calls, shares by group, and the laws of counts.",
+    next: "Use the figures of this page, which follow from the rows.",
+    undo: None,
+};
+
+pub(crate) const TAIL: Code = Code {
+    id: "W474",
+    name: "rare calls have much of the time",
+    what: "Calls of more than ten times the mean have at least this share of a name's time, by what its columns allow.",
+    why: "Means and efficiencies of such a table are those of its disturbances as well.",
+    how: "The sum of squares that mean, deviation and number of calls give cannot come from calls below ten means alone.",
+    next: "Ask for quantiles or histograms; compare such tables only where their tails are alike.",
     undo: None,
 };
 
@@ -111,7 +131,7 @@ const ROWS: &[RowInfo] = &[
 /// The probe's description.
 pub(crate) const INFO: Info = Info {
     name: "flow",
-    question: "What does a dataflow runtime kernel cost beside the work that it runs?",
+    question: "What does a dataflow runtime cost beside its work?",
     method: "Prices of single things by pairs of batches of a kernel without timers. Benchmark graphs that do real work, run by the published \
              kernel and by one with mirrored queues, a bitmap of ready schedules and fused boxes: each run once without timers, once with a \
              fenced stamp at every transition, so that all time belongs to exactly one of 43 names. The timer's own part, measured by \
@@ -124,6 +144,6 @@ pub(crate) const INFO: Info = Info {
     metrics: &[&[COST, EFFICIENCY, OVERHEAD, SHARE, THROUGHPUT]],
     rows: ROWS,
     lasting: |m| m.id == "flow.cost",
-    codes: &[&[NOT_MEASURED, BROKEN, BY_DIFFERENCES]],
+    codes: &[&[NOT_MEASURED, BROKEN, BY_DIFFERENCES, CONTRADICTS, TAIL]],
     example_job: "flow.toml",
 };

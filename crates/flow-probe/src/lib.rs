@@ -7,6 +7,7 @@ mod info;
 mod kernels;
 mod params;
 mod prices;
+mod published;
 mod selftest;
 mod show;
 
@@ -33,7 +34,8 @@ impl Verb for Flow {
         },
     ];
     const NOT_MEASURED: Code = info::NOT_MEASURED;
-    const PAGE: Page = Page { weight: 4, ..Page::at(47) };
+    const PAGE: Page =
+        Page { weight: 4, parameters: r#"{"graph": ["e_comm"], "kernel": ["fused"]}"#, ..Page::at(47) };
     const SELFTEST_WITHIN_S: [u64; 2] = [15, 30];
     type Params = Params;
 

@@ -4,7 +4,7 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Shape};
 use machmeter_flow::Group;
-use machmeter_flow::table::MOST_CORRECTION;
+use machmeter_flow::table::{MOST_CORRECTION, Table};
 
 use crate::analyze::overheads_ns;
 use crate::graphs::Timed;
@@ -86,10 +86,11 @@ fn calibration(c: &[[f64; 4]; 2]) -> Dataset {
 /// Below a step of the clock single values say nothing; the counter of some machines moves by 10 ns.
 const STEP_NS: f64 = 10.0;
 
-fn names(t: &Timed) -> Dataset {
+/// Times of each name, in the published columns and those behind them.
+pub(crate) fn times(t: &Table) -> Shape {
     let single = |ns: f64| if ns < STEP_NS { Cell::Text("< 10 ns".to_owned()) } else { Cell::Number(ns) };
     let percent = |share: f64| Cell::Text(format!("{:.2} %", 100.0 * share));
-    let rows = t.table.rows.iter().map(|r| TableRow {
+    let rows = t.rows.iter().map(|r| TableRow {
         name: r.name.clone(),
         cells: vec![
             Cell::Number(r.called as f64),
@@ -125,10 +126,14 @@ fn names(t: &Timed) -> Dataset {
         ("tail", None),
     ];
     let columns = columns.map(|(label, unit)| TableColumn::new(label, unit)).to_vec();
+    table(columns, rows.collect())
+}
+
+fn names(t: &Timed) -> Dataset {
     let caption = "Exclusive times of the last timed run, the timer's own part taken off; corr is that part of what was stamped. Above 50 % single calls \
                    are shorter than a stamp. Tail: share of the time in calls of more than ten times the mean.";
     let id = format!("flow.names.{}.{}.{}", t.graph, t.kernel, t.granularity);
-    Dataset::new(&id, format!("Times, {}", title(t)), caption, table(columns, rows.collect()))
+    Dataset::new(&id, format!("Times, {}", title(t)), caption, times(&t.table))
 }
 
 /// Overhead over granularity, where several were asked for.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use machmeter_stats::random::Random;
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::Outcome;
@@ -286,18 +287,15 @@ fn wait_for_period<T: Timer>(core: &Core, schedule: Id<Schedule>) {
 #[cold]
 fn idle(core: &Core, pause_ns: &mut u64) -> bool {
     let due_ns = core.ready.periodic.borrow().peek().map(|Reverse((due_ns, _))| *due_ns);
-    let has_retries = !core.ready.retry.borrow().is_empty();
-    let left_ns = match (due_ns, has_retries) {
-        (None, false) => return false,
-        (Some(due_ns), false) => due_ns.saturating_sub(monotonic_ns()),
-        (due_ns, true) => {
-            let left_ns = due_ns.map_or(u64::MAX, |d| d.saturating_sub(monotonic_ns()));
-            *pause_ns = (*pause_ns * 2).min(LONGEST_PAUSE_NS);
-            left_ns.min(*pause_ns)
-        }
-    };
-    std::thread::sleep(Duration::from_nanos(left_ns));
-    true
+    let mut left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(monotonic_ns()));
+    if !core.ready.retry.borrow().is_empty() {
+        *pause_ns = (*pause_ns * 2).min(LONGEST_PAUSE_NS);
+        left_ns = Some(left_ns.map_or(*pause_ns, |left_ns| left_ns.min(*pause_ns)));
+    }
+    left_ns.is_some_and(|left_ns| {
+        std::thread::sleep(Duration::from_nanos(left_ns));
+        true
+    })
 }
 
 /// A turn of a graph that is one static schedule: there is nothing to choose.
@@ -353,7 +351,7 @@ pub(crate) fn drive<K: Kernel>(core: &Core, sampling: Sampling, most: u64, seed:
             core.enter_ready::<K::Ready, Off>(Id::new(i));
         }
     }
-    let mut random = seed | 1;
+    let mut random = Random::new(seed);
     let mut pause_ns = PAUSE_NS;
     core.operations.set(&OperationsOf::<K, Off>::ALL);
     if matches!(sampling, Sampling::Always) {
@@ -388,12 +386,9 @@ pub(crate) fn drive<K: Kernel>(core: &Core, sampling: Sampling, most: u64, seed:
     ended
 }
 
-/// Which turns are timed follows no period that a graph may have: Marsaglia's xorshift.
-fn sampled_turn<K: Kernel>(core: &Core, one_of: u32, random: &mut u64) -> bool {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    if !random.is_multiple_of(u64::from(one_of.max(1))) {
+/// Which turns are timed follows no period that a graph may have.
+fn sampled_turn<K: Kernel>(core: &Core, one_of: u32, random: &mut Random) -> bool {
+    if random.below(one_of as usize) > 0 {
         return a_turn::<K, Off>(core);
     }
     core.operations.set(&OperationsOf::<K, On>::ALL);

@@ -22,8 +22,10 @@ pub(crate) enum Parsed {
 
 const ABOUT: &str = "Measures what this machine's operations cost, and who disturbs them";
 const AFTER: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
-                     Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
-                     5 partial, 130/143/129 interrupted (result saved).";
+                     Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive; the others: --help.";
+const AFTER_LONG: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
+                          Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
+                          5 partial, 130/143/129 interrupted (result saved).";
 
 /// Options that act on the bare command only.
 const BARE_ONLY: [&str; 2] = ["job", "allow_commands"];
@@ -34,6 +36,7 @@ pub(crate) fn command(registries: &Registries) -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
         .after_help(AFTER)
+        .after_long_help(AFTER_LONG)
         .max_term_width(100)
         .args(options().into_iter().map(|o| o.help_heading(None::<&str>)));
     for probe in registries.probes {

@@ -58,3 +58,26 @@ fn wrong_words_are_one_line() {
         assert!(ended.errors().len() == 1 && ended.errors()[0].contains(said), "{:?}", ended.errors());
     }
 }
+
+#[test]
+fn a_published_table_is_recomputed_and_its_mistakes_are_told() {
+    let lab = Lab::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/foreign/gedae/altivec1.csv");
+    let record = lab.run(&["report", file, "--json"]).record();
+    // As the paper's table 3 has them for this processor.
+    for (graph, efficiency, overhead_ns) in
+        [("rt_stap_easy", 0.9670, 1692.0), ("e_comm", 0.9050, 2731.0), ("noise_removal", 0.9514, 1780.0)]
+    {
+        let of = |id: &str| value(&record, id, &[("graph", graph), ("processor", "AltiVec1")]);
+        assert!((of("flow.efficiency") - efficiency).abs() < 5e-4, "{graph}");
+        assert!((of("flow.overhead") / overhead_ns - 1.0).abs() < 2e-3, "{graph}");
+    }
+    let told = |code: &str| record.warnings.iter().find(|w| w.code == code).map_or("", |w| w.text.as_str());
+    let wrong = told("W473");
+    assert!(wrong.contains("noise_removal: copies is 18 % of the overhead, printed 9 %"), "{wrong}");
+    assert!(wrong.contains("all groups together are 78 % of the overhead, printed 68 %"), "{wrong}");
+    assert!(wrong.contains("rt_stap_easy: run-sched-pass = apply + run-schedule"), "{wrong}");
+    assert!(!wrong.contains("e_comm") && wrong.matches(';').count() == 2, "{wrong}");
+    let tails = told("W474");
+    assert!(tails.contains("read-dq-copy1 7") && tails.contains("rt_stap_easy: apply"), "{tails}");
+}

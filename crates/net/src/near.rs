@@ -11,8 +11,8 @@ use machmeter_sys::thread::monotonic_ns;
 use crate::far;
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 
-/// What an answer beside the link may take, ns. The far end answers by itself after the limit of a link, which a call that moved a
-/// part of a message waits for twice.
+/// What an answer beside the link may take, ns. The far end answers by itself after the limit of a link, and a
+/// message of which a part was moved has it twice.
 const ANSWER_WITHIN_NS: u64 = 2 * LIMIT_NS + 1_000_000_000;
 /// Ends of a pattern that are sent where messages get lost.
 const ENDS: usize = 3;

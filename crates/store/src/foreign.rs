@@ -32,6 +32,7 @@ mod columns;
 mod ftq_2009;
 mod ftq_2025;
 mod fwq;
+mod gedae_table;
 mod histogram;
 mod interbench_log;
 mod ladder;
@@ -153,6 +154,7 @@ pub const READERS: &[Reader] = &[
     ftq_2009::STDOUT_READER,
     ftq_2025::READER,
     fwq::READER,
+    gedae_table::READER,
     interbench_log::READER,
     histogram::JITTERDEBUGGER,
     ladder::LAT_MEM_RD,

@@ -186,12 +186,23 @@ fn finish(
     if links.values().all(BTreeMap::is_empty) {
         return Err(input.fault("no line of it holds a time that can be"));
     }
+    cost_tables(out, input, ["net", "links"], rows, &[])
+}
+
+/// Tables of a probe of costs whose rows have no samples: operations, and what else they have as JSON. `notes`: facts of its analysis.
+pub(super) fn cost_tables(
+    out: &mut Imported,
+    input: &Input,
+    [probe, part]: [&str; 2],
+    rows: Vec<(&str, String)>,
+    notes: &[(String, String)],
+) -> Result<(), StoreError> {
     let n = rows.len();
     let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::One, values };
     let text = |value: &str| Values::Text(vec![value.to_owned(); n]);
     let whole = || Values::I64(vec![1; n]);
     let of_rows = vec![
-        column("part", text("links")),
+        column("part", text(part)),
         column("operation", Values::Text(rows.iter().map(|r| r.0.to_owned()).collect())),
         column("kind", text("latency")),
         column("short_turns", whole()),
@@ -212,11 +223,12 @@ fn finish(
         column("core_width", f64s()),
         column("addition_ticks", f64s()),
     ];
-    for (name, columns) in [("net_rows", of_rows), ("net_pairs", of_pairs)] {
-        let table = Table::new(name, columns);
+    for (name, columns) in [("rows", of_rows), ("pairs", of_pairs)] {
+        let table = Table::new(&format!("{probe}_{name}"), columns);
         let mut table = table.map_err(|e| input.fault(e.to_string()))?;
         // Times are in ns.
         table.notes.push(("tick_hz".to_owned(), "1000000000".to_owned()));
+        table.notes.extend(notes.iter().cloned());
         out.tables.push(table);
     }
     Ok(())

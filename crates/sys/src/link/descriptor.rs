@@ -69,6 +69,17 @@ impl Descriptors {
         }
     }
 
+    /// A message whose parts come one by one ends in time, too: each call of a sleeping socket has the whole limit.
+    fn keep_limit(&self, until_ns: &mut Option<u64>) -> io::Result<()> {
+        if self.wait == Wait::Sleeping {
+            let now_ns = monotonic_ns();
+            if now_ns > *until_ns.get_or_insert(now_ns.saturating_add(self.limit_ns)) {
+                return Err(self.late());
+            }
+        }
+        Ok(())
+    }
+
     fn late(&self) -> io::Error {
         let why = format!("nothing moved for {} ms", self.limit_ns / 1_000_000);
         io::Error::new(io::ErrorKind::TimedOut, why)
@@ -103,8 +114,11 @@ impl Descriptors {
 
 impl Link for Descriptors {
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
-        let mut rest = message;
+        let (mut rest, mut until_ns) = (message, None);
         while !rest.is_empty() {
+            if rest.len() < message.len() {
+                self.keep_limit(&mut until_ns)?;
+            }
             let n = self.moved(|| rustix::io::write(self.to(), rest))?;
             if self.keeps_messages && n < message.len() {
                 return Err(io::ErrorKind::WriteZero.into());
@@ -115,8 +129,11 @@ impl Link for Descriptors {
     }
 
     fn receive(&mut self, message: &mut [u8]) -> io::Result<()> {
-        let mut at = 0;
+        let (mut at, mut until_ns) = (0, None);
         while at < message.len() {
+            if at > 0 {
+                self.keep_limit(&mut until_ns)?;
+            }
             let n = self.moved(|| rustix::io::read(&self.from, &mut message[at..]))?;
             if n == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());

@@ -20,3 +20,14 @@ fn a_file_of_netpipe_gives_round_trips_alone() {
     let three_columns = in_memory(&[("three", "1 2 3\n4 5 6\n7 8 9\n10 11 12\n")]);
     assert!(read_input(&three_columns).is_err(), "the rates are not those of the times");
 }
+
+#[test]
+fn published_tables_of_a_kernel_are_rows_of_the_flow_probe() {
+    let out = read(&["gedae/altivec1.csv"]);
+    let rows = out.table("flow_rows").expect("rows");
+    assert_eq!(rows.rows(), 1);
+    let published = rows.notes.iter().find(|n| n.0 == "fact.graphs.published").expect("the tables");
+    assert_eq!(published.1.matches("\"called\"").count(), 55);
+    let wrong = in_memory(&[("t.csv", "Timer,Called,Total,Mean,Stdv,Min,Max,Perc,PerFire\napply,1,2\n")]);
+    assert!(read_input(&wrong).unwrap_err().to_string().contains("3 columns, 9 expected"));
+}
