@@ -97,7 +97,7 @@ const ROWS: &[RowInfo] = &[
         &[
             Pick::new("firing", "flow.cost{operation=firing,kernel=fast}"),
             Pick::new("activation", "flow.cost{operation=activation,kernel=fast}"),
-            Pick::new("block", "flow.cost{operation=produce and consume,kernel=fast,size_bytes=1024}"),
+            Pick::new("block", "flow.cost{operation=produce and consume,kernel=fast,size_bytes=4096}"),
         ],
     ),
     RowInfo::detail(
@@ -132,10 +132,9 @@ const ROWS: &[RowInfo] = &[
 pub(crate) const INFO: Info = Info {
     name: "flow",
     question: "What does a dataflow runtime cost beside its work?",
-    method: "Prices of single things by pairs of batches of a kernel without timers. Benchmark graphs that do real work, run by the published \
-             kernel and by one with mirrored queues, a bitmap of ready schedules and fused boxes: each run once without timers, once with a \
-             fenced stamp at every transition, so that all time belongs to exactly one of 43 names. The timer's own part, measured by \
-             empty events, is taken off. Counts have to keep laws that hold for every graph.",
+    method: "Prices by pairs of batches of a kernel without timers. Benchmark graphs by the published kernel and by one with mirrored queues, a \
+             bitmap of ready schedules and fused boxes: once without timers, once with a fenced stamp at each transition, so that all \
+             time belongs to one of 43 names. The timer's own part, measured by empty events, is taken off; counts keep laws.",
     references: &[
         "K. B. Barnes: Gedae runtime kernel performance characterization, Gedae Inc.",
         "E. A. Lee, D. G. Messerschmitt: Synchronous data flow, Proceedings of the IEEE 75, 1987",

@@ -34,13 +34,12 @@ impl Verb for Flow {
         },
     ];
     const NOT_MEASURED: Code = info::NOT_MEASURED;
-    const PAGE: Page =
-        Page { weight: 4, parameters: r#"{"graph": ["e_comm"], "kernel": ["fused"]}"#, ..Page::at(47) };
+    const PAGE: Page = Page { weight: 4, parameters: r#"{"parts": ["prices"]}"#, ..Page::at(47) };
     const SELFTEST_WITHIN_S: [u64; 2] = [15, 30];
     type Params = Params;
 
-    fn names(_params: &Params) -> &[String] {
-        &[]
+    fn names(params: &Params) -> &[String] {
+        &params.parts
     }
 
     fn seconds(level: Level) -> u64 {

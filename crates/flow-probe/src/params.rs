@@ -15,6 +15,10 @@ const MOST_GRANULARITY: u32 = 4_096;
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// Parts to measure: prices, graphs; all when not given.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(default)]
+    pub parts: Vec<String>,
     /// Benchmark graphs: `rt_stap_easy`, `e_comm`, `noise_removal`; all when not given.
     #[arg(long = "graph", value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
@@ -39,6 +43,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            parts: Vec::new(),
             graph: Vec::new(),
             kernel: Vec::new(),
             ablation: false,
