@@ -8,172 +8,24 @@ use machmeter_engine::experiment::CellList;
 use machmeter_engine::part::PartContext;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::{Analysis, ProbeError};
-use machmeter_flow::{
-    Ended, FlowError, Graph, In, Out, Outcome, Primitive, Program, ReadPort, Reader, Sampling, WritePort,
-    Writer, chain,
+use machmeter_flow::graphs::primitives::{
+    BLOCKS_AN_APPLY, CHAIN, activations, blocks, chain, idle, static_blocks,
 };
+use machmeter_flow::{Ended, FlowError, Graph, Program, Sampling};
 
 use crate::Params;
 use crate::info::COST;
 use crate::kernels::Kernel;
 
 pub(crate) const PART: &str = "prices";
-/// Boxes of a schedule of which single firings are priced, and of a chain that may be fused.
+/// Boxes of a schedule of which single firings are priced.
 pub(crate) const BOXES: usize = 64;
-const CHAIN: usize = 16;
 /// Blocks of queues, bytes.
 const BLOCKS: [usize; 3] = [64, 4 << 10, 64 << 10];
-/// Blocks that a box hands on in one apply.
-const BLOCKS_AN_APPLY: usize = 32;
 /// Tokens of a firing of the chain.
 const TOKENS: [u32; 2] = [1, 64];
 
 const PACE: Pace = Pace::of(Pace::BATCH_NS, 12);
-
-/// Does nothing.
-struct Idle;
-impl Primitive for Idle {
-    type Ports = ();
-    fn apply(&mut self, (): ()) -> Outcome {
-        Outcome::Done
-    }
-}
-
-struct Source;
-impl Primitive for Source {
-    type Ports = Out<u8>;
-    fn apply(&mut self, _: &mut [u8]) -> Outcome {
-        Outcome::Done
-    }
-}
-
-struct Relay;
-impl Primitive for Relay {
-    type Ports = (In<u8>, Out<u8>);
-    fn apply(&mut self, _: (&[u8], &mut [u8])) -> Outcome {
-        Outcome::Done
-    }
-}
-
-struct Sink;
-impl Primitive for Sink {
-    type Ports = In<u8>;
-    fn apply(&mut self, _: &[u8]) -> Outcome {
-        Outcome::Done
-    }
-}
-
-/// `y = a x + b`, the same for every token.
-struct Line(f32, f32);
-impl Primitive for Line {
-    type Ports = (In<f32>, Out<f32>);
-    #[inline]
-    fn apply(&mut self, (x, y): (&[f32], &mut [f32])) -> Outcome {
-        for (x, y) in x.iter().zip(y) {
-            *y = self.0 * x + self.1;
-        }
-        Outcome::Done
-    }
-}
-
-struct Ones;
-impl Primitive for Ones {
-    type Ports = Out<f32>;
-    fn apply(&mut self, y: &mut [f32]) -> Outcome {
-        y.fill(black_box(1.0));
-        Outcome::Done
-    }
-}
-
-struct Look;
-impl Primitive for Look {
-    type Ports = In<f32>;
-    fn apply(&mut self, x: &[f32]) -> Outcome {
-        black_box(x);
-        Outcome::Done
-    }
-}
-
-/// Produces blocks, in one apply as many as [`BLOCKS_AN_APPLY`].
-struct Give(usize);
-impl Primitive for Give {
-    type Ports = WritePort<u8>;
-    fn apply(&mut self, mut y: Writer<'_, u8>) -> Outcome {
-        for _ in 0..BLOCKS_AN_APPLY {
-            if y.write(self.0).is_some() {
-                y.produce(self.0);
-            }
-        }
-        Outcome::Done
-    }
-}
-
-struct Take(usize);
-impl Primitive for Take {
-    type Ports = ReadPort<u8>;
-    fn apply(&mut self, mut x: Reader<'_, u8>) -> Outcome {
-        for _ in 0..BLOCKS_AN_APPLY {
-            if x.read(self.0).is_some() {
-                x.consume(self.0);
-            }
-        }
-        Outcome::Done
-    }
-}
-
-pub(crate) fn idle_boxes(n: usize) -> Graph {
-    let mut g = Graph::new("idle boxes");
-    (0..n).for_each(|i| g.add(&format!("idle{i}"), Idle, ()));
-    g
-}
-
-fn activations() -> Graph {
-    let mut g = Graph::new("activations");
-    g.schedule("source");
-    let (a, b) = (g.queue("a", 1), g.queue("b", 1));
-    g.add("source", Source, a.output(1));
-    g.schedule("relay");
-    g.add("relay", Relay, (a.input(1), b.output(1)));
-    g.schedule("sink");
-    g.add("sink", Sink, b.input(1));
-    g
-}
-
-/// Blocks between two schedules, whose ports are static: with copies twice through the memory of schedules.
-fn static_blocks(bytes: u32) -> Graph {
-    let mut g = Graph::new("static blocks");
-    g.schedule("source");
-    let q = g.queue("q", 4 * u64::from(bytes));
-    g.add("source", Source, q.output(bytes));
-    g.schedule("sink");
-    g.add("sink", Sink, q.input(bytes));
-    g
-}
-
-fn blocks(bytes: usize) -> Graph {
-    let mut g = Graph::new("blocks");
-    g.schedule("give");
-    let q = g.queue("q", (BLOCKS_AN_APPLY * bytes) as u64);
-    let all = (BLOCKS_AN_APPLY * bytes) as u32;
-    g.add("give", Give(bytes), q.writer(all));
-    g.schedule("take");
-    g.add("take", Take(bytes), q.reader(all));
-    g
-}
-
-fn lines(is_fused: bool) -> Graph {
-    let mut g = Graph::new("chain").fused(is_fused);
-    let (x, y) = (g.edge::<f32>("x"), g.edge::<f32>("y"));
-    g.add("ones", Ones, x.output(1));
-    chain!(g, x =>
-        "1" Line(0.5, 1.0), "2" Line(0.5, 1.0), "3" Line(0.5, 1.0), "4" Line(0.5, 1.0),
-        "5" Line(0.5, 1.0), "6" Line(0.5, 1.0), "7" Line(0.5, 1.0), "8" Line(0.5, 1.0),
-        "9" Line(0.5, 1.0), "10" Line(0.5, 1.0), "11" Line(0.5, 1.0), "12" Line(0.5, 1.0),
-        "13" Line(0.5, 1.0), "14" Line(0.5, 1.0), "15" Line(0.5, 1.0), "16" Line(0.5, 1.0)
-        => y, 0.0_f32);
-    g.add("look", Look, y.input(1));
-    g
-}
 
 /// So many turns of a program's scheduler.
 pub(crate) struct Turns(pub(crate) Program);
@@ -224,7 +76,7 @@ fn bench(row: Row, graph: Graph, kernel: Kernel, granularity: u32) -> Result<Ben
 fn benches() -> Result<Vec<Bench<'static>>, FlowError> {
     let mut all = vec![Bench::new(row("bare call", "none").per_turn(BOXES as f64), BareCalls::new(BOXES))];
     let kernels = [("fast", Kernel::FAST), ("classic", Kernel::CLASSIC)];
-    all.push(bench(row("firing", "fast").per_turn(BOXES as f64), idle_boxes(BOXES), Kernel::FAST, 1)?);
+    all.push(bench(row("firing", "fast").per_turn(BOXES as f64), idle(BOXES), Kernel::FAST, 1)?);
     for (name, kernel) in kernels {
         all.push(bench(row("activation", name), activations(), kernel, 1)?);
         for bytes in BLOCKS {
@@ -242,7 +94,7 @@ fn benches() -> Result<Vec<Bench<'static>>, FlowError> {
     for tokens in TOKENS {
         for (name, is_fused) in [("table", false), ("fused", true)] {
             let of_box = row("box of a chain", name).with("tokens", i64::from(tokens)).per_turn(CHAIN as f64);
-            all.push(bench(of_box, lines(is_fused), Kernel::FAST, tokens)?);
+            all.push(bench(of_box, chain(is_fused), Kernel::FAST, tokens)?);
         }
     }
     Ok(all)

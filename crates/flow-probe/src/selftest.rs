@@ -8,6 +8,7 @@ use machmeter_engine::experiment::{Enough, sample_benches};
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State, percent};
+use machmeter_flow::graphs::primitives::idle;
 use machmeter_flow::table::Table;
 use machmeter_flow::{Graph, Name, Outcome, Primitive, Program, Sampling};
 use machmeter_stats::quantile::median_of;
@@ -16,7 +17,7 @@ use machmeter_sys::thread::monotonic_ns;
 
 use crate::graphs::GRAPHS;
 use crate::kernels::Kernel;
-use crate::prices::{BOXES, BareCalls, PART, Turns, idle_boxes};
+use crate::prices::{BOXES, BareCalls, PART, Turns};
 
 /// Runs of which the median counts, quick and full.
 const RUNS: [usize; 2] = [3, 5];
@@ -31,8 +32,7 @@ pub(crate) fn firing(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck>
     let ratio = || -> Result<f64, String> {
         let rows = machine.sample(|sampler| {
             let row = |operation: &str| Row::new(PART, operation, Kind::Latency).per_turn(BOXES as f64);
-            let program =
-                Program::new(idle_boxes(BOXES), Kernel::FAST.choice(1)).map_err(|e| e.to_string())?;
+            let program = Program::new(idle(BOXES), Kernel::FAST.choice(1)).map_err(|e| e.to_string())?;
             let benches = vec![
                 Bench::new(row("firing"), Turns(program)),
                 Bench::new(row("bare call"), BareCalls::new(BOXES)),

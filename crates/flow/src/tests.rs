@@ -297,7 +297,10 @@ fn the_timer_books_all_ticks_and_counts_each_event_once() {
     assert_eq!((sums.of(0).called, sums.of(1).called), (20_000, 20_000));
     assert_eq!((sums.of(0).slices, sums.of(1).slices), (30_000, 20_000));
     assert_eq!(sums.raw_ticks(), sums.wall_ticks);
-    assert!(sums.total_ticks().abs() < 0.2 * sums.wall_ticks as f64, "{}", sums.total_ticks());
+    // Half of the empty events take less than half a stamp; a mean would be that of whoever took the CPU meanwhile.
+    let table = crate::table::Table::new(log.names(), &sums, 1.0, false);
+    let middle = table.row("inner").and_then(|r| r.p50_ns);
+    assert!(middle.is_some_and(|ticks| ticks < 0.5 * calibration.own.mean), "{middle:?} {calibration:?}");
 }
 
 #[test]

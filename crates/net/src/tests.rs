@@ -148,7 +148,7 @@ fn planted_links_are_found_by_the_real_sampler() {
 
 /// The same over 300 links: `cargo test -p machmeter-net -- --ignored --nocapture`, two minutes.
 #[test]
-#[ignore = "two minutes; the test above does the same with fewer links"]
+#[ignore = "two minutes, bench/compare/net runs it; the test above does the same with fewer links"]
 fn three_hundred_planted_links_are_found() {
     let mut judged = Judged::default();
     (1_000..1_300).for_each(|seed| judged.link(seed));
