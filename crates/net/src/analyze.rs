@@ -34,6 +34,8 @@ pub(crate) struct Found {
     pub(crate) direction: String,
     /// Smallest size that was asked for, bytes.
     pub(crate) smallest: u64,
+    /// Smallest of the sizes above the last that has a figure, bytes; `None` where the last has one.
+    pub(crate) left_out: Option<u64>,
     pub(crate) points: Vec<SizePoint>,
     /// False where only round trips are known: half of one stands for a message.
     pub(crate) has_trains: bool,
@@ -63,7 +65,7 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     out.metrics.extend(rows.part(PART).filter_map(|r| trip(rows, r, levels.as_ref())));
     out.metrics.extend(rows.part(PART).filter_map(threshold));
-    out.warnings.extend(left_out(rows));
+    out.warnings.extend(left_out(&found));
     out.warnings.extend(failed(rows));
     out.warnings.extend(placement::moved("links", levels.as_ref()));
     // Figures of a link to another machine are not those of the same transport within one.
@@ -127,12 +129,15 @@ fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut 
     }
     kept_back.sort_by_key(|k| k.0);
     let own = rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
-    let smallest = own.filter_map(|r| Some(train_of(r)?.0)).min().unwrap_or(1);
+    let asked: Vec<u64> = own.filter_map(|r| Some(train_of(r)?.0)).collect();
+    let smallest = asked.iter().copied().min().unwrap_or(1);
+    let last = points.iter().map(|p| p.size_bytes).max().unwrap_or(0);
+    let left_out = asked.into_iter().filter(|bytes| *bytes > last).min();
     let has_trains = rows.rows.iter().any(|r| {
         way.owns(r, Operation::Train) && train_of(r).is_some_and(|(_, messages, _)| messages == TRAIN)
     });
     let (transport, direction) = (transport.clone(), direction.clone());
-    Some(Found { transport, direction, smallest, points, has_trains, table, kept_back })
+    Some(Found { transport, direction, smallest, left_out, points, has_trains, table, kept_back })
 }
 
 /// A figure with its interval, which never reaches below zero.
@@ -196,7 +201,11 @@ impl Found {
                 Pace::Overhead => bound(&GAP, g_ns.ns, "the CPUs set the pace, not the link"),
                 Pace::Unknown => bound(&GAP, g_ns.ns, "the overheads were not measured"),
             });
-            out.push(metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n));
+            let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);
+            if self.left_out.is_some() && i + 1 == self.table.segments.len() {
+                per_byte.flag(LEFT_OUT.id);
+            }
+            out.push(per_byte);
             for (info, line) in [(&OVERHEAD_SEND, &s.overhead_send), (&OVERHEAD_RECV, &s.overhead_recv)] {
                 out.extend(line.as_ref().map(|l| metric(info, &keys, at_first(l), n)));
             }
@@ -320,11 +329,12 @@ fn load_notes(rows: &Rows) -> Option<Warning> {
     Some(LOAD_WEAKENED.note(notes.join("; ")))
 }
 
-fn left_out(rows: &Rows) -> Option<Warning> {
-    let of = rows.part(PART).filter(|r| r.refused.as_ref().is_some_and(|w| w.starts_with("left out")));
-    let told: Vec<String> = of
-        .filter_map(|r| {
-            Some(format!("{} from {} on", r.text("transport"), human(train_of(r)?.0 as f64, Unit::Bytes)))
+fn left_out(found: &[Found]) -> Option<Warning> {
+    let told: Vec<String> = found
+        .iter()
+        .filter_map(|f| {
+            let bytes = human(f.left_out? as f64, Unit::Bytes);
+            Some(format!("{} {} from {bytes} on", f.transport, f.direction))
         })
         .collect();
     (!told.is_empty()).then(|| LEFT_OUT.warning(format!("large messages were left out: {}", told.join(", "))))

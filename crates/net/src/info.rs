@@ -82,9 +82,9 @@ pub(crate) const NOT_MEASURED: Code = Code {
 pub(crate) const LEFT_OUT: Code = Code {
     id: "W461",
     name: "sizes left out",
-    what: "The largest messages were left out: their trains would have taken the time of all others.",
-    why: "The gap per byte comes from smaller messages; another protocol for larger ones would not be seen.",
-    how: "A first look at round trips of up to four sizes, times the visits that the fit needs.",
+    what: "The largest messages have no figure: their trains would have taken the time of all others, or got too few samples.",
+    why: "The gap per byte of the last range comes from smaller messages, and is marked: larger ones may take another.",
+    how: "A first look at round trips of up to four sizes, times the visits that the fit needs; sizes of the plan that have no figure.",
     next: "Measure longer (-t), or fewer transports (--transports).",
     undo: None,
 };

@@ -23,8 +23,11 @@ const TRIPS: usize = 256;
 const LOOK_EVERY_NS: u64 = 50_000_000;
 /// Share of the time that the first round of trains may plan with; the rest is for breaks, overheads and single trips.
 const TRAINS_SHARE: f64 = 0.6;
-/// First looks at what messages take: sizes, and what one may take to be followed by the next, ns.
+/// First looks at what messages take: sizes, turns (rings and buffers have no memory before their first), time of them at most,
+/// and what one turn may take to be followed by the next size, ns.
 const FIRST_SIZES: [u64; 4] = [1, 4 << 10, 64 << 10, 1 << 20];
+const FIRST_TURNS: usize = 24;
+const FIRST_TAKES_NS: u64 = 20_000_000;
 const FIRST_WITHIN_NS: f64 = 5e6;
 
 pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
@@ -164,8 +167,12 @@ fn first_look(near: &RefCell<Near>, link: usize, sizes: &[u64]) -> Result<Cost, 
     for bytes in FIRST_SIZES.into_iter().filter(|b| *b <= last.max(1)) {
         near.begin(Turns { link, bytes, ..ONE })?;
         let mut least_ns = f64::INFINITY;
-        for _ in 0..3 {
+        let until_ns = monotonic_ns() + FIRST_TAKES_NS;
+        for _ in 0..FIRST_TURNS {
             let begin_ns = monotonic_ns();
+            if begin_ns >= until_ns {
+                break;
+            }
             let done = near.turn(0);
             let took_ns = (monotonic_ns() - begin_ns) as f64;
             if done {

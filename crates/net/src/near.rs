@@ -12,8 +12,8 @@ use crate::far;
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 
 /// What an answer beside the link may take, ns. The far end answers by itself after the limit of a link, and a
-/// message of which a part was moved has it twice.
-const ANSWER_WITHIN_NS: u64 = 2 * LIMIT_NS + 1_000_000_000;
+/// message of which a part was moved has it twice; a third is for ends that do not get their CPU.
+const ANSWER_WITHIN_NS: u64 = 3 * LIMIT_NS + 1_000_000_000;
 /// Ends of a pattern that are sent where messages get lost.
 const ENDS: usize = 3;
 /// Turns in a row that may be lost before the rest of the pattern is given up: messages of this size do not arrive.

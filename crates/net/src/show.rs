@@ -23,6 +23,7 @@ pub(crate) fn datasets(
         parameters(found, metrics, described),
         logp(found),
         time_per_message(found),
+        residuals(found),
         one_way(found),
         overheads(found),
         round_trips(trips, work),
@@ -148,6 +149,25 @@ fn time_per_message(found: &[Found]) -> Option<Dataset> {
     let caption = "What one message more of a train costs, (PRTT(16) - PRTT(1)) / 15, and the lines whose level and slope are g and G.";
     (!found.is_empty())
         .then(|| Dataset::new("net.time_per_message", "Time per message", caption, Shape::Curve(shape)))
+}
+
+fn residuals(found: &[Found]) -> Option<Dataset> {
+    let row = |f: &Found| {
+        let off = |p: &machmeter_model::loggps::SizePoint| {
+            let fitted_ns = f.table.segment(p.size_bytes).gap.at(p.size_bytes);
+            (fitted_ns > 0.0).then(|| (p.size_bytes as f64, p.gap.ns / fitted_ns - 1.0))
+        };
+        let (x, y) = f.points.iter().filter_map(off).unzip();
+        CurveRow { name: format!("{} {}", f.transport, f.direction), x, y }
+    };
+    let shape = Curve {
+        x: Axis::log("message", Unit::Bytes),
+        y: Axis::linear("measured above fitted", Unit::One),
+        rows: found.iter().map(row).collect(),
+        marks: Vec::new(),
+    };
+    let caption = "How far the time per message lies above its line, or below: what no line of a range of sizes explains.";
+    (!found.is_empty()).then(|| Dataset::new("net.residuals", "Residuals", caption, Shape::Curve(shape)))
 }
 
 fn one_way(found: &[Found]) -> Option<Dataset> {

@@ -1,6 +1,7 @@
 //! The fit, in sequence and never jointly: ranges of sizes by the time per message, then the lines within them, then L.
 
 use machmeter_stats::StatsError;
+use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regression::{Weighting, line};
 use machmeter_stats::segmented::breaks;
 
@@ -15,6 +16,8 @@ const MAX_BREAKS: usize = 8;
 const JUMP: f64 = 0.05;
 /// Standard deviations that tell two figures apart.
 const APART: f64 = 2.0;
+/// Median of the square of a standard normal variable.
+const NORMAL_MEDIAN: f64 = 0.454_936;
 
 /// Why there is no table.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -49,6 +52,10 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
     let wrong = |p: &&SizePoint| p.size_bytes == 0 || !possible(&p.gap) || !possible(&p.round_trip);
     if let Some(p) = points.iter().find(wrong) {
         return Err(FitError::Impossible { size_bytes: p.size_bytes });
+    }
+    let scatter = scatter(&points);
+    for p in &mut points {
+        p.gap.sigma_ns = p.gap.sigma_ns.hypot(scatter * p.gap.ns);
     }
     let cuts = cuts(&points)?;
     let mut segments = Vec::new();
@@ -89,6 +96,26 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
         last.last_bytes = p.size_bytes;
     }
     Ok(Table { segments })
+}
+
+/// How much times per message differ from size to size beyond their errors, relative: a standard deviation.
+///
+/// Allocators and caches make one size dearer than its neighbors by causes that no line has; breaks must gain more than that.
+/// Median over sizes of the distance from the line through both neighbors, so that few sizes beside breaks weigh nothing.
+fn scatter(points: &[SizePoint]) -> f64 {
+    let squared = points.windows(3).map(|w| {
+        let x: [f64; 3] = std::array::from_fn(|i| w[i].further_bytes());
+        let before = (x[2] - x[1]) / (x[2] - x[0]);
+        let weights = [-before, 1.0, before - 1.0];
+        let sum =
+            |of: &dyn Fn(&Measured) -> f64| weights.iter().zip(w).map(|(k, p)| k * of(&p.gap)).sum::<f64>();
+        let squares = |of: &dyn Fn(&Measured) -> f64| -> f64 {
+            weights.iter().zip(w).map(|(k, p)| (k * of(&p.gap)).powi(2)).sum()
+        };
+        (sum(&|m| m.ns).powi(2) / NORMAL_MEDIAN - squares(&|m| m.sigma_ns)) / squares(&|m| m.ns)
+    });
+    let squared: Vec<f64> = squared.collect();
+    sorted(&squared).ok().and_then(|s| quantile(&s, 0.5)).unwrap_or(0.0).max(0.0).sqrt()
 }
 
 /// A break: the place of the first point behind it.
