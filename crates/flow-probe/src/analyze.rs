@@ -3,15 +3,15 @@
 use machmeter_data::metric::{Params as Keys, params};
 use machmeter_data::{Interval, Metric, MetricInfo};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::Rows;
 use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_engine::cost::{Pair, Row, Rows};
 use machmeter_flow::Name;
 use machmeter_flow::table::MOST_CORRECTION;
 use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
 
 use crate::graphs::{CALIBRATION, PART, TIMED, Timed};
 use crate::info::{BROKEN, BY_DIFFERENCES, EFFICIENCY, NOT_MEASURED, OVERHEAD, SHARE, THROUGHPUT};
-use crate::{Params, published, show};
+use crate::{Params, pictures, published, show, worth};
 
 /// Timers with a smaller share of the kernel's time have no metric of their own.
 const LEAST_SHARE: f64 = 0.01;
@@ -22,10 +22,14 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     for t in timed.iter().filter(|t| !t.total_ns.is_empty()) {
         out.metrics.extend(of_graph(t));
         out.metrics.extend(apply_rate(t, rows));
+        out.metrics.extend(worth::pace(t, rows));
+        out.metrics.extend(worth::prediction(t, rows));
         if !t.broken.is_empty() {
             out.warnings.push(BROKEN.warning(format!("{}, {}: {}", t.graph, t.kernel, t.broken.join("; "))));
         }
     }
+    out.metrics.extend(worth::metrics(&timed));
+    out.findings = worth::knees(&out.metrics);
     let short = |t: &&Timed| -> Option<String> {
         let is_short = |r: &&machmeter_flow::table::Row| r.correction.is_some_and(|c| c > MOST_CORRECTION);
         let n = t.table.rows.iter().filter(is_short).count();
@@ -42,11 +46,12 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         }
     }
     out.datasets = show::datasets(&timed, rows.facts.get(&CALIBRATION));
+    out.datasets.extend(pictures::datasets(&timed, &out.metrics));
     published::analyze(rows, &mut out);
     out
 }
 
-fn keys(t: &Timed) -> Keys {
+pub(crate) fn keys(t: &Timed) -> Keys {
     params([
         ("graph", t.graph.as_str().into()),
         ("kernel", t.kernel.as_str().into()),
@@ -55,7 +60,7 @@ fn keys(t: &Timed) -> Keys {
 }
 
 /// The median of runs with its interval; without one the figure is of too few runs to have any.
-fn of_runs(info: &MetricInfo, keys: Keys, values: &[f64]) -> Option<Metric> {
+pub(crate) fn of_runs(info: &MetricInfo, keys: Keys, values: &[f64]) -> Option<Metric> {
     let values = sorted(values).ok()?;
     let m = Metric::new(info, keys, quantile(&values, 0.5)?, "median of runs", values.len() as u64);
     Some(match quantile_interval(&values, 0.5, LEVEL) {
@@ -88,16 +93,21 @@ fn of_graph(t: &Timed) -> Vec<Metric> {
     out
 }
 
-/// Applies of a run over the wall time of runs without timers.
-fn apply_rate(t: &Timed, rows: &Rows) -> Option<Metric> {
-    let is_it = |r: &&machmeter_engine::cost::Row| {
-        r.text("graph") == t.graph
+/// Wall times of runs without timers, ns.
+pub(crate) fn walls_ns(t: &Timed, rows: &Rows) -> Vec<f64> {
+    let is_it = |r: &&Row| {
+        r.operation == "run"
+            && r.text("graph") == t.graph
             && r.text("kernel") == t.kernel
             && r.int("granularity") == Some(i64::from(t.granularity))
     };
-    let row = rows.part(PART).find(is_it)?;
+    let wall = |p: &Pair| p.long_ticks.max(1) as f64 * rows.ns_per_tick();
+    rows.part(PART).find(is_it).map(|r| r.pairs.iter().map(wall).collect()).unwrap_or_default()
+}
+
+/// Applies of a run over the wall time of runs without timers.
+fn apply_rate(t: &Timed, rows: &Rows) -> Option<Metric> {
     let applies = *t.called.first()?.get(Name::Apply as usize)? as f64;
-    let rate =
-        |p: &machmeter_engine::cost::Pair| applies / (p.long_ticks.max(1) as f64 * rows.ns_per_tick() / 1e9);
-    of_runs(&THROUGHPUT, keys(t), &row.pairs.iter().map(rate).collect::<Vec<_>>())
+    let rates: Vec<f64> = walls_ns(t, rows).iter().map(|ns| applies / ns * 1e9).collect();
+    of_runs(&THROUGHPUT, keys(t), &rates)
 }

@@ -1,18 +1,21 @@
 //! Runs benchmark graphs: without timers for the wall time, then with a stamp at every transition for the table.
 
+use machmeter_data::shape::DistributionRow;
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Pair, Row};
 use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::part::PartContext;
-use machmeter_flow::table::Table;
-use machmeter_flow::timer::Calibration;
-use machmeter_flow::{Ended, Graph, Name, Program, Sampling, graphs};
+use machmeter_flow::table::{Table, at_quantile};
+use machmeter_flow::timer::{Calibration, Sums};
+use machmeter_flow::{Choice, Ended, Graph, Name, Program, Sampling, graphs};
 use machmeter_sys::clock::{self, OrderedCounter, SourceId, TickSource};
 use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use crate::Params;
 use crate::kernels::Kernel;
+use crate::predict::{Past, Predicted, predict};
+use crate::profile::{Profiled, Profiles};
 
 pub(crate) const PART: &str = "graphs";
 
@@ -60,6 +63,10 @@ pub(crate) struct Timed {
     pub(crate) broken: Vec<String>,
     /// Queues: name, most tokens in it, tokens discarded.
     pub(crate) occupancy: Vec<(String, u64, u64)>,
+    /// Names with quantiles of single calls of the last run, ns.
+    pub(crate) quantiles: Vec<DistributionRow>,
+    pub(crate) profile: Profiled,
+    pub(crate) predicted: Option<Predicted>,
 }
 
 /// All timed runs.
@@ -73,6 +80,23 @@ struct Job {
     kernel: Kernel,
     row: Row,
     timed: Timed,
+    profiles: Profiles,
+}
+
+/// Quantiles of single calls that are kept.
+const QUANTILES: [f64; 9] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0];
+
+/// Lengths of single calls by name, of names that were called.
+fn quantiles(sums: &Sums, ns_per_tick: f64) -> Vec<DistributionRow> {
+    let of = |(name, sum): (&&str, &machmeter_flow::timer::Sum)| {
+        let h = sum.histogram.as_ref()?;
+        let at = |q: f64| (q, at_quantile(h, q) * ns_per_tick);
+        // A logarithm has no place for what came out as nothing.
+        let quantiles: Vec<(f64, f64)> = QUANTILES.map(at).into_iter().filter(|q| q.1 > 0.0).collect();
+        let some = !quantiles.is_empty();
+        some.then(|| DistributionRow { name: (*name).to_owned(), n: sum.called, quantiles })
+    };
+    Name::TEXTS.iter().zip(sums.all()).filter_map(of).collect()
 }
 
 impl Job {
@@ -96,17 +120,34 @@ impl Job {
             table: Table::default(),
             broken: Vec::new(),
             occupancy: Vec::new(),
+            quantiles: Vec::new(),
+            profile: Profiled::default(),
+            predicted: None,
         };
-        Self { known, kernel, row, timed }
+        Self { known, kernel, row, timed, profiles: Profiles::default() }
+    }
+
+    fn graph(&self) -> Graph {
+        (self.known.build)(Graph::new(self.known.name).fused(self.kernel.is_fused))
+    }
+
+    fn choice(&self) -> Choice {
+        self.kernel.choice(self.timed.granularity)
     }
 
     fn program(&self) -> Result<Program, String> {
-        let g = (self.known.build)(Graph::new(self.known.name).fused(self.kernel.is_fused));
-        Program::new(g, self.kernel.choice(self.timed.granularity)).map_err(|e| e.to_string())
+        Program::new(self.graph(), self.choice()).map_err(|e| e.to_string())
     }
 
-    /// A run without timers, and one with them. Ticks of the first.
-    fn once(&mut self, source: SourceId, ns_per_tick: f64, all: bool, seed: u64) -> Result<u64, String> {
+    /// A run without timers, one with them, and one that is watched. Ticks of the first.
+    fn once(
+        &mut self,
+        source: SourceId,
+        ns_per_tick: f64,
+        (sampling, all): (Sampling, bool),
+        at_ns: f64,
+        seed: u64,
+    ) -> Result<u64, String> {
         let mut plain = self.program()?;
         let ticks = || clock::now(source).map_err(|e| e.to_string());
         let begin = ticks()?;
@@ -115,18 +156,25 @@ impl Job {
         drop(plain);
         let mut timed = self.program()?;
         timed.log().calibrate();
-        if timed.run(Sampling::Always, u64::MAX, seed) != Ended::Over {
+        if timed.run(sampling, u64::MAX, seed) != Ended::Over {
             return Err("it did not end".to_owned());
         }
         let sums = timed.log().sums();
         self.timed.called.push(sums.all().iter().map(|s| s.called).collect());
         self.timed.total_ns.push(sums.all().iter().map(|s| s.total_ticks() * ns_per_tick).collect());
         self.timed.table = Table::new(Name::TEXTS, &sums, ns_per_tick, all);
+        self.timed.quantiles = quantiles(&sums, ns_per_tick);
         drop(sums);
-        self.timed.broken = timed.broken_laws();
+        // Laws are of whole runs: of turns here and there counts do not balance.
+        if matches!(sampling, Sampling::Always) {
+            self.timed.broken = timed.broken_laws();
+        }
         self.timed.copied_bytes = timed.copied_bytes();
         self.timed.occupancy =
             timed.queues().map(|(name, most, _, gone)| (name.to_owned(), most, gone)).collect();
+        drop(timed);
+        let (graph, choice) = (self.graph(), self.choice());
+        self.profiles.once(graph, choice, ns_per_tick, at_ns, seed)?;
         Ok(took)
     }
 }
@@ -145,13 +193,21 @@ fn ns_per_tick(at: &PartContext<'_>) -> f64 {
 
 pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let (graphs, kernels, granularities) = (params.graphs()?, params.kernels()?, params.granularities()?);
-    at.host.begin()?;
+    let asked = (params.sampling()?, params.all);
+    let past = params.predict_from.as_deref().map(|name| Past::open(at.host, name)).transpose()?;
     let mut jobs = Vec::new();
     for known in graphs {
         for kernel in &kernels {
-            jobs.extend(granularities.iter().map(|g| Job::new(known, *kernel, *g)));
+            let past = past.as_ref().map(|p| p.of(known.name, *kernel)).transpose()?;
+            for granularity in &granularities {
+                let mut job = Job::new(known, *kernel, *granularity);
+                let predicted = past.as_ref().map(|past| predict(past, &|| job.graph(), job.choice()));
+                job.timed.predicted = predicted.transpose().map_err(ProbeError::Cannot)?;
+                jobs.push(job);
+            }
         }
     }
+    at.host.begin()?;
     let ns_per_tick = ns_per_tick(at);
     let calibration = machmeter_flow::timer::Log::new(Name::TEXTS).calibrate();
     at.facts.set(&CALIBRATION, in_ns(&calibration, ns_per_tick));
@@ -166,7 +222,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
             }
             let at_ns = monotonic_ns().saturating_sub(at.start_ns) as f64;
             let visit = job.row.next_visit();
-            match job.once(at.host.source(), ns_per_tick, params.all, at.host.seed) {
+            match job.once(at.host.source(), ns_per_tick, asked, at_ns, at.host.seed) {
                 Ok(ticks) => job.row.pairs.push(Pair { at_ns, long_ticks: ticks, visit, ..Pair::default() }),
                 Err(why) => job.row.refused = Some(why),
             }
@@ -176,8 +232,19 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
             break;
         }
     }
+    for job in &mut jobs {
+        job.timed.profile = job.profiles.together();
+    }
     at.facts.set(&TIMED, jobs.iter().map(|j| j.timed.clone()).collect());
-    at.rows.extend(jobs.into_iter().map(|j| j.row.reached()));
+    let mut told: Vec<&str> = Vec::new();
+    for job in jobs {
+        // Single firings of each graph once: by the first kernel and granularity.
+        if !told.contains(&job.known.name) {
+            told.push(job.known.name);
+            at.rows.extend(job.profiles.firings);
+        }
+        at.rows.push(job.row.reached());
+    }
     Ok(())
 }
 

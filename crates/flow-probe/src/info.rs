@@ -39,6 +39,41 @@ machmeter_data::metric!(
     Hertz, Higher, weakened by [Frequency, Preemption, SharedCore],
     "Calls of apply per second of a run without timers."
 );
+machmeter_data::metric!(
+    RATE,
+    "flow.rate",
+    ["graph", "kernel", "granularity"],
+    Hertz, Higher, weakened by [Frequency, Preemption, SharedCore],
+    "Firings of a graph's first box, its source, per second of a run without timers."
+);
+machmeter_data::metric!(
+    LATENCY,
+    "flow.latency",
+    ["graph", "kernel", "granularity"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore],
+    "Time that a token stays in a graph: iterations fired at once over the rate, and what lies in queues over what passes them (Little's law)."
+);
+machmeter_data::metric!(
+    RATIO,
+    "flow.published_ratio",
+    ["graph", "granularity"],
+    One, Neither, weakened by [Frequency, Preemption, SharedCore],
+    "Time of the published kernel over that of the fast one for the same work, boxes left out."
+);
+machmeter_data::metric!(
+    WORTH,
+    "flow.worth",
+    ["graph", "granularity", "idea"],
+    One, Neither, weakened by [Frequency, Preemption, SharedCore],
+    "Share of the published kernel's excess over the fast one that an idea takes away: mean over the orders in which the three could be introduced."
+);
+machmeter_data::metric!(
+    PREDICTION,
+    "flow.prediction",
+    ["graph", "kernel", "granularity"],
+    One, Neither, weakened by [Frequency, Preemption, SharedCore],
+    "Wall time that virtual time predicts from a stored run, over the wall time measured now."
+);
 
 pub(crate) const NOT_MEASURED: Code = Code {
     id: "W470",
@@ -126,6 +161,23 @@ const ROWS: &[RowInfo] = &[
         ],
     )
     .each("graph"),
+    RowInfo::detail(
+        "DATAFLOW",
+        "published over fast, {graph}",
+        &[
+            Pick::new("time", "flow.published_ratio{granularity=1}"),
+            Pick::new("by mirrored queues", "flow.worth{granularity=1,idea=mirrored queues}"),
+            Pick::new("by the bitmap", "flow.worth{granularity=1,idea=bitmap}"),
+            Pick::new("by fused boxes", "flow.worth{granularity=1,idea=fused boxes}"),
+        ],
+    )
+    .each("graph"),
+    RowInfo::detail(
+        "DATAFLOW",
+        "predicted over measured, {graph}",
+        &[Pick::new("wall", "flow.prediction").last("granularity")],
+    )
+    .each("graph"),
 ];
 
 /// The probe's description.
@@ -140,7 +192,7 @@ pub(crate) const INFO: Info = Info {
         "E. A. Lee, D. G. Messerschmitt: Synchronous data flow, Proceedings of the IEEE 75, 1987",
         "A. D. Malony, S. S. Shende: Overhead compensation in performance profiling, Euro-Par 2004",
     ],
-    metrics: &[&[COST, EFFICIENCY, OVERHEAD, SHARE, THROUGHPUT]],
+    metrics: &[&[COST, EFFICIENCY, OVERHEAD, SHARE, THROUGHPUT, RATE, LATENCY, RATIO, WORTH, PREDICTION]],
     rows: ROWS,
     lasting: |m| m.id == "flow.cost",
     codes: &[&[NOT_MEASURED, BROKEN, BY_DIFFERENCES, CONTRADICTS, TAIL]],

@@ -6,10 +6,14 @@ mod graphs;
 mod info;
 mod kernels;
 mod params;
+mod pictures;
+mod predict;
 mod prices;
+mod profile;
 mod published;
 mod selftest;
 mod show;
+mod worth;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
@@ -54,6 +58,7 @@ impl Verb for Flow {
     fn check(params: &Params) -> Result<(), ProbeError> {
         params.graphs()?;
         params.kernels()?;
+        params.sampling()?;
         params.granularities().map(drop)
     }
 }

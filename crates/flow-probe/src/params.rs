@@ -2,6 +2,7 @@
 
 use clap::Args;
 use machmeter_engine::ProbeError;
+use machmeter_flow::Sampling;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,10 +35,22 @@ pub struct Params {
     /// Iterations that a run of a schedule covers at most; a range is measured in powers of two.
     #[arg(long, value_name = "N or FROM-TO", default_value = "1")]
     pub granularity: String,
+    /// Time one of so many turns of the scheduler, at random: less disturbance by timers, fewer calls.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[serde(default = "every_turn")]
+    pub one_of: u32,
+    /// Predict each run from this stored one in virtual time, too: `last` or a file.
+    #[arg(long, value_name = "RUN")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predict_from: Option<String>,
     /// Names that were never called, too.
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
+}
+
+fn every_turn() -> u32 {
+    1
 }
 
 impl Default for Params {
@@ -48,6 +61,8 @@ impl Default for Params {
             kernel: Vec::new(),
             ablation: false,
             granularity: "1".to_owned(),
+            one_of: 1,
+            predict_from: None,
             all: false,
         }
     }
@@ -77,6 +92,15 @@ impl Params {
         }
         let of_words = Kernel::of_words(&self.kernel);
         of_words.map(|k| vec![k]).map_err(|why| ProbeError::Usage(format!("--kernel: {why}")))
+    }
+
+    /// Which turns are timed.
+    pub(crate) fn sampling(&self) -> Result<Sampling, ProbeError> {
+        match self.one_of {
+            0 => Err(ProbeError::Usage("one_of 0: a number from 1 on".to_owned())),
+            1 => Ok(Sampling::Always),
+            k => Ok(Sampling::OneOf(k)),
+        }
     }
 
     pub(crate) fn granularities(&self) -> Result<Vec<u32>, ProbeError> {

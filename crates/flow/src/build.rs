@@ -111,6 +111,7 @@ pub(crate) fn build(graph: Graph, choice: Choice) -> Result<Core, FlowError> {
         operations: Cell::new(&OperationsOf::<(Mirrored, Bitmap), Off>::ALL),
         log: Log::new(Name::TEXTS),
         boxes: graph.boxes.into_iter().map(|b| b.erased).collect(),
+        watched: Vec::new(),
     };
     Ok(core)
 }
@@ -160,7 +161,7 @@ impl Builder<'_> {
             self.ports(number, *b, repetitions(*b), most, &mut s);
         }
         let entries = order.firings.iter().map(|(b, first, times)| {
-            graph.boxes[mine[*b]].erased.entry(*first as u32, *times as u32, order.repetitions[*b] as u32)
+            graph.boxes[mine[*b]].erased.entry(mine[*b], [*first, *times, order.repetitions[*b]])
         });
         let place = graph.schedules.len() - 1 - number;
         let spec = &graph.schedules[number];

@@ -128,6 +128,8 @@ pub struct Graph {
     pub(crate) edges: Vec<EdgeSpec>,
     pub(crate) boxes: Vec<BoxSpec>,
     pub(crate) groups: Vec<GroupSpec>,
+    /// Static edges whose values decide what boxes do.
+    pub(crate) controls: Vec<usize>,
     pub(crate) queues: usize,
     /// Queues of families beyond the first of each.
     family_queues: usize,
@@ -187,6 +189,7 @@ impl Graph {
             edges: Vec::new(),
             boxes: Vec::new(),
             groups: Vec::new(),
+            controls: Vec::new(),
             queues: 0,
             family_queues: 0,
             places: 0,
@@ -238,6 +241,12 @@ impl Graph {
     /// An edge with tokens that are there at the beginning.
     pub fn delayed<T: Token>(&mut self, name: &str, initial: &[T]) -> Edge<T> {
         self.push_edge(name, Kind::Static { initial: bytes_of(initial).to_vec() })
+    }
+
+    /// Values of this static edge decide how many tokens boxes with dynamic ports take or give, or where:
+    /// [`virtual_time`](crate::virtual_time) keeps them.
+    pub fn control<T: Token>(&mut self, edge: Edge<T>) {
+        self.controls.push(edge.number);
     }
 
     /// A queue with room for at least this many tokens; one box writes, each that reads gets all tokens.

@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::ops::{Deref, Index};
+use std::ops::{Deref, DerefMut, Index};
 use std::ptr::NonNull;
 
 use rustfft::num_complex::Complex;
@@ -15,8 +15,14 @@ use crate::names::Name;
 use crate::schedule::Schedule;
 use crate::scheduler::Core;
 use crate::timer::Timer;
-use crate::views::{In, Out, ReadPort, Reader, WritePort, Writer};
+use crate::views::{Reader, Writer};
 use crate::{Outcome, Primitive};
+
+mod ports;
+mod watched;
+pub use ports::{Many, Port};
+pub use watched::{Call, Watch};
+pub(crate) use watched::{Control, Watched, watch};
 
 /// What can be in a queue.
 ///
@@ -41,119 +47,6 @@ unsafe impl<T: Token, const N: usize> Token for [T; N] {}
 pub struct Firings {
     pub(crate) first: u32,
     pub(crate) times: u32,
-}
-
-/// Ports of a box: one, a tuple or a vector of them.
-pub trait Port: 'static {
-    /// What apply is given.
-    type View<'a>;
-    /// Tells the graph of the ports and takes their numbers.
-    fn bind(&mut self, to: &mut Binder<'_>);
-    /// # Safety
-    /// Only during an apply of the box that the port is of, with places that have room for these firings.
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Self::View<'a>;
-}
-
-impl<T: Token> Port for In<T> {
-    type View<'a> = &'a [T];
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.place = to.input(self.edge, self.rate);
-    }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> &'a [T] {
-        let (first, n) = self.span(core, firing);
-        // SAFETY: the place has room for the firings, holds tokens, and nobody writes to it during this apply.
-        unsafe { std::slice::from_raw_parts(first, n) }
-    }
-}
-
-impl<T: Token> Port for Out<T> {
-    type View<'a> = &'a mut [T];
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.place = to.output(self.edge, self.rate);
-    }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> &'a mut [T] {
-        let (first, n) = self.span(core, firing);
-        // SAFETY: the place has room for the firings, any bytes are tokens, and nobody else reaches it during this apply.
-        unsafe { std::slice::from_raw_parts_mut(first, n) }
-    }
-}
-
-impl<T: Token> Port for ReadPort<T> {
-    type View<'a> = Reader<'a, T>;
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.end = to.reader(self.edge, self.least);
-    }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Reader<'a, T> {
-        Reader::open(core, self.end)
-    }
-}
-
-impl<T: Token> Port for WritePort<T> {
-    type View<'a> = Writer<'a, T>;
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        self.queue = to.writer(self.edge, self.least);
-    }
-    #[inline]
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, _firing: Firings) -> Writer<'a, T> {
-        Writer::open(core, self.queue)
-    }
-}
-
-impl Port for () {
-    type View<'a> = ();
-    fn bind(&mut self, _to: &mut Binder<'_>) {}
-    unsafe fn view<'a>(&'a mut self, _core: &'a Core, _firing: Firings) {}
-}
-
-macro_rules! port_tuples {
-    ($(($($p:ident $i:tt)*))*) => { $(
-        impl<$($p: Port),*> Port for ($($p,)*) {
-            type View<'a> = ($($p::View<'a>,)*);
-            fn bind(&mut self, to: &mut Binder<'_>) {
-                $(self.$i.bind(to);)*
-            }
-            #[inline]
-            unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Self::View<'a> {
-                // SAFETY: as the caller promises.
-                ($(unsafe { self.$i.view(core, firing) },)*)
-            }
-        }
-    )* };
-}
-port_tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 F 5));
-
-/// A view of several ports of one kind, one at a time.
-pub struct Many<'a, P> {
-    ports: &'a mut [P],
-    core: &'a Core,
-    firing: Firings,
-}
-
-impl<P: Port> Many<'_, P> {
-    #[allow(clippy::len_without_is_empty, reason = "a family of ports is never empty")]
-    pub fn len(&self) -> usize {
-        self.ports.len()
-    }
-    /// The port of this number, counted from 0.
-    pub fn at(&mut self, index: usize) -> P::View<'_> {
-        // SAFETY: made by `view` below, whose promise lasts as long as this value.
-        unsafe { self.ports[index].view(self.core, self.firing) }
-    }
-}
-
-impl<P: Port> Port for Vec<P> {
-    type View<'a> = Many<'a, P>;
-    fn bind(&mut self, to: &mut Binder<'_>) {
-        for p in self {
-            p.bind(to);
-        }
-    }
-    unsafe fn view<'a>(&'a mut self, core: &'a Core, firing: Firings) -> Many<'a, P> {
-        Many { ports: self, core, firing }
-    }
 }
 
 struct Node<B: Primitive> {
@@ -225,9 +118,11 @@ impl Erased {
         // SAFETY: as above.
         unsafe { (self.calls.destroy)(self.node) }
     }
-    /// What the loop calls.
-    pub(crate) fn entry(&self, first: u32, times: u32, per_iteration: u32) -> Entry {
-        Entry { apply: self.calls.apply, node: self.node, first, times, per_iteration }
+    /// What the loop calls, for the box of this number.
+    pub(crate) fn entry(&self, number: usize, [first, times, per_iteration]: [u64; 3]) -> Entry {
+        let [number, first, times, per_iteration] =
+            [number as u64, first, times, per_iteration].map(|n| n as u32);
+        Entry { apply: self.calls.apply, node: self.node, number, first, times, per_iteration }
     }
 }
 
@@ -239,9 +134,11 @@ impl Drop for Erased {
 }
 
 /// A line of the firing table.
+#[derive(Clone, Copy)]
 pub(crate) struct Entry {
     apply: unsafe fn(NonNull<()>, &Core, u32, u32) -> Outcome,
     node: NonNull<()>,
+    number: u32,
     first: u32,
     times: u32,
     per_iteration: u32,
@@ -352,6 +249,11 @@ impl<T> Deref for Table<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         &self.0
+    }
+}
+impl<T> DerefMut for Table<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
     }
 }
 impl<T> Index<Id<T>> for Table<T> {

@@ -17,6 +17,7 @@ pub mod graphs;
 mod kernel;
 pub mod laws;
 mod names;
+pub mod profile;
 mod program;
 #[cfg(test)]
 mod properties;
@@ -30,11 +31,13 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod timer;
+pub mod topology;
 mod views;
+pub mod virtual_time;
 
 pub use fused::Fused;
 pub use graph::{Edge, FlowError, Graph};
-pub use kernel::{Many, Port, Token};
+pub use kernel::{Call, Many, Port, Token, Watch};
 pub use names::{Group, Name};
 pub use program::{Choice, Ended, Program, Queues, Ready};
 pub use scheduler::Sampling;

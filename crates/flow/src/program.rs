@@ -1,16 +1,18 @@
 //! A graph that can be run, and the kernels that can run it.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use crate::build::build;
 use crate::graph::{FlowError, Graph};
-use crate::kernel::Id;
+use crate::kernel::{self, Id, Watch};
 use crate::laws::broken;
 use crate::names::Name;
 use crate::ready::{Bitmap, Heap, ReadySet};
 use crate::schedule::{Schedule, Waiter};
 use crate::scheduler::{Core, Sampling, drive};
 use crate::timer::{Log, Timer};
+use crate::topology;
 
 /// How tokens get between queues and boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +104,17 @@ impl Program {
         Ok(Self { core: build(graph, choice)?, choice })
     }
 
+    /// The same, with somebody who watches each firing.
+    ///
+    /// # Errors
+    /// As [`Program::new`].
+    pub fn watched(graph: Graph, choice: Choice, by: &Rc<dyn Watch>) -> Result<Self, FlowError> {
+        let controls = topology::controls(&graph);
+        let mut program = Self::new(graph, choice)?;
+        kernel::watch(&mut program.core, by, &controls);
+        Ok(program)
+    }
+
     /// Runs until sources are over, or for so many turns of the scheduler.
     pub fn run(&mut self, sampling: Sampling, most_turns: u64, seed: u64) -> Ended {
         match (self.choice.queues, self.choice.ready) {
@@ -142,6 +155,11 @@ impl Program {
     /// Bytes copied into, out of and within queues.
     pub fn copied_bytes(&self) -> u64 {
         self.core.queues.iter().map(|q| q.copied.get()).sum()
+    }
+
+    /// Capacity of each queue, and what was written to it so far, tokens.
+    pub fn capacities(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.core.queues.iter().map(|q| (q.capacity, q.written.get()))
     }
 
     /// Of each queue: name, most tokens in it while timers were on, tokens left in it, tokens discarded at ends of segments.

@@ -5,12 +5,11 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use machmeter_stats::random::Random;
+use machmeter_sys::mirror::Memory;
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::Outcome;
-use machmeter_sys::mirror::Memory;
-
-use crate::kernel::{Erased, Id, Place, Table, run_schedule};
+use crate::kernel::{Erased, Id, Place, Table, Watched, run_schedule};
 use crate::names::Name;
 use crate::program::{Ended, Kernel, ReadyWay};
 use crate::queue::{Queue, ReadEnd, consume, read_dq, write_dqs};
@@ -31,6 +30,7 @@ pub struct Core {
     pub(crate) ends: Table<ReadEnd>,
     pub(crate) groups: Table<Group>,
     pub(crate) boxes: Box<[Erased]>,
+    pub(crate) watched: Vec<std::rc::Rc<Watched>>,
     pub(crate) places: Table<Place>,
     /// Static edges, and copies of what is in queues.
     pub(crate) memory: Memory,

@@ -124,7 +124,8 @@ fn row(name: &str, sum: &Sum, own_ticks: f64, ns_per_tick: f64) -> Row {
     }
 }
 
-fn at_quantile(histogram: &LogHistogram, p: f64) -> f64 {
+/// Of single calls, ticks; `p` from 0 to 1.
+pub fn at_quantile(histogram: &LogHistogram, p: f64) -> f64 {
     let wanted = (p * histogram.count() as f64).ceil();
     let mut n = 0;
     for bucket in histogram.iter() {

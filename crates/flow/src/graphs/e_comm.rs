@@ -88,6 +88,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
     g.schedule("timing");
     let q3 = g.queue("q3", room);
     let (values, error, phase) = (g.edge("values"), g.edge("error"), g.delayed("phase", &[0.0_f32]));
+    g.control(phase);
     let (block, halves) = (BLOCK as u32, HALVES as u32);
     let interpolated = (q2.input(block), phase.input(1), values.output(halves));
     g.add("interpolator", recovery::Interpolator::default(), interpolated);

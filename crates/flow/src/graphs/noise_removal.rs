@@ -99,6 +99,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     g.schedule("input");
     g.iterations((samples.len() / p.hop) as u64);
     let (raw, frames, classes) = (g.edge("samples"), g.edge("frames"), g.edge("classes"));
+    g.control(classes);
     let inputs: Vec<Edge<f32>> = g.family("to branch", CLASSES, capacity);
     g.add("source", Source { samples, next: 0 }, raw.output(hop));
     let mut last = vec![0.0; p.frame];

@@ -1,6 +1,7 @@
 //! Exporters: one file per format, one line in the registry.
 
 mod csv;
+mod firings;
 mod hlog;
 mod loggopsim;
 mod loggps;
@@ -95,7 +96,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "perfetto",
         extension: "pftrace",
-        description: "Gaps as slices per CPU, those under 1 us and windows as counters, a native Perfetto trace.",
+        description: "Gaps as slices per CPU, those under 1 us and windows as counters, firings of dataflow graphs: a native Perfetto trace.",
         is_of_figures: false,
         write: perfetto::write,
     },

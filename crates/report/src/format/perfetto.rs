@@ -1,5 +1,6 @@
 //! A Perfetto trace in the native protobuf form (`TrackEvent`): a track per CPU with one slice per detour, named by its
-//! source, and counters for every time series of the record. Opens in ui.perfetto.dev and in `trace_processor`.
+//! source, a track per schedule of a dataflow graph with one per firing, and counters for every time series of the record.
+//! Opens in ui.perfetto.dev and in `trace_processor`.
 //!
 //! Field numbers: perfetto's `protos/perfetto/trace/{trace_packet,track_event/*}.proto`.
 
@@ -9,6 +10,7 @@ use std::io;
 use machmeter_data::shape::Series;
 use machmeter_data::{Record, Shape, Table, Unit, finite};
 
+use super::firings::{BoxFirings, firings};
 use super::protobuf::Message;
 use super::{ExportError, gaps};
 use machmeter_data::gaps::Gaps;
@@ -43,15 +45,20 @@ const SHORT_NS: f64 = 1_000.0;
 const COUNTED_NS: f64 = 1e6;
 const FIRST_CPU_TRACK: u64 = 1_000;
 const FIRST_SHORT_TRACK: u64 = 500_000;
+const FIRST_SCHEDULE_TRACK: u64 = 900_000;
 const FIRST_COUNTER_TRACK: u64 = 1_000_000;
 
 pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
-    let gaps = gaps(tables, "perfetto")?;
+    let boxes = firings(tables);
+    let gaps = if boxes.is_empty() { Some(gaps(tables, "perfetto")?) } else { None };
     let root = Message::default().number(descriptor::UUID, ROOT_TRACK).text(descriptor::NAME, "machmeter");
     // The first packet of a sequence says that its incremental state starts here.
     put(out, &Message::default().number(packet::SEQUENCE_FLAGS, 1).message(packet::TRACK_DESCRIPTOR, &root))?;
-    slices(out, &gaps, tables)?;
+    if let Some(gaps) = gaps {
+        slices(out, &gaps, tables)?;
+    }
+    fired(out, &boxes)?;
     let mut track = FIRST_COUNTER_TRACK;
     for d in &record.datasets {
         if let Shape::Series(s) = &d.shape {
@@ -97,6 +104,27 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
             let start_ns = gaps.start_ns(i);
             timed(out, start_ns, &event_of(event::BEGIN, track).text(event::NAME, name))?;
             timed(out, start_ns + gaps.duration_ns(i), &event_of(event::END, track))?;
+        }
+    }
+    Ok(())
+}
+
+/// A track per schedule with a slice per firing, in the order of time.
+fn fired(out: &mut dyn io::Write, boxes: &[BoxFirings]) -> io::Result<()> {
+    let mut tracks: Vec<(&str, Vec<(f64, f64, &str)>)> = Vec::new();
+    for b in boxes {
+        let at = tracks.iter().position(|t| t.0 == b.track).unwrap_or_else(|| {
+            tracks.push((&b.track, Vec::new()));
+            tracks.len() - 1
+        });
+        tracks[at].1.extend(b.firings.iter().map(|(begin_ns, ns)| (*begin_ns, *ns, b.name.as_str())));
+    }
+    for ((name, mut all), track) in tracks.into_iter().zip(FIRST_SCHEDULE_TRACK..) {
+        describe(out, &track_of(track, name))?;
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (begin_ns, ns, name) in all {
+            timed(out, begin_ns, &event_of(event::BEGIN, track).text(event::NAME, name))?;
+            timed(out, begin_ns + ns, &event_of(event::END, track))?;
         }
     }
     Ok(())

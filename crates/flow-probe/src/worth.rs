@@ -1,0 +1,185 @@
+//! What the three ideas are worth, and where larger buffers stop to help. Pure.
+
+use machmeter_data::metric::{Params as Keys, params};
+use machmeter_data::record::Finding;
+use machmeter_data::{Metric, MetricInfo};
+use machmeter_engine::cost::Rows;
+use machmeter_flow::Name;
+
+use crate::analyze::{keys, of_runs, walls_ns};
+use crate::graphs::Timed;
+use crate::info::{LATENCY, PREDICTION, RATE, RATIO, WORTH};
+use crate::kernels::Kernel;
+
+/// The three ideas, in the order of the switches of a kernel's name.
+pub(crate) const IDEAS: [&str; 3] = ["fused boxes", "mirrored queues", "bitmap"];
+
+/// Whether a kernel has each of the ideas.
+fn ideas(kernel: Kernel) -> [bool; 3] {
+    let fast = Kernel::FAST;
+    [kernel.is_fused, kernel.queues == fast.queues, kernel.ready == fast.ready]
+}
+
+/// The kernel's time of each run: all that is not apply, ns.
+fn kernel_ns(t: &Timed) -> Vec<f64> {
+    let apply = Name::Apply as usize;
+    t.total_ns.iter().map(|r| r.iter().sum::<f64>() - r[apply]).collect()
+}
+
+/// Time of each of the eight kernels in one round, by bits of the ideas they have.
+fn rounds(timed: &[Timed], graph: &str, granularity: u32) -> Option<Vec<[f64; 8]>> {
+    let mut by_bits: Vec<Option<Vec<f64>>> = vec![None; 8];
+    for kernel in Kernel::all() {
+        let is_it =
+            |t: &&Timed| t.graph == graph && t.granularity == granularity && t.kernel == kernel.name();
+        let bits = ideas(kernel).iter().enumerate().map(|(i, has)| usize::from(*has) << i).sum::<usize>();
+        by_bits[bits] = timed.iter().find(is_it).map(kernel_ns);
+    }
+    let by_bits: Vec<Vec<f64>> = by_bits.into_iter().collect::<Option<_>>()?;
+    let n = by_bits.iter().map(Vec::len).min()?;
+    Some((0..n).map(|i| std::array::from_fn(|bits| by_bits[bits][i])).collect())
+}
+
+/// What an idea takes away of the excess: the mean over all orders in which the three could be introduced (Shapley 1953),
+/// so that the three add up to all of it.
+pub(crate) fn share(ns: &[f64; 8], idea: usize) -> f64 {
+    // An idea comes first, second or last in two of six orders each; second behind either of the others.
+    const WEIGHTS: [f64; 3] = [1.0 / 3.0, 1.0 / 6.0, 1.0 / 3.0];
+    let bit = 1 << idea;
+    let gains = (0..8_usize).filter(|bits| bits & bit == 0);
+    let gained: f64 =
+        gains.map(|bits| WEIGHTS[bits.count_ones() as usize] * (ns[bits] - ns[bits | bit])).sum();
+    gained / (ns[0] - ns[7])
+}
+
+/// Published over fast, and the shares of the ideas where all eight kernels were measured.
+pub(crate) fn metrics(timed: &[Timed]) -> Vec<Metric> {
+    let mut out = Vec::new();
+    let first = |t: &&Timed| t.kernel == Kernel::FAST.name();
+    for t in timed.iter().filter(first) {
+        let keys =
+            || params([("graph", t.graph.as_str().into()), ("granularity", i64::from(t.granularity).into())]);
+        let is_classic = |o: &&Timed| {
+            o.graph == t.graph && o.granularity == t.granularity && o.kernel == Kernel::CLASSIC.name()
+        };
+        if let Some(classic) = timed.iter().find(is_classic) {
+            let ratios: Vec<f64> = kernel_ns(classic).iter().zip(kernel_ns(t)).map(|(a, b)| a / b).collect();
+            out.extend(of_runs(&RATIO, keys(), &ratios));
+        }
+        if let Some(rounds) = rounds(timed, &t.graph, t.granularity) {
+            for (i, idea) in IDEAS.iter().enumerate() {
+                let shares: Vec<f64> = rounds.iter().map(|r| share(r, i)).filter(|s| s.is_finite()).collect();
+                let mut keys = keys();
+                keys.insert("idea".to_owned(), (*idea).into());
+                out.extend(of_runs(&WORTH, keys, &shares));
+            }
+        }
+    }
+    out
+}
+
+/// Virtual time over the wall of each run.
+pub(crate) fn prediction(t: &Timed, rows: &Rows) -> Option<Metric> {
+    let predicted = t.predicted.as_ref()?;
+    let ratios: Vec<f64> = walls_ns(t, rows).iter().map(|ns| predicted.wall_ns / ns).collect();
+    of_runs(&PREDICTION, keys(t), &ratios)
+}
+
+/// Firings of the first box, a source, in a run.
+fn source_firings(t: &Timed) -> Option<f64> {
+    Some(t.profile.boxes.first()?.loaded() as f64)
+}
+
+/// How fast a graph takes tokens, and how long they stay in it.
+pub(crate) fn pace(t: &Timed, rows: &Rows) -> Vec<Metric> {
+    let Some(n) = source_firings(t).filter(|n| *n > 0.0) else { return Vec::new() };
+    let walls_ns = walls_ns(t, rows);
+    let of = |info: &MetricInfo, keys: Keys, f: &dyn Fn(f64) -> f64| {
+        of_runs(info, keys, &walls_ns.iter().map(|ns| f(*ns)).collect::<Vec<_>>())
+    };
+    // Iterations that are fired at once, and what lies in queues (Little 1961): levels over what passes in a run.
+    let waiting = |queue: usize| {
+        let passed = t.profile.passed.get(queue).copied().filter(|n| *n > 0)?;
+        Some(t.profile.levels.mean(queue)? / passed as f64)
+    };
+    let waiting: f64 = (0..t.profile.capacities.len()).filter_map(waiting).sum();
+    let granularity = f64::from(t.granularity);
+    let mut out: Vec<Metric> = of(&RATE, keys(t), &|ns| n / ns * 1e9).into_iter().collect();
+    out.extend(of(&LATENCY, keys(t), &|ns| granularity.min(n) * ns / n + waiting * ns));
+    out
+}
+
+/// Share of the best rate at which a larger granularity is not worth its latency.
+const KNEE: f64 = 0.95;
+
+/// The least granularity that has nearly the best rate, by graph and kernel.
+pub(crate) fn knees(metrics: &[Metric]) -> Vec<Finding> {
+    let rates: Vec<(&Metric, String, f64)> = metrics
+        .iter()
+        .filter(|m| m.id == RATE.id)
+        .filter_map(|m| {
+            let of = |name: &str| m.params.get(name).map(ToString::to_string);
+            Some((m, format!("{} by {}", of("graph")?, of("kernel")?), m.value?))
+        })
+        .collect();
+    let mut out: Vec<Finding> = Vec::new();
+    for (_, name, _) in &rates {
+        let own: Vec<&(&Metric, String, f64)> = rates.iter().filter(|r| r.1 == *name).collect();
+        let best = own.iter().map(|r| r.2).fold(0.0, f64::max);
+        if own.len() < 3 || out.iter().any(|f| f.text.starts_with(name.as_str())) {
+            continue;
+        }
+        // In the order of granularities, as they were measured.
+        let Some((knee, _, rate)) = own.iter().find(|r| r.2 >= KNEE * best) else { continue };
+        let granularity = knee.params.get("granularity").map(ToString::to_string).unwrap_or_default();
+        out.push(Finding {
+            id: "flow.knee".to_owned(),
+            verdict: "present".to_owned(),
+            text: format!(
+                "{name}: a granularity of {granularity} has {:.0} % of the best rate; more adds latency, and little else",
+                100.0 * rate / best
+            ),
+            evidence: own
+                .iter()
+                .map(|r| {
+                    let g = r.0.params.get("granularity").map(ToString::to_string).unwrap_or_default();
+                    format!("granularity {g}: {:.4} M firings of the source per s", r.2 / 1e6)
+                })
+                .collect(),
+        });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_ideas_add_up_whatever_they_do_together() {
+        // Fusing takes 10 of 100, mirrors 40, the bitmap 5, and mirrors with the bitmap 15 more.
+        let ns: [f64; 8] = std::array::from_fn(|bits| {
+            let has = |i: usize| if bits >> i & 1 == 1 { 1.0 } else { 0.0 };
+            100.0 - 10.0 * has(0) - 40.0 * has(1) - 5.0 * has(2) - 15.0 * has(1) * has(2)
+        });
+        let shares: Vec<f64> = (0..3).map(|i| share(&ns, i)).collect();
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?}");
+        let truth = [10.0, 47.5, 12.5].map(|gain| gain / 70.0);
+        assert!(shares.iter().zip(truth).all(|(a, b)| (a - b).abs() < 1e-12), "{shares:?} {truth:?}");
+    }
+
+    #[test]
+    fn the_knee_is_the_least_granularity_with_nearly_the_best_rate() {
+        let metric = |granularity: i64, rate: f64| {
+            let keys =
+                params([("graph", "g".into()), ("kernel", "k".into()), ("granularity", granularity.into())]);
+            Metric::new(&RATE, keys, rate, "median of runs", 3)
+        };
+        let all = [metric(1, 50.0), metric(4, 90.0), metric(16, 97.0), metric(64, 100.0), metric(256, 99.0)];
+        let found = knees(&all);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].text.starts_with("g by k: a granularity of 16 has 97 %"), "{}", found[0].text);
+        assert_eq!(found[0].evidence.len(), 5);
+        assert!(knees(&all[..2]).is_empty(), "two say nothing");
+    }
+}

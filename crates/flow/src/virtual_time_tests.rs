@@ -1,0 +1,141 @@
+//! Counts and levels in virtual time are those of a real run, and planted costs come back exactly.
+
+use super::*;
+use crate::graphs::{e_comm, noise_removal, rt_stap_easy};
+use crate::program::{Queues, Ready};
+
+fn stap(g: Graph) -> Graph {
+    rt_stap_easy::graph(g, &rt_stap_easy::Parameters { intervals: 4, ..Default::default() }).0
+}
+fn modem(g: Graph) -> Graph {
+    e_comm::graph(g, &e_comm::Parameters { frames: 8, ..Default::default() }).0
+}
+fn tight_modem(g: Graph) -> Graph {
+    e_comm::graph(g, &e_comm::Parameters { frames: 8, queue_frames: 2, ..Default::default() }).0
+}
+fn speech(g: Graph) -> Graph {
+    noise_removal::graph(g, &noise_removal::Parameters { frames: 120, ..Default::default() }).0
+}
+
+fn choices() -> Vec<(bool, Choice)> {
+    let mut all = Vec::new();
+    for granularity in [1, 4, 16] {
+        for queues in [Queues::Copying, Queues::Mirrored] {
+            for ready in [Ready::Heap, Ready::Bitmap] {
+                let choice = Choice { queues, ready, granularity };
+                all.extend([false, true].map(|is_fused| (is_fused, choice)));
+            }
+        }
+    }
+    all
+}
+
+/// Lines that tell each box and name from the others, in whole ns.
+fn planted(boxes: usize) -> Costs {
+    let line = |i: usize| Line { fixed_ns: (10 + i) as f64, per_load_ns: (1 + i % 7) as f64 };
+    Costs { boxes: (0..boxes).map(line).collect(), names: (0..Name::ALL.len()).map(line).collect() }
+}
+
+#[test]
+fn counts_and_levels_are_those_of_a_real_run() {
+    let graphs = [("stap", stap as fn(Graph) -> Graph), ("modem", modem), ("speech", speech)];
+    for (name, build) in graphs {
+        let new = |is_fused| build(Graph::new(name).fused(is_fused));
+        for (is_fused, choice) in choices() {
+            let tape = Tape::of(new(is_fused)).unwrap();
+            let boxes = Topology::of(&new(is_fused)).boxes.len();
+            let found = forecast(new(is_fused), choice, &planted(boxes), &tape).unwrap();
+            let mut real = Program::new(new(is_fused), choice).unwrap();
+            real.run(Sampling::Always, u64::MAX, 1);
+            let called: Vec<u64> = real.log().sums().all().iter().map(|s| s.called).collect();
+            let queues: Vec<_> = real.queues().map(|(n, a, b, c)| (n.to_owned(), a, b, c)).collect();
+            assert_eq!(found.called, called, "{name} {is_fused} {choice:?}");
+            assert_eq!(found.queues, queues, "{name} {is_fused} {choice:?}");
+            assert_eq!(found.copied_bytes, real.copied_bytes(), "{name} {is_fused} {choice:?}");
+        }
+    }
+}
+
+#[test]
+fn a_tape_holds_for_other_sizes_of_queues() {
+    let tape = Tape::of(modem(Graph::new("modem"))).unwrap();
+    let costs = planted(Topology::of(&modem(Graph::new("modem"))).boxes.len());
+    let choice = Choice { granularity: 16, ..Choice::FAST };
+    let wide = forecast(modem(Graph::new("modem")), choice, &costs, &tape).unwrap();
+    let tight = forecast(tight_modem(Graph::new("modem")), choice, &costs, &tape).unwrap();
+    let mut real = Program::new(tight_modem(Graph::new("modem")), choice).unwrap();
+    real.run(Sampling::Always, u64::MAX, 1);
+    let most: Vec<u64> = real.queues().map(|q| q.1).collect();
+    assert_eq!(tight.queues.iter().map(|q| q.1).collect::<Vec<_>>(), most);
+    assert!(tight.queues.iter().zip(&wide.queues).any(|(t, w)| t.1 < w.1), "{tight:?} {wide:?}");
+}
+
+#[test]
+fn planted_costs_come_back_exactly() {
+    // Seen by firings: static boxes fire once an iteration, and each costs its own line.
+    let new = || stap(Graph::new("stap"));
+    let (tape, boxes) = (Tape::of(new()).unwrap(), Topology::of(&new()).boxes.len());
+    let costs = planted(boxes);
+    let at = |granularity: u32| {
+        let found = forecast(new(), Choice { granularity, ..Choice::FAST }, &costs, &tape).unwrap();
+        (found.boxes_ns, found.called[0])
+    };
+    // Four intervals, one apply each; at a granularity of four all in one apply.
+    let ((one_ns, ones), (four_ns, fours)) = (at(1), at(4));
+    assert_eq!((ones, fours), (4 * boxes as u64, boxes as u64));
+    let fixed: f64 = costs.boxes.iter().map(|b| b.fixed_ns).sum();
+    assert!((one_ns - four_ns - 3.0 * fixed).abs() < 1e-6, "{one_ns} {four_ns} {fixed}");
+    // The line through what was charged is the line that was planted.
+    for line in &costs.boxes {
+        let load = |load| Load { load, calls: 10 - load, mean_ns: line.at(load) };
+        for loads in [vec![load(1), load(4)], vec![load(1), load(4), load(7)]] {
+            let found = Line::through(&loads);
+            assert!((found.fixed_ns - line.fixed_ns).abs() < 1e-9, "{found:?} {line:?}");
+            assert!((found.per_load_ns - line.per_load_ns).abs() < 1e-9, "{found:?} {line:?}");
+        }
+    }
+    let kernel = |granularity: u32| {
+        let found = forecast(new(), Choice { granularity, ..Choice::FAST }, &costs, &tape).unwrap();
+        let each = |i: usize| found.called[i] as f64 * costs.names[i].at(u64::from(granularity));
+        (found.kernel_ns, (1..Name::ALL.len()).map(each).sum::<f64>())
+    };
+    let (found_ns, truth_ns) = kernel(2);
+    assert!((found_ns - truth_ns).abs() < 1e-6 && truth_ns > 0.0, "{found_ns} {truth_ns}");
+}
+
+#[test]
+fn lines_are_never_below_zero_and_one_load_is_proportional() {
+    let load = |load, mean_ns| Load { load, calls: 1, mean_ns };
+    assert_eq!(Line::through(&[load(4, 40.0)]), Line { fixed_ns: 0.0, per_load_ns: 10.0 });
+    assert_eq!(Line::through(&[load(0, 7.0)]), Line { fixed_ns: 7.0, per_load_ns: 0.0 });
+    assert_eq!(Line::through(&[]), Line::default());
+    let falling = Line::through(&[load(1, 9.0), load(2, 5.0), load(3, 4.0)]);
+    assert_eq!(falling, Line { fixed_ns: 6.0, per_load_ns: 0.0 });
+    let steep = Line::through(&[load(2, 1.0), load(4, 10.0), load(6, 19.0)]);
+    assert!(steep.fixed_ns == 0.0 && steep.per_load_ns > 2.0, "{steep:?}");
+}
+
+#[test]
+fn what_virtual_time_cannot_stand_for_is_refused() {
+    let costs = planted(1);
+    let text = |e: Result<Forecast, FlowError>| e.unwrap_err().to_string();
+    let why = text(forecast(stap(Graph::new("stap")), Choice::FAST, &costs, &Tape::default()));
+    assert!(why.contains("another graph"), "{why}");
+    let new = || modem(Graph::new("modem"));
+    let boxes = Topology::of(&new()).boxes.len();
+    let short = Tape(vec![Vec::new(); boxes]);
+    let why = text(forecast(new(), Choice::FAST, &planted(boxes), &short));
+    assert!(why.contains("more values"), "{why}");
+    let mut periodic = Graph::new("periodic");
+    periodic.schedule("clock");
+    periodic.every(1_000_000);
+    periodic.iterations(2);
+    let tick = periodic.edge::<u8>("tick");
+    periodic.add(
+        "from",
+        crate::boxes::filter::map_blocks(1, 1, |x: &[u8], y: &mut [u8]| y.copy_from_slice(x)),
+        (tick.input(1), tick.output(1)),
+    );
+    let why = Tape::of(periodic).unwrap_err().to_string();
+    assert!(why.contains("schedule clock") && why.contains("period"), "{why}");
+}
