@@ -4,7 +4,8 @@
 
 mod program;
 
-use machmeter_data::Record;
+use machmeter_data::shape::Cell;
+use machmeter_data::{Record, Shape};
 use program::{Lab, turn};
 
 fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> f64 {
@@ -41,6 +42,80 @@ fn figures_of_a_run_hang_together() {
     assert!(
         value(&again, "flow.overhead", &key).to_bits() == value(&record, "flow.overhead", &key).to_bits()
     );
+}
+
+#[test]
+fn other_granularities_are_predicted_from_a_stored_run() {
+    let _turn = turn();
+    let lab = Lab::new();
+    let graph =
+        &["flow", "--parts", "graphs", "--graph", "noise_removal", "--kernel", "fused", "--json", "-q"][..];
+    let record = lab.run(&[graph, &["--granularity", "1-16", "-t", "4"]].concat()).record();
+    let at = |record: &Record, id: &str, granularity: &str| {
+        value(record, id, &[("graph", "noise_removal"), ("granularity", granularity)])
+    };
+    assert!(at(&record, "flow.rate", "16") > 0.8 * at(&record, "flow.rate", "1"));
+    assert!(at(&record, "flow.latency", "1") > 0.0);
+    let table = |record: &Record, id: &str| {
+        let d = record.datasets.iter().find(|d| d.id == id).unwrap_or_else(|| panic!("{id}"));
+        match &d.shape {
+            Shape::CostTable(t) => t.rows.clone(),
+            _ => panic!("{id} is no table"),
+        }
+    };
+    // With all chains fused: 4 boxes of the input, 3 branches of 10, 2 of the output.
+    assert_eq!(table(&record, "flow.boxes.noise_removal").len(), 36);
+    let queues = table(&record, "flow.edges.noise_removal");
+    let queues = queues.iter().filter(|e| e.cells[2] == Cell::Text("queue".to_owned()));
+    assert_eq!(queues.count(), 7);
+    let trace = lab.run(&["export", "last", "--to", "perfetto", "-o", "trace"]);
+    trace.expect(0);
+    let trace = std::fs::read(lab.work().join("trace")).unwrap();
+    assert!(trace.windows(11).filter(|w| *w == b"overlap-add").count() > 10);
+    // Held out: neither 1, 2, 4, 8 nor 16.
+    let predicted =
+        lab.run(&[graph, &["--granularity", "6", "--predict-from", "last", "-t", "3"]].concat()).record();
+    let ratio = at(&predicted, "flow.prediction", "6");
+    println!("predicted over measured: {ratio}");
+    // Counts are exact; time is that of a machine that others use.
+    assert!((0.5..2.0).contains(&ratio), "{ratio}");
+    let row = &table(&predicted, "flow.predicted")[0];
+    assert_eq!(row.cells[2], Cell::Text("the same".to_owned()), "{row:?}");
+    assert_eq!(row.cells[3], Cell::Text("1, 2, 4, 8, 16".to_owned()));
+    for (from, graph, said) in [
+        ("nope", "noise_removal", "no such file, tag or run"),
+        (
+            "last",
+            "e_comm",
+            "it has no run of e_comm by fused-mirror-bitmap, but of noise_removal by fused-mirror-bitmap",
+        ),
+    ] {
+        let ended = lab.run(&["flow", "--predict-from", from, "--graph", graph, "--kernel", "fused"]);
+        ended.expect(2);
+        assert!(ended.errors()[0].contains(said), "{:?}", ended.errors());
+    }
+}
+
+#[test]
+fn what_each_idea_takes_away_adds_up() {
+    let _turn = turn();
+    let lab = Lab::new();
+    let asked =
+        ["flow", "--parts", "graphs", "--graph", "noise_removal", "--ablation", "-t", "6", "--json", "-q"];
+    let record = lab.run(&asked).record();
+    let ratio = value(&record, "flow.published_ratio", &[("graph", "noise_removal")]);
+    let shares = ["mirrored queues", "bitmap", "fused boxes"]
+        .map(|idea| value(&record, "flow.worth", &[("graph", "noise_removal"), ("idea", idea)]));
+    println!("{ratio}: {shares:?}");
+    // Medians of each need not add up exactly.
+    let sum: f64 = shares.iter().sum();
+    assert!(ratio > 1.2 && (0.7..1.3).contains(&sum) && shares[0] > 0.3, "{ratio} {shares:?}");
+    // Turns here and there cost the same a call, and break no law.
+    let sampled =
+        ["flow", "--parts", "graphs", "--graph", "noise_removal", "--kernel", "fused", "--one-of", "5"];
+    let record = lab.run(&[&sampled[..], &["-t", "2", "--json", "-q"]].concat()).record();
+    let efficiency = value(&record, "flow.efficiency", &[("graph", "noise_removal")]);
+    assert!(efficiency > 0.8 && !record.warnings.iter().any(|w| w.code == "W471"), "{efficiency}");
 }
 
 #[test]

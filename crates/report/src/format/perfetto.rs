@@ -109,9 +109,12 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
     Ok(())
 }
 
+/// A firing on a track: begin and length, ns, and the box.
+type Fired<'b> = (f64, f64, &'b str);
+
 /// A track per schedule with a slice per firing, in the order of time.
 fn fired(out: &mut dyn io::Write, boxes: &[BoxFirings]) -> io::Result<()> {
-    let mut tracks: Vec<(&str, Vec<(f64, f64, &str)>)> = Vec::new();
+    let mut tracks: Vec<(&str, Vec<Fired<'_>>)> = Vec::new();
     for b in boxes {
         let at = tracks.iter().position(|t| t.0 == b.track).unwrap_or_else(|| {
             tracks.push((&b.track, Vec::new()));
