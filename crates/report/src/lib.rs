@@ -11,6 +11,7 @@ pub mod card;
 mod chart;
 mod digest;
 pub mod format;
+mod graph;
 pub mod html;
 mod identity;
 mod label;

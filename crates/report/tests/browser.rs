@@ -184,7 +184,7 @@ fn the_policy_is_in_force_in_the_browser() {
 /// Texts of the drawings of a page that leave their drawing, and pairs that overlap.
 const LOOK: &str = "<script>
 const out = [], pairs = [];
-for (const svg of document.querySelectorAll('svg.card, .pictures svg.chart')) {
+for (const svg of document.querySelectorAll('svg.card, .pictures svg.chart, svg.layers')) {
   const own = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map((t) => [t.textContent, t.getBoundingClientRect()]);
   texts.forEach(([text, a], i) => {
@@ -205,7 +205,10 @@ fn no_text_leaves_its_drawing_and_no_two_overlap() {
     let Some(browser) = chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let glance = serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record");
-    for (i, record) in [sample::record(2, 60), sample::one_minute(), glance].iter().enumerate() {
+    let mut graph = sample::record(2, 60);
+    graph.datasets.clear();
+    sample::graph::add(&mut graph, 4, 3);
+    for (i, record) in [sample::record(2, 60), sample::one_minute(), glance, graph].iter().enumerate() {
         let card = machmeter_report::card::render(record);
         // Without its policy, so that what is looked at can be asked.
         let html = machmeter_report::html::render(record);

@@ -1,6 +1,7 @@
 //! Exporters: one file per format, one line in the registry.
 
 mod csv;
+mod dot;
 mod firings;
 mod hlog;
 mod loggopsim;
@@ -57,6 +58,13 @@ pub const FORMATS: &[Format] = &[
         description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
         is_of_figures: true,
         write: csv::write,
+    },
+    Format {
+        name: "dot",
+        extension: "dot",
+        description: "Graphs of flow for Graphviz, one digraph each: boxes by schedule with their shares of the time, queues.",
+        is_of_figures: false,
+        write: dot::write,
     },
     Format {
         name: "hlog",

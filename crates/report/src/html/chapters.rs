@@ -60,13 +60,13 @@ fn chapter(page: &mut String, record: &Record, name: &str, at_glance: &[usize]) 
         open.extend(own.first());
     }
     for (place, (index, dataset)) in open.iter().enumerate() {
-        figures::alone(page, *index, dataset, place == 0 && !at_glance.contains(index));
+        figures::alone(page, record, *index, dataset, place == 0 && !at_glance.contains(index));
     }
     let rest: Vec<(usize, &Dataset)> =
         own.into_iter().filter(|(index, _)| open.iter().all(|(o, _)| o != index)).collect();
     if !rest.is_empty() {
         put!(page, "<details class=\"more\"><summary>{} more pictures and tables</summary>", rest.len());
-        figures::several(page, &rest);
+        figures::several(page, record, &rest);
         page.push_str("</details>");
     }
     let findings: Vec<&Finding> = record.findings.iter().filter(|f| probe(&f.id) == name).collect();
@@ -93,7 +93,7 @@ fn boxes(page: &mut String, record: &Record, name: &str) -> bool {
 
 fn is_picture(dataset: &Dataset) -> bool {
     match &dataset.shape {
-        Shape::CostTable(_) => false,
+        Shape::CostTable(t) => figures::is_graph(dataset, t),
         Shape::Matrix(m) => !heat::is_table(m),
         _ => true,
     }

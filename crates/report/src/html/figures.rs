@@ -3,26 +3,29 @@
 
 use std::mem::discriminant;
 
-use machmeter_data::{Dataset, Shape};
+use machmeter_data::shape::CostTable;
+use machmeter_data::{Dataset, Record, Shape};
 
 use super::esc;
-use super::{costs, heat};
+use super::layout::MOST_BOXES;
+use super::{costs, heat, layers};
 use crate::chart::{self, STATIC_ROWS, Size};
+use crate::graph::{self, Graph};
 use crate::label;
 
 /// Columns up to which tables fit side by side.
 const SMALL_COLUMNS: usize = 5;
 
 /// Figures one below the other; those of one kind side by side.
-pub(super) fn several(page: &mut String, datasets: &[(usize, &Dataset)]) {
+pub(super) fn several(page: &mut String, record: &Record, datasets: &[(usize, &Dataset)]) {
     let alike = |(_, a): &(usize, &Dataset), (_, b): &(usize, &Dataset)| {
         let is_one_kind = discriminant(&a.shape) == discriminant(&b.shape);
         a.id == b.id && is_one_kind && is_narrow(&a.shape) && is_narrow(&b.shape)
     };
     for run in datasets.chunk_by(alike) {
         match run {
-            [(index, dataset)] => alone(page, *index, dataset, false),
-            _ => side_by_side(page, run),
+            [(index, dataset)] => alone(page, record, *index, dataset, false),
+            _ => side_by_side(page, record, run),
         }
     }
 }
@@ -37,17 +40,17 @@ fn is_narrow(shape: &Shape) -> bool {
 }
 
 /// A figure; with `is_drawn` its picture is there without the script too.
-pub(super) fn alone(page: &mut String, index: usize, dataset: &Dataset, is_drawn: bool) {
+pub(super) fn alone(page: &mut String, record: &Record, index: usize, dataset: &Dataset, is_drawn: bool) {
     let params = label::params(&dataset.params);
     let small = if params.is_empty() { String::new() } else { format!(" <small>{}</small>", esc(&params)) };
     open(page, index, dataset);
     put!(page, "<h3 id=\"fig-t-{index}\">{}{small}</h3>", esc(&dataset.title));
     put!(page, "<figcaption>{}</figcaption>", esc(&dataset.caption));
-    body(page, dataset, false, is_drawn);
+    body(page, record, dataset, false, is_drawn);
 }
 
 /// Small figures of one kind in as many columns as there is room for. What they share, title and caption, is said once.
-fn side_by_side(page: &mut String, datasets: &[(usize, &Dataset)]) {
+fn side_by_side(page: &mut String, record: &Record, datasets: &[(usize, &Dataset)]) {
     let first = datasets[0].1;
     let one_title = datasets.iter().all(|(_, d)| d.title == first.title);
     let one_caption = datasets.iter().all(|(_, d)| d.caption == first.caption);
@@ -67,7 +70,7 @@ fn side_by_side(page: &mut String, datasets: &[(usize, &Dataset)]) {
         if !one_caption {
             put!(page, "<figcaption>{}</figcaption>", esc(&d.caption));
         }
-        body(page, d, true, false);
+        body(page, record, d, true, false);
     }
     page.push_str("</div>");
 }
@@ -80,8 +83,13 @@ fn open(page: &mut String, index: usize, dataset: &Dataset) {
     );
 }
 
-fn body(page: &mut String, dataset: &Dataset, small: bool, is_drawn: bool) {
+fn body(page: &mut String, record: &Record, dataset: &Dataset, small: bool, is_drawn: bool) {
     match &dataset.shape {
+        Shape::CostTable(t) if graph(page, record, dataset) => {
+            page.push_str("<details><summary>Table</summary>");
+            costs::table(page, &name_of(dataset), t, !small);
+            page.push_str("</details>");
+        }
         Shape::CostTable(t) => costs::table(page, &name_of(dataset), t, !small),
         Shape::Matrix(m) if heat::is_table(m) => heat::table(page, &name_of(dataset), m),
         _ => {
@@ -95,6 +103,29 @@ fn body(page: &mut String, dataset: &Dataset, small: bool, is_drawn: bool) {
         }
     }
     page.push_str("</figure>");
+}
+
+/// Whether a dataset is shown as a graph of boxes.
+pub(super) fn is_graph(dataset: &Dataset, t: &CostTable) -> bool {
+    graph::is_boxes(dataset) && (1..=MOST_BOXES).contains(&t.rows.len())
+}
+
+/// The drawing of a graph with its key; tells whether it is there.
+fn graph(page: &mut String, record: &Record, dataset: &Dataset) -> bool {
+    let Some(graph) = Graph::of(record, dataset) else { return false };
+    let Some(svg) = layers::draw(&graph) else { return false };
+    let (name, most) = (esc(graph.name), label::share(graph.levels().1));
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Graph {name}\">{svg}</div>\
+         <p class=\"quiet\">A frame is a schedule. Color: share of the time, <span class=\"key t0\">0 %</span> to \
+         <span class=\"key t8\">{most}</span>. Thick: queues, with most tokens at once / capacity. Dashed: edges that lead back."
+    );
+    if graph.lost > 0 {
+        put!(page, " Not drawn: {} edges from or to rows that are not there.", graph.lost);
+    }
+    page.push_str("</p>");
+    true
 }
 
 /// Title and parameters: unlike any other figure's.

@@ -16,6 +16,8 @@ mod chapters;
 mod costs;
 mod figures;
 mod heat;
+mod layers;
+mod layout;
 mod tables;
 mod top;
 mod trust;

@@ -6,6 +6,7 @@
     reason = "shared by several tests and the example, each of which uses a part"
 )]
 
+pub mod graph;
 pub mod interactive;
 
 use machmeter_data::{Column, Metric, Record, Shape, Table, Unit, Values};
