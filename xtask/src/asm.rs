@@ -1,20 +1,34 @@
-//! The machine code of the measured loops: compiled as in a release and read. A loop that measures may read the clock at
-//! most twice, once more after a note, and neither call nor divide nor write outside the buffers it was given.
+//! The machine code of loops whose cost is a figure: compiled as in a release and read. A loop that measures may read the clock at
+//! most twice, once more after a note, and neither call nor divide nor write outside the buffers it was given. The dataflow kernel
+//! fires a box in a few instructions, and timers that are off leave none.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Crate that has the loop.
-const PACKAGE: &str = "machmeter-noise";
-/// Part of the mangled name of the loop.
-const FUNCTION: &str = "machmeter_noise7measure6record";
-/// Instances expected at least.
-const INSTANCES: usize = 5;
-
-/// What one function may do at most.
+/// What is read, and what it must keep to.
 struct Rule {
+    package: &'static str,
+    /// Of the package's examples, the one that is read: linked as a program is. Its library if there is none.
+    example: Option<&'static str>,
+    /// Parts of the mangled names of the functions.
+    functions: &'static [&'static str],
+    /// Loops expected at least.
+    instances: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Measures(Limits),
+    /// Instructions to fire a box, the call included and the box not.
+    Fires(usize),
+    /// The two functions have the same instructions.
+    AddsNone,
+}
+
+/// What one measuring function may do at most.
+struct Limits {
     /// Tick reads: before the first turn, in the turn, after a note.
     reads: usize,
     /// Stores through a register other than the stack pointer, in the whole function: two for a gap, four for a window, one each
@@ -22,42 +36,96 @@ struct Rule {
     stores: usize,
 }
 
-const RULE: Rule = Rule { reads: 3, stores: 48 };
+const RULES: [Rule; 3] = [
+    Rule {
+        package: "machmeter-noise",
+        example: None,
+        functions: &["machmeter_noise7measure6record"],
+        instances: 5,
+        kind: Kind::Measures(Limits { reads: 3, stores: 48 }),
+    },
+    Rule {
+        package: "machmeter-flow",
+        example: Some("count"),
+        functions: &["machmeter_flow9scheduler", "machmeter_flow7program7Program3run"],
+        // Two copies for each of the four kernels, and one for static graphs.
+        instances: 9,
+        kind: Kind::Fires(14),
+    },
+    Rule {
+        package: "machmeter-flow",
+        example: Some("off"),
+        functions: &["3off5plain", "3off5timed"],
+        instances: 2,
+        kind: Kind::AddsNone,
+    },
+];
 
-/// Compiles the crate with assembly output and checks the loop.
+/// Of the kernel's `Entry`: how far apart the lines of the firing table are.
+const LINE_BYTES: usize = 32;
+
+/// Compiles what the rules read with assembly output and checks it.
 pub(crate) fn check(root: &Path) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         println!("asm: skipped, the rules are written for x86-64");
         return Ok(());
     }
-    let text = assembly(root)?;
-    let mut found = functions(&text, FUNCTION);
-    // The self-test's instance stalls on purpose, by a call into the self-test.
-    found.retain(|(_, body)| !body.iter().any(|l| l.contains("selftest")));
-    if found.len() < INSTANCES {
-        bail!("asm: {} instances of {FUNCTION}, {INSTANCES} expected", found.len());
-    }
-    for (name, body) in &found {
-        judge(&RULE, body).with_context(|| format!("asm: {name}"))?;
-    }
-    println!("asm: {} instances of {FUNCTION} keep their rule", found.len());
-    Ok(())
+    RULES.iter().try_for_each(|rule| {
+        println!("asm: {}", check_text(rule, &assembly(root, rule)?)?);
+        Ok(())
+    })
 }
 
-/// Assembly text of the crate, compiled as in a release.
-fn assembly(root: &Path) -> Result<String> {
+/// Checks one rule; what is told if it is kept.
+fn check_text(rule: &Rule, text: &str) -> Result<String> {
+    let names = rule.functions.join(", ");
+    let mut found: Vec<_> = rule.functions.iter().flat_map(|part| functions(text, part)).collect();
+    // The self-test's instance stalls on purpose, by a call into the self-test.
+    found.retain(|(_, body)| !body.iter().any(|l| l.contains("selftest")));
+    let loops: Vec<_> = found.iter().flat_map(|(name, body)| firings(body).map(move |n| (name, n))).collect();
+    let instances = if matches!(rule.kind, Kind::Fires(_)) { loops.len() } else { found.len() };
+    if instances < rule.instances {
+        bail!("asm: {instances} instances of {names}, {} expected", rule.instances);
+    }
+    match &rule.kind {
+        Kind::Measures(limits) => {
+            for (name, body) in &found {
+                judge(limits, body).with_context(|| format!("asm: {name}"))?;
+            }
+        }
+        Kind::Fires(most) => {
+            for (name, n) in loops {
+                if n > *most {
+                    bail!("asm: {name}: {n} instructions to fire a box, at most {most} allowed");
+                }
+            }
+        }
+        Kind::AddsNone => same(&found[0], &found[1])?,
+    }
+    Ok(format!("{instances} instances of {names} keep their rule"))
+}
+
+/// Assembly text of what a rule reads, compiled as in a release.
+fn assembly(root: &Path, rule: &Rule) -> Result<String> {
     let folder = root.join("target/asm");
+    let target = rule.example.map_or(vec!["--lib"], |name| vec!["--example", name]);
     let status = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--release", "-p", PACKAGE, "--lib", "--target-dir"])
+        .args(["rustc", "--quiet", "--release", "-p", rule.package])
+        .args(target)
+        .arg("--target-dir")
         .arg(&folder)
         .args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"])
         .current_dir(root)
         .status()
         .context("cargo rustc could not be run")?;
     if !status.success() {
-        bail!("{PACKAGE} does not compile");
+        bail!("{} does not compile", rule.package);
     }
-    Ok(std::fs::read_to_string(newest(&folder.join("release/deps"), &PACKAGE.replace('-', "_"))?)?)
+    let (folder, name) = match rule.example {
+        Some(name) => (folder.join("release/examples"), name),
+        None => (folder.join("release/deps"), rule.package),
+    };
+    Ok(std::fs::read_to_string(newest(&folder, &format!("{}-", name.replace('-', "_")))?)?)
 }
 
 fn newest(folder: &Path, prefix: &str) -> Result<PathBuf> {
@@ -91,8 +159,69 @@ fn functions(text: &str, part: &str) -> Vec<(String, Vec<String>)> {
     out
 }
 
+/// Instructions of each loop that fires boxes without a timer: the smallest around a call through a table that also steps to the
+/// table's next line. What the box itself does is not in it.
+fn firings(body: &[String]) -> impl Iterator<Item = usize> {
+    let steps = |(from, to): (usize, usize)| body[from..to].iter().filter_map(|l| step_bytes(l));
+    let calls = (0..body.len()).filter(|at| is_call_through_table(&body[*at]));
+    let loops = calls.filter_map(move |call| {
+        let around = backward_jumps(body).filter(|(from, to)| (*from..*to).contains(&call));
+        around.filter(|l| steps(*l).next().is_some()).min_by_key(|(from, to)| to - from)
+    });
+    let firing = loops.filter(move |l| steps(*l).any(|bytes| bytes == LINE_BYTES));
+    let untimed =
+        firing.map(|(from, to)| &body[from..=to]).filter(|b| with_opcode(b, &["rdtsc"]).count() == 0);
+    untimed.map(|b| b.iter().filter(|l| !l.starts_with('.')).count())
+}
+
+/// Labels with the jumps behind them that lead back there.
+fn backward_jumps(body: &[String]) -> impl Iterator<Item = (usize, usize)> {
+    let jumps = (0..body.len()).filter(|at| body[*at].starts_with('j'));
+    jumps.filter_map(|at| {
+        let label = body[at].split_whitespace().last()?;
+        let from = body[..at].iter().position(|l| l.strip_suffix(':') == Some(label))?;
+        Some((from, at))
+    })
+}
+
+/// A call of what a register points to: not of a library's function, nor of one kept on the stack.
+fn is_call_through_table(line: &str) -> bool {
+    let operand = line.strip_prefix("callq").or_else(|| line.strip_prefix("call")).unwrap_or_default().trim();
+    operand.starts_with('*')
+        && operand.contains("(%")
+        && !operand.contains("(%rip")
+        && !operand.contains("(%rsp")
+}
+
+/// How far an instruction moves a pointer on.
+fn step_bytes(line: &str) -> Option<usize> {
+    let (op, operands) = line.split_once(char::is_whitespace)?;
+    let (first, _) = operands.trim().rsplit_once(", ")?;
+    let bytes = match op {
+        "leaq" => first.split_once("(%").filter(|(_, register)| !register.contains(','))?.0,
+        "addq" => first.strip_prefix('$')?,
+        _ => return None,
+    };
+    bytes.parse().ok()
+}
+
+/// Checks that two functions have the same instructions, whatever their operands.
+fn same((name, body): &(String, Vec<String>), (other_name, other): &(String, Vec<String>)) -> Result<()> {
+    let opcodes = |body: &[String]| -> Vec<String> {
+        let instructions = body.iter().filter(|l| !l.starts_with('.'));
+        instructions.filter_map(|l| l.split_whitespace().next().map(str::to_owned)).collect()
+    };
+    let (all, others) = (opcodes(body), opcodes(other));
+    if all == others {
+        return Ok(());
+    }
+    let at = all.iter().zip(&others).take_while(|(a, b)| a == b).count();
+    let (n, others_n) = (all.len(), others.len());
+    bail!("asm: {other_name} has {others_n} instructions, {name} has {n}: they differ from number {at} on");
+}
+
 /// Checks one function's instructions.
-fn judge(rule: &Rule, body: &[String]) -> Result<()> {
+fn judge(rule: &Limits, body: &[String]) -> Result<()> {
     let calls: Vec<&String> = with_opcode(body, &["call", "callq", "syscall"])
         // The monotonic clock is a call by nature; the rule is for counters read in place.
         .filter(|l| !l.contains("clock_gettime"))
@@ -167,7 +296,7 @@ mod tests {
         text.lines().map(|l| l.trim().to_owned()).collect()
     }
 
-    const RULE: Rule = Rule { reads: 2, stores: 1 };
+    const RULE: Limits = Limits { reads: 2, stores: 1 };
 
     #[test]
     fn what_a_loop_must_not_do_is_seen() {
@@ -207,5 +336,55 @@ mod tests {
         let text = "a5noise7measure6recordZ:\n\trdtsc\n\tret\n\t.cfi_endproc\nother:\n\tcallq x\n";
         let f = functions(text, "5noise7measure6record");
         assert_eq!((f.len(), f[0].1.len()), (1, 2));
+    }
+
+    const FIRES: Rule = Rule { functions: &["turn"], instances: 1, kind: Kind::Fires(5), ..RULES[1] };
+
+    /// A function `turn` with a firing loop, and within it what is given.
+    fn turn(inner: &str) -> String {
+        let called_again = ".L3:\ncallq *24(%rsp)\ncmpb $1, %al\nje .L3\nje .L2";
+        format!(
+            "turn:\npushq %rax\n.L1:\nleaq 32(%r12), %r13\n{inner}\n.L2:\nmovq %r13, %r12\njne .L1\n{called_again}\n.cfi_endproc\n"
+        )
+    }
+
+    #[test]
+    fn a_firing_is_counted_without_what_is_rare() {
+        assert!(check_text(&FIRES, &turn("callq *(%r12)\ntestb %al, %al")).is_ok());
+        let long = check_text(&FIRES, &turn("callq *(%r12)\ntestb %al, %al\nnop")).unwrap_err();
+        assert!(long.to_string().contains("6 instructions"), "{long}");
+        // The loop that calls again is no way to hide.
+        let nested = check_text(&FIRES, &turn(".L4:\nnop\ncallq *(%r12)\nje .L4")).unwrap_err();
+        assert!(nested.to_string().contains("6 instructions"), "{nested}");
+    }
+
+    /// Steps by 16 bytes.
+    const OTHER_TABLE: &str = ".L5:\ncallq *8(%rax)\naddq $16, %rbp\njne .L5";
+
+    #[test]
+    fn a_loop_that_calls_otherwise_or_is_timed_is_none_that_fires() {
+        for other in [
+            "callq *free@GOTPCREL(%rip)",
+            "callq *8(%rsp)",
+            "callq *%rax",
+            "rdtsc\ncallq *(%r12)",
+            OTHER_TABLE,
+        ] {
+            let none = check_text(&FIRES, &turn(other)).unwrap_err();
+            assert!(none.to_string().contains("0 instances"), "{other}: {none}");
+        }
+    }
+
+    #[test]
+    fn instructions_that_a_timer_adds_are_seen() {
+        let pair = |plain: &str, timed: &str| {
+            let text = format!("3off5plain:\n{plain}\n.cfi_endproc\n3off5timed:\n{timed}\n.cfi_endproc\n");
+            check_text(&RULES[2], &text)
+        };
+        assert!(pair("movl $1, %eax\njmp .L1", "movl $2, %eax\n.p2align 4\njmp .L2").is_ok());
+        assert!(pair("movl $1, %eax", "movl $2, %eax\nnop").is_err());
+        assert!(pair("movl $1, %eax", "addl $2, %eax").is_err());
+        // One of the two was left out.
+        assert!(check_text(&RULES[2], "3off5plain:\nret\n.cfi_endproc\n").is_err());
     }
 }

@@ -3,6 +3,8 @@
 
 mod together;
 
+use std::path::Path;
+
 use clap::Args;
 use machmeter_data::code::Code;
 use machmeter_data::record::Warning;
@@ -17,7 +19,7 @@ use crate::cost::estimate::Known;
 use crate::cost::{Fact, Facts, Row, Rows};
 use crate::disturbance::core_clock;
 use crate::experiment::Set;
-use crate::probe::{Measured, Pool, parameters};
+use crate::probe::{Measured, Output, Pool, parameters};
 use crate::selftest::{self, Injection, SelfTest};
 use crate::team::sampler::HostClock;
 use crate::{Analysis, Host, Info, Level, Page, Probe, ProbeError};
@@ -81,6 +83,11 @@ pub trait Verb: 'static {
     fn commands(_params: &Self::Params) -> Vec<(&'static str, &str)> {
         Vec::new()
     }
+
+    /// As [`Probe::destinations`].
+    fn destinations(_params: &Self::Params) -> Vec<(&'static str, &Path)> {
+        Vec::new()
+    }
 }
 
 impl<V: Verb> Probe for V {
@@ -105,6 +112,10 @@ impl<V: Verb> Probe for V {
 
     fn commands(params: &V::Params) -> Vec<(&'static str, &str)> {
         V::commands(params)
+    }
+
+    fn destinations(params: &V::Params) -> Vec<(&'static str, &Path)> {
+        V::destinations(params)
     }
 
     fn analyze(params: &V::Params, samples: &Rows, seed: u64) -> Analysis {
@@ -132,6 +143,8 @@ pub struct PartContext<'a> {
     pub facts: Facts,
     /// Rows without cells: what cannot be measured.
     pub rows: Vec<Row>,
+    /// Files that its parameters ask for; who called writes them.
+    pub outputs: Vec<Output>,
     next: &'a mut dyn FnMut(Box<dyn Set + '_>),
 }
 

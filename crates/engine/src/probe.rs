@@ -1,6 +1,8 @@
 //! The probe: what it is called, what it measures, and the two halves of its work. Measuring takes samples on the host;
 //! analysis is a pure function of samples, so that saved samples can be analyzed again.
 
+use std::path::{Path, PathBuf};
+
 use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::code::Code;
 use machmeter_data::record::{Finding, Summary, Warning};
@@ -118,6 +120,29 @@ pub struct Measured<S> {
     pub side_effects: Vec<String>,
     /// False when it ended before its plan.
     pub complete: bool,
+    pub outputs: Vec<Output>,
+}
+
+/// A file that parameters ask for, with its bytes.
+pub struct Output {
+    pub path: PathBuf,
+    /// Or why there are none, in one line.
+    pub content: Result<Vec<u8>, String>,
+}
+
+/// A file that parameters ask to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// Probe and key in a job file: `flow.out`.
+    pub key: String,
+    pub path: PathBuf,
+}
+
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // As that of a command.
+        write!(f, "{:?} ({})", self.path.to_string_lossy(), self.key)
+    }
 }
 
 /// A program that parameters ask for.
@@ -160,6 +185,11 @@ pub trait Probe {
         Vec::new()
     }
 
+    /// Keys of the parameters that have a file written, each with its path. The caller writes what [`Measured::outputs`] holds.
+    fn destinations(_params: &Self::Params) -> Vec<(&'static str, &Path)> {
+        Vec::new()
+    }
+
     const PAGE: Page = Page::at(100);
 
     /// With parameters from a JSON object, to be measured in one pool with others; `None` for a probe that needs the machine to itself.
@@ -190,6 +220,7 @@ pub struct Outcome {
     pub policy: String,
     pub side_effects: Vec<String>,
     pub complete: bool,
+    pub outputs: Vec<Output>,
 }
 
 /// A registered probe: the same functions for every probe, without its types.
@@ -202,6 +233,7 @@ pub struct Entry {
     pub default_ns: fn(&Parameters<'_>, Level) -> Result<u64, ProbeError>,
     pub page: Page,
     pub commands: fn(&Parameters<'_>) -> Result<Vec<Command>, ProbeError>,
+    pub destinations: fn(&Parameters<'_>) -> Result<Vec<Destination>, ProbeError>,
     /// Measures and analyzes.
     pub run: fn(&Host<'_>, &Parameters<'_>) -> Result<Outcome, ProbeError>,
     pub pooled: Option<Pool>,
@@ -222,6 +254,7 @@ impl Entry {
             default_ns: |given, level| P::default_ns(&given.of::<P>()?, level),
             page: P::PAGE,
             commands: commands::<P>,
+            destinations: destinations::<P>,
             run: execute::<P>,
             pooled: P::POOLED,
             reanalyze: |tables, seed| {
@@ -266,6 +299,14 @@ fn commands<P: Probe>(given: &Parameters<'_>) -> Result<Vec<Command>, ProbeError
     Ok(P::commands(&given.of::<P>()?).into_iter().map(whole).collect())
 }
 
+fn destinations<P: Probe>(given: &Parameters<'_>) -> Result<Vec<Destination>, ProbeError> {
+    let whole = |(key, path): (&str, &Path)| Destination {
+        key: format!("{}.{key}", P::INFO.name),
+        path: path.to_owned(),
+    };
+    Ok(P::destinations(&given.of::<P>()?).into_iter().map(whole).collect())
+}
+
 fn execute<P: Probe>(host: &Host<'_>, given: &Parameters<'_>) -> Result<Outcome, ProbeError> {
     let params = given.of::<P>()?;
     outcome::<P>(&params, P::measure(host, &params)?, host.seed)
@@ -284,6 +325,7 @@ pub(crate) fn outcome<P: Probe>(
         policy: measured.policy,
         side_effects: measured.side_effects,
         complete: measured.complete,
+        outputs: measured.outputs,
     })
 }
 

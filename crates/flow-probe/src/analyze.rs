@@ -9,8 +9,9 @@ use machmeter_flow::Name;
 use machmeter_flow::table::MOST_CORRECTION;
 use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
 
+use crate::files::GIVEN;
 use crate::graphs::{CALIBRATION, PART, TIMED, Timed};
-use crate::info::{BROKEN, BY_DIFFERENCES, EFFICIENCY, NOT_MEASURED, OVERHEAD, SHARE, THROUGHPUT};
+use crate::info::{BROKEN, BY_DIFFERENCES, EFFICIENCY, NOT_MEASURED, OVER_FILE, OVERHEAD, SHARE, THROUGHPUT};
 use crate::{Params, pictures, published, show, worth};
 
 /// Timers with a smaller share of the kernel's time have no metric of their own.
@@ -45,6 +46,7 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
             out.warnings.push(NOT_MEASURED.warning(format!("{}: {why}", row.text("graph"))));
         }
     }
+    out.warnings.extend(rows.facts.get(&GIVEN).map(|given| OVER_FILE.note(given.text())));
     out.datasets = show::datasets(&timed, rows.facts.get(&CALIBRATION));
     out.datasets.extend(pictures::datasets(&timed, &out.metrics));
     published::analyze(rows, &mut out);

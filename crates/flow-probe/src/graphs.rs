@@ -13,6 +13,7 @@ use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use crate::Params;
+use crate::files::{self, Over};
 use crate::kernels::Kernel;
 use crate::predict::{Past, Predicted, predict};
 use crate::profile::{Profiled, Profiles};
@@ -22,7 +23,7 @@ pub(crate) const PART: &str = "graphs";
 /// A benchmark graph.
 pub(crate) struct Known {
     pub(crate) name: &'static str,
-    pub(crate) build: fn(Graph) -> Graph,
+    pub(crate) build: fn(Graph, &Over) -> Graph,
 }
 
 /// Intervals of the radar, of 3 ms each: a run of each graph takes 20 to 70 ms, so that many fit into the time.
@@ -32,16 +33,13 @@ const INTERVALS: u64 = 24;
 pub(crate) const GRAPHS: &[Known] = &[
     Known {
         name: "rt_stap_easy",
-        build: |g| {
+        build: |g, _| {
             let p = graphs::rt_stap_easy::Parameters { intervals: INTERVALS, ..Default::default() };
             graphs::rt_stap_easy::graph(g, &p).0
         },
     },
-    Known { name: "e_comm", build: |g| graphs::e_comm::graph(g, &graphs::e_comm::Parameters::default()).0 },
-    Known {
-        name: "noise_removal",
-        build: |g| graphs::noise_removal::graph(g, &graphs::noise_removal::Parameters::default()).0,
-    },
+    Known { name: "e_comm", build: |g, over| graphs::e_comm::graph(g, &over.radio).0 },
+    Known { name: "noise_removal", build: |g, over| graphs::noise_removal::graph(g, &over.sound).0 },
 ];
 
 /// What timed runs of a graph by a kernel said.
@@ -75,8 +73,9 @@ pub(crate) const TIMED: Fact<Vec<Timed>> = Fact::named("graphs.timed");
 pub(crate) const CALIBRATION: Fact<[[f64; 4]; 2]> = Fact::named("graphs.calibration");
 
 /// What is to be run: a row, and what its timed runs say.
-struct Job {
+struct Job<'a> {
     known: &'static Known,
+    over: &'a Over,
     kernel: Kernel,
     row: Row,
     timed: Timed,
@@ -99,14 +98,14 @@ fn quantiles(sums: &Sums, ns_per_tick: f64) -> Vec<DistributionRow> {
     Name::TEXTS.iter().zip(sums.all()).filter_map(of).collect()
 }
 
-impl Job {
-    fn new(known: &'static Known, kernel: Kernel, granularity: u32) -> Self {
+impl<'a> Job<'a> {
+    fn new(known: &'static Known, over: &'a Over, kernel: Kernel, granularity: u32) -> Self {
         let mut row = Row::new(PART, "run", Kind::Latency)
             .with("graph", known.name)
             .with("kernel", kernel.name())
             .with("granularity", i64::from(granularity));
         row.long_turns = 1;
-        let g = (known.build)(Graph::new(known.name).fused(kernel.is_fused));
+        let g = (known.build)(Graph::new(known.name).fused(kernel.is_fused), over);
         let timed = Timed {
             graph: known.name.to_owned(),
             kernel: kernel.name(),
@@ -124,11 +123,11 @@ impl Job {
             profile: Profiled::default(),
             predicted: None,
         };
-        Self { known, kernel, row, timed, profiles: Profiles::default() }
+        Self { known, over, kernel, row, timed, profiles: Profiles::default() }
     }
 
     fn graph(&self) -> Graph {
-        (self.known.build)(Graph::new(self.known.name).fused(self.kernel.is_fused))
+        (self.known.build)(Graph::new(self.known.name).fused(self.kernel.is_fused), self.over)
     }
 
     fn choice(&self) -> Choice {
@@ -195,12 +194,13 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let (graphs, kernels, granularities) = (params.graphs()?, params.kernels()?, params.granularities()?);
     let asked = (params.sampling()?, params.all);
     let past = params.predict_from.as_deref().map(|name| Past::open(at.host, name)).transpose()?;
+    let over = Over::of(params)?;
     let mut jobs = Vec::new();
     for known in graphs {
         for kernel in &kernels {
             let past = past.as_ref().map(|p| p.of(known.name, *kernel)).transpose()?;
             for granularity in &granularities {
-                let mut job = Job::new(known, *kernel, *granularity);
+                let mut job = Job::new(known, &over, *kernel, *granularity);
                 let predicted = past.as_ref().map(|past| predict(past, &|| job.graph(), job.choice()));
                 job.timed.predicted = predicted.transpose().map_err(ProbeError::Cannot)?;
                 jobs.push(job);
@@ -208,6 +208,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         }
     }
     at.host.begin()?;
+    files::run_once(at, params, &over);
     let ns_per_tick = ns_per_tick(at);
     let calibration = machmeter_flow::timer::Log::new(Name::TEXTS).calibrate();
     at.facts.set(&CALIBRATION, in_ns(&calibration, ns_per_tick));

@@ -125,6 +125,16 @@ pub(crate) const TAIL: Code = Code {
     undo: None,
 };
 
+pub(crate) const OVER_FILE: Code = Code {
+    id: "W476",
+    name: "graph ran over a file",
+    what: "A graph ran over the samples of a file and not over its own signal.",
+    why: "Its figures are those of this file: other samples take other branches, and other numbers of frames.",
+    how: "The file that --in names was read before the run, and several channels were averaged.",
+    next: "Compare only runs over the same file.",
+    undo: None,
+};
+
 const ROWS: &[RowInfo] = &[
     RowInfo::new(
         "DATAFLOW",
@@ -195,6 +205,6 @@ pub(crate) const INFO: Info = Info {
     metrics: &[&[COST, EFFICIENCY, OVERHEAD, SHARE, THROUGHPUT, RATE, LATENCY, RATIO, WORTH, PREDICTION]],
     rows: ROWS,
     lasting: |m| m.id == "flow.cost",
-    codes: &[&[NOT_MEASURED, BROKEN, BY_DIFFERENCES, CONTRADICTS, TAIL]],
+    codes: &[&[NOT_MEASURED, BROKEN, BY_DIFFERENCES, CONTRADICTS, TAIL, OVER_FILE]],
     example_job: "flow.toml",
 };

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod analyze;
+mod files;
 mod graphs;
 mod info;
 mod kernels;
@@ -14,6 +15,8 @@ mod published;
 mod selftest;
 mod show;
 mod worth;
+
+use std::path::Path;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
@@ -59,6 +62,11 @@ impl Verb for Flow {
         params.graphs()?;
         params.kernels()?;
         params.sampling()?;
-        params.granularities().map(drop)
+        params.granularities()?;
+        files::Over::of(params).map(drop)
+    }
+
+    fn destinations(params: &Params) -> Vec<(&'static str, &Path)> {
+        params.out.iter().map(|path| ("out", path.as_path())).collect()
     }
 }

@@ -1,10 +1,12 @@
 //! Parameters of the probe: flags, keys of job files, schema and record in one struct.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use machmeter_engine::ProbeError;
 use machmeter_flow::Sampling;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::graphs::{GRAPHS, Known};
 use crate::kernels::Kernel;
@@ -47,6 +49,22 @@ pub struct Params {
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
+    /// Samples to run the graph over; WAV for `noise_removal`; for `e_comm` what its receiver hears, 4 samples a symbol, as c32:
+    /// real and imaginary part, little-endian 32-bit floats.
+    #[arg(long = "in", value_name = "FILE")]
+    #[serde(default, rename = "in", serialize_with = "as_text")]
+    pub input: Option<PathBuf>,
+    /// Write what the graph gives; the enhanced samples of `noise_removal` as WAV; of `e_comm` what its receiver heard as c32,
+    /// which gives the same again by --in.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, serialize_with = "as_text")]
+    pub out: Option<PathBuf>,
+}
+
+/// As a record has it: what is not UTF-8 in a path becomes a replacement character.
+#[expect(clippy::ref_option, reason = "the signature is serde's")]
+fn as_text<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|p| p.to_string_lossy()).serialize(to)
 }
 
 fn every_turn() -> u32 {
@@ -64,6 +82,8 @@ impl Default for Params {
             one_of: 1,
             predict_from: None,
             all: false,
+            input: None,
+            out: None,
         }
     }
 }

@@ -195,7 +195,7 @@ fn predicted(timed: &[Timed]) -> Option<Dataset> {
         column("most in queues", None),
         column("from granularity", None),
     ];
-    let caption = "Virtual time: the scheduler over boxes that take a + b load, of the stored run, and do nothing. The metric flow.prediction is the \
+    let caption = "Virtual time: the scheduler over boxes that take a + b load, by the stored run's loads, and do nothing. The metric flow.prediction is the \
                    predicted wall over the measured one.";
     let some = !rows.is_empty();
     let shape = Shape::CostTable(CostTable { columns, rows });

@@ -4,7 +4,7 @@ use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Rows;
 use machmeter_engine::host::Host;
 use machmeter_flow::profile::Load;
-use machmeter_flow::virtual_time::{Costs, Forecast, Line, Tape, forecast};
+use machmeter_flow::virtual_time::{Cost, Costs, Forecast, Tape, forecast};
 use machmeter_flow::{Choice, Graph, Name};
 use machmeter_stats::quantile::median_of;
 use serde::{Deserialize, Serialize};
@@ -82,11 +82,11 @@ fn costs(past: &[&Timed]) -> Costs {
     };
     // A call of the kernel costs about the same at each granularity: one alone is level, not proportional.
     let level = |loads: &[Load]| match loads {
-        [one] => Line { fixed_ns: one.mean_ns, per_load_ns: 0.0 },
-        many => Line::through(many),
+        [one] => Cost::level(one.mean_ns),
+        many => Cost::through(many),
     };
     Costs {
-        boxes: (0..boxes).map(|i| Line::through(&of_box(i))).collect(),
+        boxes: (0..boxes).map(|i| Cost::through(&of_box(i))).collect(),
         names: (0..Name::ALL.len()).map(|i| level(&of_name(i))).collect(),
     }
 }

@@ -15,6 +15,7 @@ use machmeter_stats::quantile::median_of;
 use machmeter_sys::clock::{OrderedCounter, TickSource};
 use machmeter_sys::thread::monotonic_ns;
 
+use crate::files::Over;
 use crate::graphs::GRAPHS;
 use crate::kernels::Kernel;
 use crate::prices::{BOXES, BareCalls, PART, Turns};
@@ -154,7 +155,7 @@ pub(crate) fn graphs(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck>
     let steal = Steal::watch();
     let once = |known: &crate::graphs::Known| -> Result<(f64, String), String> {
         let program = || {
-            let g = (known.build)(Graph::new(known.name).fused(true));
+            let g = (known.build)(Graph::new(known.name).fused(true), &Over::default());
             Program::new(g, Kernel::FAST.choice(1)).map_err(|e| e.to_string())
         };
         let mut plain = program()?;

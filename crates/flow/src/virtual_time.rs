@@ -5,9 +5,8 @@
 //! and time is as good as the lines are.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
-
-use machmeter_stats::regression::{Weighting, line};
 
 use crate::Outcome;
 use crate::graph::{FlowError, Graph};
@@ -18,59 +17,55 @@ use crate::program::{Choice, Program};
 use crate::scheduler::Sampling;
 use crate::topology::Topology;
 
-/// What something takes, ns: `fixed + per_load load`. Neither is below zero.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Line {
-    pub fixed_ns: f64,
-    pub per_load_ns: f64,
+/// What something takes by its load: lines `a + b load` from one measured load to the next, because a box whose tokens leave a
+/// cache has no single one. Never below zero.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cost {
+    /// Load and ns, ascending.
+    points: Vec<(f64, f64)>,
 }
 
-impl Line {
-    /// Through means of different loads, each with the weight of its calls. Of a single load it is proportional to it:
-    /// boxes work on tokens.
+impl Cost {
+    /// Through means of different loads; equal ones together, each with the weight of its calls.
     pub fn through(loads: &[Load]) -> Self {
-        let known: Vec<&Load> = loads.iter().filter(|l| l.calls > 0).collect();
-        let (x, y, weights): (Vec<f64>, Vec<f64>, Vec<f64>) = (
-            known.iter().map(|l| l.load as f64).collect(),
-            known.iter().map(|l| l.mean_ns).collect(),
-            known.iter().map(|l| l.calls as f64).collect(),
-        );
-        let calls: f64 = weights.iter().sum();
-        let sum = |of: &dyn Fn(usize) -> f64| (0..x.len()).map(|i| weights[i] * of(i)).sum::<f64>();
-        let mean_ns = sum(&|i| y[i]) / calls.max(f64::MIN_POSITIVE);
-        let xx = sum(&|i| x[i] * x[i]);
-        let proportional = Self { fixed_ns: 0.0, per_load_ns: sum(&|i| x[i] * y[i]) / xx };
-        let is_one = x.windows(2).all(|w| w[0].to_bits() == w[1].to_bits());
-        if is_one || xx <= 0.0 {
-            return if xx > 0.0 { proportional } else { Self { fixed_ns: mean_ns, per_load_ns: 0.0 } };
+        let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+        for l in loads.iter().filter(|l| l.calls > 0) {
+            let sum = sums.entry(l.load).or_default();
+            *sum = (sum.0 + l.calls as f64 * l.mean_ns, sum.1 + l.calls as f64);
         }
-        let (fixed_ns, per_load_ns) = if let Ok(found) = line(&x, &y, Weighting::Relative(&weights)) {
-            (found.coefficients[0], found.coefficients[1])
-        } else {
-            // Two points.
-            let slope = (y[1] - y[0]) / (x[1] - x[0]);
-            (y[0] - slope * x[0], slope)
-        };
-        if per_load_ns < 0.0 {
-            Self { fixed_ns: mean_ns, per_load_ns: 0.0 }
-        } else if fixed_ns < 0.0 {
-            proportional
-        } else {
-            Self { fixed_ns, per_load_ns }
-        }
+        Self { points: sums.into_iter().map(|(load, (ns, calls))| (load as f64, ns / calls)).collect() }
     }
 
+    /// The same for every load.
+    pub fn level(ns: f64) -> Self {
+        Self { points: vec![(0.0, ns)] }
+    }
+
+    /// Beyond the measured loads it is the line through the least and the greatest, from the nearer. Of a single load it is
+    /// proportional to it: boxes work on tokens.
     pub fn at(&self, load: u64) -> f64 {
-        self.fixed_ns + self.per_load_ns * load as f64
+        let x = load as f64;
+        let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else { return 0.0 };
+        if self.points.len() == 1 {
+            return if first.0 > 0.0 { first.1 * x / first.0 } else { first.1 };
+        }
+        let on = |a: &(f64, f64), b: &(f64, f64), from: &(f64, f64)| {
+            (from.1 + (b.1 - a.1) / (b.0 - a.0) * (x - from.0)).max(0.0)
+        };
+        match self.points.partition_point(|p| p.0 < x) {
+            0 => on(first, last, first),
+            n if n == self.points.len() => on(first, last, last),
+            n => on(&self.points[n - 1], &self.points[n], &self.points[n]),
+        }
     }
 }
 
 /// What boxes take by load, and names of the kernel a call by granularity.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Costs {
-    pub boxes: Vec<Line>,
+    pub boxes: Vec<Cost>,
     /// In the order of [`Name::ALL`]; that of apply is not used.
-    pub names: Vec<Line>,
+    pub names: Vec<Cost>,
 }
 
 /// Values that boxes decide by, of each box that gives such.
@@ -106,7 +101,7 @@ impl Tape {
 
 /// Boxes that only seem to work.
 struct Seeming {
-    costs: Vec<Line>,
+    costs: Vec<Cost>,
     is_dynamic: Vec<bool>,
     tape: Tape,
     at: RefCell<Vec<usize>>,

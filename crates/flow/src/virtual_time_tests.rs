@@ -32,7 +32,7 @@ fn choices() -> Vec<(bool, Choice)> {
 
 /// Lines that tell each box and name from the others, in whole ns.
 fn planted(boxes: usize) -> Costs {
-    let line = |i: usize| Line { fixed_ns: (10 + i) as f64, per_load_ns: (1 + i % 7) as f64 };
+    let line = |i: usize| Cost { points: vec![(0.0, (10 + i) as f64), (1.0, (11 + i + i % 7) as f64)] };
     Costs { boxes: (0..boxes).map(line).collect(), names: (0..Name::ALL.len()).map(line).collect() }
 }
 
@@ -83,15 +83,14 @@ fn planted_costs_come_back_exactly() {
     // Four intervals, one apply each; at a granularity of four all in one apply.
     let ((one_ns, ones), (four_ns, fours)) = (at(1), at(4));
     assert_eq!((ones, fours), (4 * boxes as u64, boxes as u64));
-    let fixed: f64 = costs.boxes.iter().map(|b| b.fixed_ns).sum();
+    let fixed: f64 = costs.boxes.iter().map(|b| b.at(0)).sum();
     assert!((one_ns - four_ns - 3.0 * fixed).abs() < 1e-6, "{one_ns} {four_ns} {fixed}");
     // The line through what was charged is the line that was planted.
-    for line in &costs.boxes {
-        let load = |load| Load { load, calls: 10 - load, mean_ns: line.at(load) };
+    for cost in &costs.boxes {
+        let load = |load| Load { load, calls: 10 - load, mean_ns: cost.at(load) };
         for loads in [vec![load(1), load(4)], vec![load(1), load(4), load(7)]] {
-            let found = Line::through(&loads);
-            assert!((found.fixed_ns - line.fixed_ns).abs() < 1e-9, "{found:?} {line:?}");
-            assert!((found.per_load_ns - line.per_load_ns).abs() < 1e-9, "{found:?} {line:?}");
+            let found = Cost::through(&loads);
+            assert!([0, 1, 2, 6, 50].iter().all(|l| (found.at(*l) - cost.at(*l)).abs() < 1e-9), "{found:?}");
         }
     }
     let kernel = |granularity: u32| {
@@ -104,15 +103,17 @@ fn planted_costs_come_back_exactly() {
 }
 
 #[test]
-fn lines_are_never_below_zero_and_one_load_is_proportional() {
-    let load = |load, mean_ns| Load { load, calls: 1, mean_ns };
-    assert_eq!(Line::through(&[load(4, 40.0)]), Line { fixed_ns: 0.0, per_load_ns: 10.0 });
-    assert_eq!(Line::through(&[load(0, 7.0)]), Line { fixed_ns: 7.0, per_load_ns: 0.0 });
-    assert_eq!(Line::through(&[]), Line::default());
-    let falling = Line::through(&[load(1, 9.0), load(2, 5.0), load(3, 4.0)]);
-    assert_eq!(falling, Line { fixed_ns: 6.0, per_load_ns: 0.0 });
-    let steep = Line::through(&[load(2, 1.0), load(4, 10.0), load(6, 19.0)]);
-    assert!(steep.fixed_ns == 0.0 && steep.per_load_ns > 2.0, "{steep:?}");
+fn costs_are_never_below_zero_and_one_load_is_proportional() {
+    let load = |load, calls, mean_ns| Load { load, calls, mean_ns };
+    let at = |loads: &[Load], x| Cost::through(loads).at(x);
+    assert!((at(&[load(4, 1, 40.0)], 6) - 60.0).abs() < 1e-12);
+    assert!((at(&[load(0, 1, 7.0)], 5) - 7.0).abs() < 1e-12 && at(&[], 3) < 1e-12);
+    assert!((Cost::level(3.0).at(99) - 3.0).abs() < 1e-12);
+    // Between measured loads by their own line; equal loads count by their calls.
+    let bent = [load(1, 1, 10.0), load(4, 1, 60.0), load(4, 3, 20.0), load(8, 1, 130.0)];
+    assert!((at(&bent, 4) - 30.0).abs() < 1e-12 && (at(&bent, 6) - 80.0).abs() < 1e-12);
+    let falling = [load(1, 1, 9.0), load(2, 1, 3.0)];
+    assert!(at(&falling, 3) < 1e-12 && (at(&falling, 0) - 15.0).abs() < 1e-12);
 }
 
 #[test]

@@ -91,7 +91,8 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let is_intact = |c: &&Cell| !c.segments.is_empty() && c.segments.iter().all(|s| s.trouble.is_none());
     let recorded = samples.cells.iter().filter(is_intact).count();
     let complete = recorded >= cells && !machmeter_engine::deadline::stop_requested();
-    Ok(Measured { policy: samples.setup.task_policy.clone(), samples, side_effects, complete })
+    let policy = samples.setup.task_policy.clone();
+    Ok(Measured { policy, samples, side_effects, complete, outputs: Vec::new() })
 }
 
 /// Simulates the tasks on what a noise run recorded.
@@ -103,7 +104,13 @@ fn predicted(host: &Host<'_>, params: &Params, name: &str) -> Result<Measured<Sa
         tasks.iter().filter_map(|t| Some((t.name.to_owned(), t.stream(&choices)?))).collect::<Vec<_>>();
     let samples = predict::predict(&stored, &streams, &host.cpus, name)?;
     host.begin()?;
-    Ok(Measured { samples, policy: "simulated".to_owned(), side_effects: Vec::new(), complete: true })
+    Ok(Measured {
+        samples,
+        policy: "simulated".to_owned(),
+        side_effects: Vec::new(),
+        complete: true,
+        outputs: Vec::new(),
+    })
 }
 
 fn task_attributes(host: &Host<'_>, params: &Params) -> Result<Attributes, ProbeError> {

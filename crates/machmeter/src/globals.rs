@@ -81,7 +81,7 @@ pub(crate) struct Globals {
     /// Run the probes of a job file (TOML) instead of all.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) job: Option<PathBuf>,
-    /// Run the commands that the job file names.
+    /// Run the commands and write the files that the job file names.
     #[arg(long, hide_short_help = true)]
     pub(crate) allow_commands: bool,
     /// Check and print the plan, measure nothing; refuses what a run would refuse.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use machmeter_engine::Entry;
-use machmeter_engine::probe::{Command, Parameters};
+use machmeter_engine::probe::{Command, Destination, Parameters};
 use serde_json::{Map, Value};
 
 use crate::Registries;
@@ -32,6 +32,13 @@ pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Fa
 /// Errors: parameters that are not the probe's.
 pub(crate) fn commands(parts: &[Part]) -> Result<Vec<Command>, Failure> {
     let of = |(entry, value): &Part| (entry.commands)(&Parameters::Job(value));
+    Ok(parts.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The files that the parts ask for.
+/// Errors: parameters that are not the probe's.
+pub(crate) fn destinations(parts: &[Part]) -> Result<Vec<Destination>, Failure> {
+    let of = |(entry, value): &Part| (entry.destinations)(&Parameters::Job(value));
     Ok(parts.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
 }
 

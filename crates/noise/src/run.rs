@@ -100,6 +100,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         policy: placement.policy.to_string(),
         side_effects: side_effects(&placement),
         complete,
+        outputs: Vec::new(),
     })
 }
 

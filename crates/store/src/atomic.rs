@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{Access, AtFlags};
+
 use crate::error::StoreError;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
@@ -57,6 +59,23 @@ pub(crate) fn replace<T>(
         let _ = folder.sync_all();
     }
     written.map_err(refused)
+}
+
+/// Looks whether [`replace`] could write `path` now; makes nothing.
+///
+/// Errors: `path` names a folder or nothing, or its folder is not there or takes no file from this user.
+pub(crate) fn could_replace(path: &Path) -> Result<(), StoreError> {
+    let refused = |e: io::Error| StoreError::io(path, "write", &e);
+    let may = |path: &Path, access| {
+        rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).map_err(|e| refused(e.into()))
+    };
+    match fs::metadata(path) {
+        Ok(m) if m.is_dir() => Err(StoreError::new(path, "cannot write: it is a folder")),
+        Ok(m) if !m.is_file() => may(path, Access::WRITE_OK),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(refused(e)),
+        _ if path.file_name().is_none() => Err(StoreError::new(path, "cannot write: it names no file")),
+        _ => may(folder_of(path), Access::WRITE_OK | Access::EXEC_OK),
+    }
 }
 
 /// Where the link at `path` leads, if it may be followed: nobody else can have planted it, or it is one of this process's
@@ -179,6 +198,27 @@ mod tests {
         symlink("/dev/null", &device).unwrap();
         replace(&device, |w| w.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&device).unwrap(), b"new");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before_and_nothing_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "old").unwrap();
+        for (path, said) in [
+            (dir.path().join("none/r.wav"), "the folder does not exist"),
+            (dir.path().to_owned(), "it is a folder"),
+            (file.join("r.wav"), "Not a directory"),
+            (PathBuf::from("/"), "it is a folder"),
+            (PathBuf::from(""), "it names no file"),
+        ] {
+            let e = could_replace(&path).unwrap_err().to_string();
+            assert!(e.contains(said), "{e}");
+        }
+        could_replace(&file).unwrap();
+        could_replace(&dir.path().join("new")).unwrap();
+        could_replace(Path::new("/dev/full")).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::deadline::{Deadline, stop_requested};
 use crate::experiment::{Enough, Experiment, Finished};
 use crate::host::Host;
 use crate::placement;
-use crate::probe::{self, Measured, Outcome, ProbeError};
+use crate::probe::{self, Measured, Outcome, Output, ProbeError};
 use crate::sampling::Sampler;
 
 /// Share of the time that is kept for analysis and storage, and its bound, ns.
@@ -22,6 +22,9 @@ const KEPT: f64 = 0.05;
 const MOST_KEPT_NS: f64 = 2e9;
 
 type Measure<'p> = dyn Fn(&mut PartContext<'_>) -> Result<(), ProbeError> + 'p;
+
+/// What the parts of a verb measured, and the files that its parameters ask for.
+type OfVerb = (Vec<Finished>, Vec<Output>);
 
 /// A part with its parameters.
 pub struct Bound<'p> {
@@ -91,7 +94,7 @@ pub(super) fn measure(
         &host.priority,
         &Err("costs are measured under the ordinary policy".to_owned()),
     );
-    let work = || -> Result<Vec<Vec<Finished>>, ProbeError> {
+    let work = || -> Result<Vec<OfVerb>, ProbeError> {
         let mut parts: Vec<Vec<Bound<'_>>> = verbs.iter().map(|v| v.0.parts()).collect::<Result<_, _>>()?;
         for (of_verb, (_, weight)) in parts.iter_mut().zip(verbs) {
             for part in of_verb {
@@ -107,6 +110,7 @@ pub(super) fn measure(
             deadline: Deadline::start(host.budget.left_ns().saturating_sub(kept_ns)),
             weights: all.iter().map(|p| p.weight).sum(),
             finished: all.iter().map(|_| Finished::default()).collect(),
+            outputs: all.iter().map(|_| Vec::new()).collect(),
             added: Vec::new(),
             sampler: &mut sampler,
             failed: None,
@@ -123,19 +127,24 @@ pub(super) fn measure(
             return Err(ProbeError::Cannot(why));
         }
         host.begin()?;
-        let mut finished = nest.finished.into_iter();
-        Ok(parts.iter().map(|of_verb| finished.by_ref().take(of_verb.len()).collect()).collect())
+        let (mut finished, mut outputs) = (nest.finished.into_iter(), nest.outputs.into_iter());
+        let of_verb = |parts: &Vec<Bound<'_>>| {
+            let n = parts.len();
+            (finished.by_ref().take(n).collect(), outputs.by_ref().take(n).flatten().collect())
+        };
+        Ok(parts.iter().map(of_verb).collect())
     };
     let finished = std::thread::scope(|scope| {
         spawn_placed_scoped(scope, "mm-cost", host.cpus.first(), plan.policy, work)
             .map_err(|e| ProbeError::Cannot(e.to_string()))?
             .join()
     })?;
-    let of_verb = |(parts, (verb, _)): (Vec<Finished>, &(&dyn Pooled, u64))| Measured {
+    let of_verb = |((parts, outputs), (verb, _)): (OfVerb, &(&dyn Pooled, u64))| Measured {
         samples: rows(host, parts),
         policy: plan.policy.to_string(),
         side_effects: verb.side_effects(),
         complete: !stop_requested(),
+        outputs,
     };
     Ok(finished.into_iter().zip(verbs).map(of_verb).collect())
 }
@@ -173,6 +182,8 @@ struct Nest<'n> {
     weights: f64,
     /// What each part measured.
     finished: Vec<Finished>,
+    /// Files that each part's parameters ask for.
+    outputs: Vec<Vec<Output>>,
     /// Parts that are in the pool, in its order.
     added: Vec<usize>,
     sampler: &'n mut Sampler,
@@ -191,7 +202,7 @@ impl Nest<'_> {
         let begin_ns = monotonic_ns();
         let share_ns = self.deadline.total_ns() as f64 * part.weight / self.weights;
         let mut waiting = Some(experiment);
-        let (made, facts, rows) = {
+        let (made, facts, rows, outputs) = {
             let mut next = |set: Box<dyn crate::experiment::Set + '_>| {
                 if let Some(mut all) = waiting.take() {
                     all.add(set, part.weight);
@@ -206,11 +217,13 @@ impl Nest<'_> {
                 start_ns,
                 facts: Facts::default(),
                 rows: Vec::new(),
+                outputs: Vec::new(),
                 next: &mut next,
             };
             let made = (part.measure)(&mut at);
-            (made, at.facts, at.rows)
+            (made, at.facts, at.rows, at.outputs)
         };
+        self.outputs[index] = outputs;
         self.finished[index].facts.extend(facts);
         self.finished[index].rows.extend(rows);
         match made {

@@ -7,15 +7,16 @@
 
 use std::rc::Rc;
 
-use rustfft::num_complex::Complex32;
+pub use rustfft::num_complex::Complex32;
 
 use crate::Graph;
+use crate::boxes::modem::front::Overheard;
 use crate::boxes::modem::recovery::{BLOCK, HALVES, STROBES};
 use crate::boxes::modem::{OVERSAMPLING, SYNC_SYMBOLS, SharedReport, coding, front, recovery};
-pub use crate::boxes::modem::{Report, front::Offsets};
+pub use crate::boxes::modem::{Report, front::Kept, front::Offsets};
 
 /// Sizes and disturbances of the modem.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     /// Frames with a sync word; others are sent before and behind them.
     pub frames: u64,
@@ -27,12 +28,70 @@ pub struct Parameters {
     pub seed: u64,
     /// Frames that a queue has room for.
     pub queue_frames: u64,
+    /// Heard instead of what the channel gives, 4 a symbol; see [`Parameters::over`].
+    pub samples: Option<Rc<[Complex32]>>,
+    /// Where what is heard is kept.
+    pub heard: Option<Kept>,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
         let offsets = Offsets { frequency: 0.01, timing: 0.3, clock_ppm: 50.0 };
-        Self { frames: 100, bits: 506, eb_n0_db: Some(4.0), offsets, seed: 1, queue_frames: 8 }
+        Self {
+            frames: 100,
+            bits: 506,
+            eb_n0_db: Some(4.0),
+            offsets,
+            seed: 1,
+            queue_frames: 8,
+            samples: None,
+            heard: None,
+        }
+    }
+}
+
+impl Parameters {
+    /// Symbols of a frame.
+    fn frame(&self) -> usize {
+        SYNC_SYMBOLS + self.bits + coding::TAIL
+    }
+
+    fn frame_samples(&self) -> u64 {
+        (self.frame() * OVERSAMPLING) as u64
+    }
+
+    /// Samples by which clocks drift apart in so many frames.
+    fn drift(&self, frames: u64) -> f64 {
+        (frames * self.frame_samples()) as f64 * f64::from(self.offsets.clock_ppm).abs() * 1e-6
+    }
+
+    /// Frames before those with a sync word, and all that a run takes.
+    fn preamble_and_all(&self, frames: u64) -> (u64, u64) {
+        // Before and behind: the frames by which clocks drift apart, twice for those that this adds.
+        let drift_frames = 2 * (self.drift(frames) / self.frame_samples() as f64) as u64 + 1;
+        let preamble = (ACQUISITION_SAMPLES as u64).div_ceil(self.frame_samples()) + drift_frames;
+        (preamble, preamble + frames + FLUSH_FRAMES + drift_frames)
+    }
+
+    /// Samples of the shortest run: loops lock, a frame is received, filters run empty.
+    pub fn least_samples(&self) -> u64 {
+        self.preamble_and_all(1).1 * self.frame_samples()
+    }
+
+    /// These parameters with samples in the place of the channel's, and as many frames as they have room for.
+    ///
+    /// Bits are compared with those that a run of the same seed and of so many frames sends. The last frame is filled up with zeros.
+    ///
+    /// # Errors
+    /// [`Parameters::least_samples`], where there are fewer.
+    pub fn over(self, samples: Rc<[Complex32]>) -> Result<Self, u64> {
+        let room = (samples.len() as u64).div_ceil(self.frame_samples());
+        let fits = |frames: &u64| self.preamble_and_all(*frames).1 <= room;
+        if (samples.len() as u64) < self.least_samples() {
+            return Err(self.least_samples());
+        }
+        let frames = (1..=room).rev().find(fits).ok_or_else(|| self.least_samples())?;
+        Ok(Self { frames, samples: Some(samples), ..self })
     }
 }
 
@@ -52,13 +111,12 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
     let data_symbols = p.bits + coding::TAIL;
     let coded_bits = 2 * data_symbols;
     let [bits, symbols, coded] = [p.bits, data_symbols, coded_bits].map(|n| n as u32);
-    let (frame, up) = (SYNC_SYMBOLS as u32 + symbols, OVERSAMPLING as u32);
-    let frame_samples = u64::from(frame * up);
-    let drift = |frames: u64| (frames * frame_samples) as f64 * f64::from(p.offsets.clock_ppm).abs() * 1e-6;
-    // Before and behind: the frames by which clocks drift apart, twice for those that this adds.
-    let drift_frames = 2 * (drift(p.frames) / frame_samples as f64) as u64 + 1;
-    let preamble = (ACQUISITION_SAMPLES as u64).div_ceil(frame_samples) + drift_frames;
-    let all_frames = preamble + p.frames + FLUSH_FRAMES + drift_frames;
+    let (frame, up) = (p.frame() as u32, OVERSAMPLING as u32);
+    let (preamble, mut all_frames) = p.preamble_and_all(p.frames);
+    if let Some(samples) = &p.samples {
+        // A further frame may have no room for its margins; nothing of what is given goes unheard.
+        all_frames = (samples.len() as u64).div_ceil(p.frame_samples());
+    }
     let room = p.queue_frames * u64::from(frame);
 
     g.schedule("transmitter");
@@ -80,8 +138,14 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
     let heard = g.edge("heard");
     // A symbol of energy 1 carries one information bit, and the matched filter leaves the noise of a sample as it is.
     let noise_power = p.eb_n0_db.map_or(0.0, |db| 10_f32.powf(-db / 10.0));
-    let channel = front::disturb(p.offsets, noise_power, p.seed, drift(all_frames) as usize + 1);
-    g.add("channel", channel, (q1.input(FRONT_SAMPLES), heard.output(FRONT_SAMPLES)));
+    let (ports, kept) = ((q1.input(FRONT_SAMPLES), heard.output(FRONT_SAMPLES)), p.heard.clone());
+    if let Some(samples) = &p.samples {
+        g.add("channel", Overheard { channel: front::replay(Rc::clone(samples)), kept }, ports);
+    } else {
+        let room = p.drift(all_frames) as usize + 1;
+        let channel = front::disturb(p.offsets, noise_power, p.seed, room);
+        g.add("channel", Overheard { channel, kept }, ports);
+    }
     crate::chain!(g, heard => "agc" front::control_gain(), "matched filter" front::filter_pulse::<1>(),
         "coarse frequency" front::correct_frequency(to_report()) => q2, Complex32::ZERO);
 

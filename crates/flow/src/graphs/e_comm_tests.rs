@@ -52,6 +52,44 @@ fn without_noise_there_is_no_error() {
     }
 }
 
+#[test]
+fn what_was_heard_is_received_alike_again() {
+    for (frames, bits) in [(1, 506), (40, 506), (9, 300)] {
+        let kept = Kept::default();
+        let p = Parameters { frames, bits, eb_n0_db: Some(3.0), ..Default::default() };
+        let truth = run_fast(&Parameters { heard: Some(Rc::clone(&kept)), ..p.clone() });
+        let heard: Rc<[Complex32]> = kept.take().into();
+        assert!(heard.len() as u64 >= p.least_samples());
+        // Another channel, whose samples nobody hears.
+        let over = Parameters { eb_n0_db: Some(-20.0), ..p }.over(Rc::clone(&heard)).unwrap();
+        let again = run_fast(&Parameters { heard: Some(Rc::clone(&kept)), ..over });
+        assert_eq!(again, truth, "{frames} frames of {bits} bits");
+        assert_eq!(kept.take()[..heard.len()], *heard);
+    }
+}
+
+#[test]
+fn samples_are_heard_to_the_last_and_too_few_are_refused() {
+    let p = Parameters::default();
+    let least = p.least_samples() as usize;
+    let noise = |n: usize| -> Rc<[Complex32]> {
+        let mut gauss = crate::boxes::gauss::Gauss::new(7);
+        (0..n).map(|_| gauss.complex()).collect()
+    };
+    assert_eq!(p.clone().over(noise(least - 1)).unwrap_err(), least as u64);
+    for n in [least, least + 1, least + 5000] {
+        let (kept, samples) = (Kept::default(), noise(n));
+        let over = p.clone().over(Rc::clone(&samples)).unwrap();
+        let r = run_fast(&Parameters { heard: Some(Rc::clone(&kept)), ..over });
+        let kept = kept.take();
+        assert_eq!(kept[..n], *samples);
+        assert!(
+            kept.len() < n + p.frame_samples() as usize && kept[n..].iter().all(|x| *x == Complex32::ZERO)
+        );
+        assert_eq!((r.frames_received, r.bits), (0, 0), "{r:?}");
+    }
+}
+
 /// Bit error rate of the code by the first terms of the union bound: sum of c Q(sqrt(2 d R Eb/N0)) over distances d.
 fn curve(eb_n0_db: f64) -> f64 {
     let ratio = 10_f64.powf(eb_n0_db / 10.0);

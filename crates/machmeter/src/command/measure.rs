@@ -9,10 +9,10 @@ use machmeter_compare::include_earlier;
 use machmeter_data::record::{Record, SummaryLine};
 use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::part::run_together;
-use machmeter_engine::probe::{Command, Outcome, Page, Parameters, page_share_ns};
+use machmeter_engine::probe::{Command, Destination, Outcome, Output, Page, Parameters, page_share_ns};
 use machmeter_engine::{Entry, Host, ProbeError};
 use machmeter_report::usual;
-use machmeter_store::{date, history, json};
+use machmeter_store::{date, history, json, text};
 use machmeter_sys::guard::signals;
 
 use super::reference;
@@ -46,13 +46,15 @@ pub(crate) fn probe(
 ) -> Result<Exit, Failure> {
     let given = Parameters::Given(matches);
     let by_level_ns = (entry.default_ns)(&given, globals.level)?;
+    let destinations = (entry.destinations)(&given)?;
+    writable(&destinations)?;
     let total_ns = globals.time.unwrap_or(by_level_ns);
     let session = Session::begin(registries, globals, total_ns)?;
     let reporter = reporter(&session, globals, total_ns);
     let budget_ns = session.budget().left_ns();
     let Some(outcome) = session.run(budget_ns, &reporter, |host| (entry.run)(host, &given))? else {
         let commands = (entry.commands)(&given)?;
-        return plan(globals, total_ns, &[entry.info.name], &commands, &[]);
+        return plan(globals, total_ns, &[entry.info.name], &effects(&commands, &destinations), &[]);
     };
     drop(reporter);
     Ok(finish(session, entry.info.name, vec![(entry, outcome)], globals, None))
@@ -75,6 +77,12 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         return Err(Failure::usage(format!("the job runs a command: {first}"))
             .help("look at what it runs with --dry-run; give --allow-commands if that is wanted"));
     }
+    let destinations = job::destinations(&parts)?;
+    if let Some(first) = destinations.first().filter(|_| !globals.allow_commands && !globals.dry_run) {
+        return Err(Failure::usage(format!("the job writes a file: {first}"))
+            .help("look at what it writes with --dry-run; give --allow-commands if that is wanted"));
+    }
+    writable(&destinations)?;
     let mut session = Session::begin(registries, globals, total_ns)?;
     if total_ns >= LOOK_AROUND_FROM_NS && !globals.dry_run {
         session.look_around();
@@ -145,7 +153,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         return Err(failure);
     }
     if planned {
-        return plan(globals, total_ns, &names, &commands, &refused);
+        return plan(globals, total_ns, &names, &effects(&commands, &destinations), &refused);
     }
     for (part, failure) in &refused {
         session.leave_out(part, &failure.what);
@@ -180,12 +188,23 @@ fn free_files(stem: &str) -> [PathBuf; 2] {
     ["json", "html"].map(|e| PathBuf::from(format!("{stem}-{}.{e}", std::process::id())))
 }
 
+/// Refuses files that could not be written now.
+fn writable(destinations: &[Destination]) -> Result<(), Failure> {
+    destinations.iter().try_for_each(|d| text::could_write(&d.path).map_err(Failure::usage))
+}
+
+/// What a run would do beside measuring.
+fn effects(commands: &[Command], destinations: &[Destination]) -> Vec<String> {
+    let runs = commands.iter().map(|c| format!("runs {c}"));
+    runs.chain(destinations.iter().map(|d| format!("writes {d}"))).collect()
+}
+
 /// Says what a run would do.
 pub(super) fn plan(
     globals: &Globals,
     total_ns: u64,
     parts: &[&str],
-    commands: &[Command],
+    effects: &[String],
     refused: &[(String, Failure)],
 ) -> Result<Exit, Failure> {
     let (_, allowed, cpus) = session::cpus(&globals.cpus)?;
@@ -196,8 +215,8 @@ pub(super) fn plan(
         globals.prio,
         globals.level
     );
-    for command in commands {
-        text.push_str(&format!("; runs {command}"));
+    for effect in effects {
+        text.push_str(&format!("; {effect}"));
     }
     for (part, failure) in refused {
         text.push_str(&format!("; without {part}: {}", failure.what));
@@ -230,10 +249,11 @@ fn file_name(name: &str) -> String {
 fn finish(
     session: Session<'_>,
     verb: &str,
-    outcomes: Vec<(&Entry, Outcome)>,
+    mut outcomes: Vec<(&Entry, Outcome)>,
     globals: &Globals,
     stem: Option<&str>,
 ) -> Exit {
+    let outputs: Vec<Output> = outcomes.iter_mut().flat_map(|o| std::mem::take(&mut o.1.outputs)).collect();
     let history = session.history.clone();
     let probes: Vec<&Entry> = outcomes.iter().map(|(e, _)| *e).collect();
     let lasting = |m: &Metric| {
@@ -257,7 +277,10 @@ fn finish(
     let rows: usize = tables.iter().map(Table::rows).sum();
     let is_kept = globals.raw == Raw::All || (globals.raw == Raw::Auto && rows <= MANY_ROWS);
     let tables = if is_kept { tables } else { Vec::new() };
-    let (mut saved, mut trouble) = write_all(&mut record, &tables, stem, &globals.output);
+    let (made, mut trouble) = write_outputs(&mut record, outputs);
+    let (mut saved, troubled) = write_all(&mut record, &tables, stem, &globals.output);
+    saved.splice(..0, made);
+    trouble.extend(troubled);
     if !globals.no_save {
         let kept = history.and_then(|h| {
             let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
@@ -284,6 +307,24 @@ fn finish(
         (Exit::Fine, Some(signal)) => signal.into(),
         (failed, _) => failed,
     }
+}
+
+/// Writes the files that parameters ask for: what was written, and what went wrong.
+fn write_outputs(record: &mut Record, outputs: Vec<Output>) -> (Vec<String>, Vec<String>) {
+    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
+    for Output { path, content } in outputs {
+        let written = content
+            .map_err(|why| format!("{}: not written: {why}", path.display()))
+            .and_then(|bytes| text::write(&path, &bytes).map(|()| bytes.len()).map_err(|e| e.to_string()));
+        match written {
+            Ok(bytes) => {
+                record.run.side_effects.push(format!("wrote {:?}", path.to_string_lossy()));
+                saved.push(format!("{} ({} kB)", path.display(), bytes.div_ceil(1000)));
+            }
+            Err(e) => trouble.push(e),
+        }
+    }
+    (saved, trouble)
 }
 
 /// Writes the files of `stem` and those asked for: what was written, and what went wrong.
@@ -334,7 +375,7 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<String, S
             }
         }
     } else {
-        machmeter_store::text::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
+        text::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
     }
     let size = path.metadata().map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
     Ok(format!("{}{size}{beside}", path.display()))

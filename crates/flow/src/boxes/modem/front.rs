@@ -1,6 +1,8 @@
 //! Symbols to samples, the channel, and the front end of the receiver.
 
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use rustfft::FftDirection;
 use rustfft::num_complex::Complex32;
@@ -10,6 +12,7 @@ use super::recovery::{Bank, TAPS};
 use super::{ALL, Block, CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport, blocks};
 use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::Transform;
+use crate::{In, Out, Outcome, Primitive};
 
 /// Two bits to a point of the unit circle, by Gray's code: 0 is positive.
 fn map_bits(bits: [u8; 2]) -> Complex32 {
@@ -103,6 +106,37 @@ pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Blo
             samples += 1;
         }
     })
+}
+
+/// In the place of a channel: these samples, and zeros behind them, whatever comes in.
+pub fn replay(samples: Rc<[Complex32]>) -> impl Block<Complex32, Complex32> {
+    let mut next = 0;
+    blocks(ALL, ALL, move |_: &[Complex32], y: &mut [Complex32]| {
+        let n = y.len().min(samples.len() - next);
+        y[..n].copy_from_slice(&samples[next..next + n]);
+        y[n..].fill(Complex32::ZERO);
+        next += n;
+    })
+}
+
+/// Samples that a box keeps for who built its graph.
+pub type Kept = Rc<RefCell<Vec<Complex32>>>;
+
+/// A channel whose output is kept, if at all.
+pub struct Overheard<B> {
+    pub channel: B,
+    pub kept: Option<Kept>,
+}
+
+impl<B: Block<Complex32, Complex32>> Primitive for Overheard<B> {
+    type Ports = (In<Complex32>, Out<Complex32>);
+    fn apply(&mut self, (x, y): (&[Complex32], &mut [Complex32])) -> Outcome {
+        let outcome = self.channel.apply((x, &mut *y));
+        if let Some(kept) = &self.kept {
+            kept.borrow_mut().extend_from_slice(y);
+        }
+        outcome
+    }
 }
 
 /// Automatic gain control: divides by the root of a running mean of the power.
