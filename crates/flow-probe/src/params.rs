@@ -38,7 +38,7 @@ pub struct Params {
     #[arg(long, value_name = "N or FROM-TO", default_value = "1")]
     pub granularity: String,
     /// Time one of so many turns of the scheduler, at random: less disturbance by timers, fewer calls.
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "K", hide_short_help = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     #[serde(default = "every_turn")]
     pub one_of: u32,
     /// Predict each run from this stored one in virtual time, too: `last` or a file.

@@ -51,7 +51,10 @@ fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Re
     let format = FORMATS.iter().find(|f| f.name == asked.to);
     if let Some(glob) = &asked.metric {
         if !format.is_some_and(|f| f.is_of_figures) {
-            return Err(Failure::usage(format!("--metric chooses among figures: {} holds others", asked.to)));
+            return Err(Failure::usage(format!(
+                "--metric chooses among figures: {} holds samples or graphs",
+                asked.to
+            )));
         }
         record.metrics.retain(|m| glob_matches(glob, &m.key()) || glob_matches(glob, &m.id));
         if record.metrics.is_empty() {
