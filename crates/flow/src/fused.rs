@@ -6,23 +6,27 @@ use crate::{In, Out, Outcome, Primitive};
 /// Bytes between two members: a quarter of a first-level cache of 32 KiB, since the block before and the one behind want room too.
 const BLOCK_BYTES: usize = 8 << 10;
 
-/// Two boxes of one input and one output each as one. Members answer [`Outcome::Done`]; other answers end the apply.
+/// Two boxes of one input and one output each as one. Answers other than [`Outcome::Done`] end the apply.
 pub struct Fused<A, B, T> {
     first: A,
     second: B,
     between: Vec<T>,
-    /// Tokens of an iteration: taken by the first, given by it, given by the second.
+    /// Tokens of an iteration: taken by the first, and given by it.
     takes: usize,
     middle: usize,
-    gives: usize,
 }
 
 impl<A, B, T: Token> Fused<A, B, T> {
-    /// `rates`: tokens that an iteration of both takes, hands on and gives.
-    pub fn new(first: A, second: B, rates: [u32; 3], empty: T) -> Self {
-        let [takes, middle, gives] = rates.map(|r| r as usize);
+    /// `rates`: tokens that an iteration takes, and hands on.
+    pub fn new(first: A, second: B, rates: [u32; 2], empty: T) -> Self {
+        let [takes, middle] = rates.map(|r| r as usize);
         let iterations = (BLOCK_BYTES / (middle * size_of::<T>())).max(1);
-        Self { first, second, between: vec![empty; iterations * middle], takes, middle, gives }
+        Self { first, second, between: vec![empty; iterations * middle], takes, middle }
+    }
+
+    /// Iterations that fit between both at once.
+    pub fn iterations(&self) -> usize {
+        self.between.len() / self.middle
     }
 }
 
@@ -36,21 +40,17 @@ where
 {
     type Ports = (In<X>, Out<Y>);
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "members that are called are not fused")]
     fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
-        let iterations = self.between.len() / self.middle;
-        for (x, y) in x.chunks(iterations * self.takes).zip(y.chunks_mut(iterations * self.gives)) {
-            let between = &mut self.between[..x.len() / self.takes * self.middle];
-            let outcome = self.first.apply((x, between));
-            if outcome != Outcome::Done {
-                return outcome;
-            }
-            let outcome = self.second.apply((between, y));
-            if outcome != Outcome::Done {
-                return outcome;
-            }
+        // A division takes longer than a box that does little.
+        let is_even = self.takes == self.middle;
+        let n = if is_even { x.len() } else { x.len() / self.takes * self.middle };
+        let between = &mut self.between[..n];
+        match self.first.apply((x, between)) {
+            Outcome::Done => self.second.apply((between, y)),
+            other => other,
         }
-        Outcome::Done
     }
 
     fn reset(&mut self) {
@@ -66,6 +66,60 @@ where
     fn destroy(&mut self) {
         self.first.destroy();
         self.second.destroy();
+    }
+}
+
+/// A chain, block by block.
+pub struct Blocks<F> {
+    chain: F,
+    takes: usize,
+    gives: usize,
+}
+
+impl<F> Blocks<F> {
+    /// `rates`: tokens that an iteration takes and gives.
+    pub fn new(chain: F, rates: [u32; 2], iterations: usize) -> Self {
+        let [takes, gives] = rates.map(|r| iterations.saturating_mul(r as usize));
+        Self { chain, takes, gives }
+    }
+}
+
+impl<F, X, Y> Primitive for Blocks<F>
+where
+    X: Token,
+    Y: Token,
+    F: Primitive<Ports = (In<X>, Out<Y>)>,
+{
+    type Ports = (In<X>, Out<Y>);
+
+    #[inline]
+    fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
+        // Lengths known to be one make straight code of the members.
+        if let ([x], [y]) = (x, &mut *y) {
+            return self.chain.apply((std::slice::from_ref(x), std::slice::from_mut(y)));
+        }
+        let (mut x, mut y) = (x, y);
+        loop {
+            let (now, later) = x.split_at(x.len().min(self.takes));
+            let (given, rest) = y.split_at_mut(y.len().min(self.gives));
+            let outcome = self.chain.apply((now, given));
+            if outcome != Outcome::Done || later.is_empty() {
+                return outcome;
+            }
+            (x, y) = (later, rest);
+        }
+    }
+
+    fn reset(&mut self) {
+        self.chain.reset();
+    }
+
+    fn eos(&mut self, _ports: (&[X], &mut [Y])) {
+        self.chain.eos((&[], &mut []));
+    }
+
+    fn destroy(&mut self) {
+        self.chain.destroy();
     }
 }
 
@@ -97,17 +151,19 @@ macro_rules! chain {
     ($g:expr, $x:expr; $takes:expr => $($name:literal $member:expr; $gives:expr),+ => $y:expr, $empty:expr) => {
         if $g.is_fused() {
             let (members, gives) = ([$($name),+], [$($gives),+]);
-            let fused = $crate::chain!(@fuse $empty, $takes, $($member; $gives),+);
-            let ports = ($x.input($takes), $y.output(gives[gives.len() - 1]));
-            $g.add_members(&members.join("+"), fused, ports, members.len());
+            let (mut iterations, last) = (usize::MAX, gives[gives.len() - 1]);
+            let fused = $crate::chain!(@fuse iterations, $empty, $takes, $($member; $gives),+);
+            let blocks = $crate::Blocks::new(fused, [$takes, last], iterations);
+            $g.add_members(&members.join("+"), blocks, ($x.input($takes), $y.output(last)), members.len());
         } else {
             $crate::chain!(@add $g, $x, $takes, $y, $($name $member; $gives),+);
         }
     };
-    (@fuse $empty:expr, $takes:expr, $first:expr; $gives:expr) => { $first };
-    (@fuse $empty:expr, $takes:expr, $first:expr; $middle:expr, $second:expr; $gives:expr $(, $($rest:tt)+)?) => {{
-        let fused = $crate::Fused::new($first, $second, [$takes, $middle, $gives], $empty);
-        $crate::chain!(@fuse $empty, $takes, fused; $gives $(, $($rest)+)?)
+    (@fuse $most:ident, $empty:expr, $takes:expr, $first:expr; $gives:expr) => { $first };
+    (@fuse $most:ident, $empty:expr, $takes:expr, $first:expr; $middle:expr, $second:expr; $gives:expr $(, $($rest:tt)+)?) => {{
+        let fused = $crate::Fused::new($first, $second, [$takes, $middle], $empty);
+        $most = usize::min($most, fused.iterations());
+        $crate::chain!(@fuse $most, $empty, $takes, fused; $gives $(, $($rest)+)?)
     }};
     (@add $g:expr, $x:expr, $takes:expr, $y:expr, $name:literal $member:expr; $gives:expr) => {
         $g.add($name, $member, ($x.input($takes), $y.output($gives)));
