@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::{StoreError, atomic};
 
-/// Looks whether [`write`] could write `path` now; makes nothing.
+/// Looks whether [`write()`] could write `path` now; makes nothing.
 ///
 /// Errors: a folder that is not there or takes no file, or a path that is one.
 pub fn could_write(path: &Path) -> Result<(), StoreError> {
