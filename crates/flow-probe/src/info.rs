@@ -2,6 +2,7 @@
 
 use machmeter_data::code::Code;
 use machmeter_data::summary::{Pick, RowInfo};
+use machmeter_data::{Better, Hazard, MetricInfo, Unit};
 use machmeter_engine::Info;
 
 machmeter_data::metric!(
@@ -60,13 +61,16 @@ machmeter_data::metric!(
     One, Neither, weakened by [Frequency, Preemption, SharedCore],
     "Time of the published kernel over that of the fast one for the same work, boxes left out."
 );
-machmeter_data::metric!(
-    WORTH,
-    "flow.worth",
-    ["graph", "granularity", "idea"],
-    One, Neither, weakened by [Frequency, Preemption, SharedCore],
-    "Share of the published kernel's excess over the fast one that an idea takes away: mean over the orders in which the three could be introduced."
-);
+/// An idea may cost more than it saves.
+pub(crate) const WORTH: MetricInfo = MetricInfo {
+    id: "flow.worth",
+    params: &["graph", "granularity", "idea"],
+    unit: Unit::One,
+    better: Better::Neither,
+    weakened_by: &[Hazard::Frequency, Hazard::Preemption, Hazard::SharedCore],
+    description: "Share of the published kernel's excess over the fast one that an idea takes away: mean over the orders in which the three could be introduced.",
+    may_be_negative: true,
+};
 machmeter_data::metric!(
     PREDICTION,
     "flow.prediction",

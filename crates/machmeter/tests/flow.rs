@@ -109,9 +109,9 @@ fn what_each_idea_takes_away_adds_up() {
     let shares = ["mirrored queues", "bitmap", "fused boxes"]
         .map(|idea| value(&record, "flow.worth", &[("graph", "noise_removal"), ("idea", idea)]));
     println!("{ratio}: {shares:?}");
-    // Medians of each need not add up exactly.
+    // Medians of each need not add up exactly; an idea may be worth less than nothing.
     let sum: f64 = shares.iter().sum();
-    assert!(ratio > 1.2 && (0.7..1.3).contains(&sum) && shares[0] > 0.3, "{ratio} {shares:?}");
+    assert!(ratio > 1.2 && (0.5..1.5).contains(&sum) && shares[0] > 0.3, "{ratio} {shares:?}");
     // Turns here and there cost the same a call, and break no law.
     let sampled =
         ["flow", "--parts", "graphs", "--graph", "noise_removal", "--kernel", "fused", "--one-of", "5"];
