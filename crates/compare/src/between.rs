@@ -6,7 +6,7 @@ use machmeter_data::metric::Earlier;
 use machmeter_data::{Interval, Metric, Record};
 use machmeter_stats::between::{Estimate, among_runs};
 
-use crate::join::usable;
+use crate::pair::usable;
 
 /// Earlier runs that are asked at most: the machine of long ago is another one.
 const MOST: usize = 11;

@@ -1,150 +1,178 @@
 //! The result of a comparison.
 
 use machmeter_data::metric::Population;
-use machmeter_data::{Better, Interval, Quality, Unit};
+use machmeter_data::{Better, Interval, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a comparison found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// The first run.
-    pub a: RunName,
-    /// The second run; changes are from `a` to `b`.
-    pub b: RunName,
-    /// One row per metric that both records have, in the order of `a`.
+    /// The first side.
+    pub a: Group,
+    /// The second side; changes are from `a` to `b`.
+    pub b: Group,
+    /// One row per metric that both sides have, in the order of `a`.
     pub rows: Vec<Row>,
+    /// Rows that are judged together.
+    pub families: Vec<Family>,
     /// Keys of metrics that only `a` has.
     pub only_a: Vec<String>,
     /// Keys of metrics that only `b` has.
     pub only_b: Vec<String>,
     /// Facts and checks that differ: `kernel.release: 6.17.9 -> 6.18.44`.
     pub environment: Vec<String>,
-    /// Geometric mean of the cost ratio b/a over the rows that have a ratio and a direction, minus 1: higher-is-better
-    /// metrics enter inverted, so that a positive value always means costlier. `null` without such rows.
-    pub geomean: Option<f64>,
-    /// Rows behind `geomean`.
-    pub geomean_rows: usize,
     /// Rows by verdict.
     pub counts: Counts,
-    /// Smallest relative change worth a verdict.
-    pub min_effect: f64,
-    /// Bound on the probability of any false verdict.
-    pub family_error: f64,
+    /// Smallest change that matters, as a fraction.
+    pub at_least: f64,
+    /// Bound on the expected share of false changes.
+    pub error: f64,
+    /// What would tell more, with the estimate it rests on; absent where all is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     /// Remarks on the comparison as a whole.
     pub notes: Vec<String>,
 }
 
-/// How one of the two runs is called.
+/// The runs of one side.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Group {
+    /// Heading of its columns: the tag `name` if the first run has one, else `A` or `B`.
+    pub label: String,
+    /// The runs, in the order given.
+    pub runs: Vec<RunName>,
+}
+
+/// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunName {
-    /// Heading of its columns: the tag `name` if the run has one, else `A` or `B`. Callers may replace it by a file name.
-    pub label: String,
     /// The record's id.
     pub id: String,
     /// Start, RFC 3339 UTC.
     pub started: String,
 }
 
-/// One metric of both runs.
+/// Rows that share one bound on false changes.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Family {
+    /// `page` for the rows of the page, else the probe, or the pattern asked for.
+    pub name: String,
+    /// Rows that were judged.
+    pub rows: usize,
+    /// Bound on the expected share of false changes among its changes.
+    pub error: f64,
+}
+
+/// One metric of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
-    /// Join key, `id{name=value,...}`.
+    /// `id{name=value,...}`: with the population the join key.
     pub key: String,
     /// Metric id.
     pub id: String,
     /// Parameters as text, `cpu=1 quantum=31`; empty if the metric has none.
     pub params: String,
+    /// The family it is judged in.
+    pub family: String,
     /// Unit of both sides.
     pub unit: Unit,
     /// Direction.
     pub better: Better,
-    /// The first run's figure.
+    /// Which samples both sides are of; absent where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub population: Option<Population>,
+    /// The first side.
     pub a: Side,
-    /// The second run's figure.
+    /// The second side.
     pub b: Side,
-    /// Whether `change`, `change_ci`, `half_width` and `detectable` are relative or in the metric's unit.
-    pub scale: ChangeScale,
-    /// Change of the location of the blocks (of the value, without blocks) from `a` to `b`: -0.266 for 26.6 % less.
+    /// Whether changes are fractions of the first side or differences in the metric's unit.
+    pub scale: Scale,
+    /// Change from `a` to `b`, -0.266 for 26.6 % less: of one run a side the difference, of several that of Hodges and Lehmann.
     pub change: Option<f64>,
-    /// 95 % interval of the change of the machine, run-to-run allowance included.
+    /// 95 % interval of the change.
     pub change_ci: Option<Interval>,
-    /// 95 % half-width of the difference between two runs of an unchanged machine: "can tell apart".
-    pub half_width: Option<f64>,
-    /// Bound on the probability of a difference this large between two runs of an unchanged machine: twice the model's
-    /// figure, because the model is an estimate.
+    /// Two-sided probability of a difference this large between sides that are the same.
     pub p: Option<f64>,
-    /// `p` after Holm's adjustment over the rows of this comparison.
+    /// `p` adjusted over the family (Benjamini, Hochberg).
     pub p_adjusted: Option<f64>,
-    /// Two-sided Mann-Whitney probability on the blocks, which must agree before a verdict is given. It knows nothing of
-    /// drift and is no evidence by itself.
+    /// Two-sided probability by the ranks of the runs alone (Mann, Whitney); from five runs a side on.
     pub p_rank: Option<f64>,
-    /// Smallest change that this pair would have shown with probability 90 % at the comparison's error bound.
+    /// Smallest change that would have been found, in 9 of 10 such comparisons, if no other row of the family changed.
     pub detectable: Option<f64>,
+    /// What the spread between runs is taken from.
+    pub spread: Option<Spread>,
     /// What it comes to.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What the verdict rests on and what weakens it, in words.
+    /// What weakens it, in words.
     pub reasons: Vec<String>,
-    /// Codes of checks and warnings that weaken either side.
-    pub flags: Vec<String>,
 }
 
-impl Row {
-    /// What the verdict rests on, or why there is none.
-    pub(crate) fn why(&self) -> String {
-        match &self.verdict {
-            Verdict::Inconclusive { why } => why.clone(),
-            _ => self.reasons.join("; "),
-        }
-    }
+/// What two runs of an unchanged machine differ by.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// Standard deviation of a run: of the logarithm, or in the metric's unit.
+    pub sd: f64,
+    /// Degrees of freedom behind it.
+    pub dof: f64,
+    /// Where it is from.
+    pub from: SpreadFrom,
 }
 
-/// One run's figure.
+/// Where the spread between runs is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpreadFrom {
+    /// From the runs of both sides.
+    Sides,
+    /// From earlier runs of the state of the first side, and from the sides.
+    Earlier,
+    /// Assumed.
+    Assumed,
+}
+
+/// One side's figure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
-    /// The recorded figure.
+    /// The recorded figure; of several runs their median.
     pub value: Option<f64>,
-    /// Its recorded interval.
+    /// The recorded interval of a single run, of what it knew by itself.
     pub ci: Option<Interval>,
-    /// Which samples it is of; absent where nobody looked. Figures of different populations are not judged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub population: Option<Population>,
-    /// Samples behind it.
-    pub n: u64,
-    /// Location of its blocks, in the metric's unit: what is compared.
-    pub location: Option<f64>,
-    /// Blocks.
-    pub blocks: usize,
-    /// Trust.
-    pub quality: Quality,
+    /// Runs that count.
+    pub runs: usize,
 }
 
 /// How a change is expressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ChangeScale {
-    /// As a fraction of the first run's level.
+pub enum Scale {
+    /// As a fraction of the first side: costs, rates, sizes.
     Relative,
-    /// In the metric's unit, because the first run's level cannot be told from zero.
+    /// In the metric's unit: shares, and what includes zero.
     Absolute,
 }
 
-/// What a comparison says about one metric. Every verdict is about these two runs: what made them differ may be the machine,
-/// its load or its neighbors.
+/// What a comparison says about one metric. Every verdict is about these runs: what made them differ may be the machine, its load or
+/// its neighbors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing found; `detectable` says what would have been.
+    /// The change is smaller than what matters.
     Same,
-    /// Changed in the good direction between these two runs.
+    /// Changed in the good direction.
     Better,
-    /// Changed in the bad direction between these two runs.
+    /// Changed in the bad direction.
     Worse,
-    /// Changed between these two runs, and neither direction is good.
+    /// Changed, and neither direction is good.
     Changed,
-    /// Nothing can be said.
-    Inconclusive {
+    /// No change was found, and one that matters is not excluded.
+    Unclear {
+        /// Why.
+        why: String,
+    },
+    /// The two figures are not of the same thing.
+    NotComparable {
         /// Why.
         why: String,
     },
@@ -158,12 +186,31 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Changed => "changed",
-            Self::Inconclusive { .. } => "inconclusive",
+            Self::Unclear { .. } => "unclear",
+            Self::NotComparable { .. } => "not_comparable",
+        }
+    }
+
+    /// The verdict on a change in the direction of `difference`.
+    pub(crate) fn of(better: Better, difference: f64) -> Self {
+        match better {
+            Better::Neither => Self::Changed,
+            Better::Lower if difference < 0.0 => Self::Better,
+            Better::Higher if difference > 0.0 => Self::Better,
+            _ => Self::Worse,
         }
     }
 
     pub fn is_change(&self) -> bool {
         matches!(self, Self::Better | Self::Worse | Self::Changed)
+    }
+
+    /// Why nothing is said.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Unclear { why } | Self::NotComparable { why } => Some(why),
+            _ => None,
+        }
     }
 }
 
@@ -172,7 +219,7 @@ impl Verdict {
 pub struct Counts {
     /// All rows.
     pub rows: usize,
-    /// Nothing found.
+    /// The same within what matters.
     pub same: usize,
     /// Better.
     pub better: usize,
@@ -180,8 +227,27 @@ pub struct Counts {
     pub worse: usize,
     /// Changed, without a good direction.
     pub changed: usize,
-    /// Inconclusive.
-    pub inconclusive: usize,
+    /// Unclear.
+    pub unclear: usize,
+    /// Not comparable.
+    pub not_comparable: usize,
+}
+
+impl Counts {
+    pub(crate) fn of(rows: &[Row]) -> Self {
+        let mut c = Self { rows: rows.len(), ..Self::default() };
+        for row in rows {
+            *match row.verdict {
+                Verdict::Same => &mut c.same,
+                Verdict::Better => &mut c.better,
+                Verdict::Worse => &mut c.worse,
+                Verdict::Changed => &mut c.changed,
+                Verdict::Unclear { .. } => &mut c.unclear,
+                Verdict::NotComparable { .. } => &mut c.not_comparable,
+            } += 1;
+        }
+        c
+    }
 }
 
 /// Which findings make a comparison fail.
@@ -189,14 +255,14 @@ pub struct Counts {
 pub enum FailOn {
     /// Any `Worse`.
     Worse,
-    /// Any verdict other than `Same` and `Inconclusive`.
+    /// Any change.
     Any,
     /// Nothing.
     None,
 }
 
-/// Exit code of a comparison: 1 if something named by `fail_on` was found, 3 if nothing was and no row is conclusive
-/// (which includes having no row at all), else 0. With [`FailOn::None`] always 0.
+/// Exit code of a comparison: 1 if something named by `fail_on` was found, 3 if nothing was and no row is conclusive (which includes
+/// having no row at all), else 0. With [`FailOn::None`] always 0.
 pub fn exit_code(comparison: &Comparison, fail_on: FailOn) -> u8 {
     let c = &comparison.counts;
     let found = match fail_on {
@@ -206,7 +272,7 @@ pub fn exit_code(comparison: &Comparison, fail_on: FailOn) -> u8 {
     };
     if found {
         1
-    } else if c.inconclusive == c.rows {
+    } else if c.unclear + c.not_comparable == c.rows {
         3
     } else {
         0

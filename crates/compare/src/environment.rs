@@ -17,31 +17,32 @@ const LOAD_STEP: f64 = 0.5;
 /// And so is load within this ratio.
 const LOAD_RATIO: f64 = 1.5;
 
-/// What differs, in words, and whether the load does.
-pub(crate) struct Difference {
-    pub(crate) lines: Vec<String>,
-    /// Sentence on the load if it differs.
-    pub(crate) load: Option<String>,
+/// Whether nothing is different that a reader would blame, apart from load.
+pub(crate) fn same_state(a: &Record, b: &Record) -> bool {
+    let changed = a.machine.before.changed(&b.machine.before);
+    reported(&changed).next().is_none()
 }
 
-/// Compares facts before the runs, and checks.
-pub(crate) fn difference(a: &Record, b: &Record) -> Difference {
+/// Those of `paths` that are worth reporting, without load.
+fn reported(paths: &[String]) -> impl Iterator<Item = &String> {
+    let of_pattern = move |pattern| paths.iter().filter(move |p| !is_load(p) && glob_matches(pattern, p));
+    REPORTED.split(' ').flat_map(of_pattern)
+}
+
+/// What differs in facts before the runs, and checks, in words.
+pub(crate) fn difference(a: &Record, b: &Record) -> Vec<String> {
     let (of_a, of_b) = (&a.machine.before, &b.machine.before);
     let both = |path: &String| format!("{path}: {} -> {}", shown(of_a.get(path)), shown(of_b.get(path)));
-    let (loads, others): (Vec<String>, Vec<String>) =
-        of_a.changed(of_b).into_iter().partition(|p| is_load(p));
-    let of_pattern = |pattern| others.iter().filter(move |path| glob_matches(pattern, path));
+    let changed = of_a.changed(of_b);
     let mut lines = Vec::new();
-    for line in REPORTED.split(' ').flat_map(of_pattern).map(both) {
+    for line in reported(&changed).map(both) {
         if !lines.contains(&line) {
             lines.push(line);
         }
     }
     let numbers = |path: &String| of_a.number(path).zip(of_b.number(path));
-    let differs = |path: &&String| numbers(path).is_some_and(|(x, y)| loads_differ(x, y));
-    let loads: Vec<String> = loads.iter().filter(differs).map(both).collect();
-    let load = loads.first().cloned();
-    lines.extend(loads);
+    let differs = |path: &&String| is_load(path) && numbers(path).is_some_and(|(x, y)| loads_differ(x, y));
+    lines.extend(changed.iter().filter(differs).map(both));
     for check in &a.checks {
         let other = b.checks.iter().find(|c| c.id == check.id);
         if let Some(other) = other.filter(|o| o.state != check.state) {
@@ -49,7 +50,7 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Difference {
             lines.push(format!("check {} {}: {states}", check.id, check.name));
         }
     }
-    Difference { lines, load }
+    lines
 }
 
 fn is_load(path: &str) -> bool {

@@ -1,261 +1,166 @@
-//! What two runs say about one metric, before the verdict: difference, its law under no change, and the rank test.
+//! What the runs of two sides say about one metric: the change, and how far apart the sides would be without one.
+//!
+//! A run is off by what its own interval tells, and by what runs differ by that no run sees of itself: the layout of memory that a
+//! process was given, the clock of that hour. The second comes from the runs themselves: of both sides, and of earlier ones of the
+//! first side's state, each about the median of its group. Where there are too few, it is assumed.
 
-use machmeter_data::metric::Population;
-use machmeter_data::quantity::human;
-use machmeter_data::{Better, Metric, Quality, Unit};
-use machmeter_stats::distribution::normal_quantile;
-use machmeter_stats::rank;
-use machmeter_stats::regimes::LEVEL_RATIO;
+use machmeter_stats::distribution::{t_cdf, t_quantile};
+use machmeter_stats::moderate::{Variance, moderated};
+use machmeter_stats::{quantile, rank, spread};
 
-use crate::allowance::{Allowance, MIN_HISTORY};
-use crate::drift::{self, DriftModels, Fit};
-use crate::law::{Law, Part};
-use crate::level::{Level, Scale, level};
+use crate::assumed;
+use crate::comparison::{Scale, Spread, SpreadFrom};
+use crate::pair::Pair;
 
-/// Fewer blocks than this say nothing about the spread: the interval is used instead.
-const MIN_BLOCKS: usize = 5;
-/// Blocks that both runs need before their extremes are compared.
-const MIN_BLOCKS_EXTREME: usize = 10;
-/// Degrees of freedom granted to a recorded interval.
-const INTERVAL_DOF: f64 = 10.0;
-/// Steps finer than this part of a value are taken for equal.
+/// Standard deviation between runs of a share, in those of its run's own interval, where nothing tells it.
+const ASSUMED_OF_OWN: f64 = 1.0;
+/// Degrees of freedom granted to an assumption, and to an interval of a run.
+const ASSUMED_DOF: f64 = 10.0;
+/// Earlier runs that tell a spread at least.
+const LEAST_EARLIER: usize = 3;
+/// Residuals farther out than this many robust standard deviations are pulled in: one run in another state is no spread (Huber 1981).
+const PULL_IN_SD: f64 = 4.0;
+/// Variance of the shift of Hodges and Lehmann over that of a difference of means, for the normal law (Annals of Mathematical Statistics 34, 1963).
+const SHIFT_VARIANCE: f64 = std::f64::consts::PI / 3.0;
+/// Differences below this part of a value are taken for equal.
 const RESOLUTION: f64 = 1e-6;
 
-/// One metric of both runs, with the same metric of earlier runs.
-pub(crate) struct Pair<'a> {
-    pub(crate) a: &'a Metric,
-    pub(crate) b: &'a Metric,
-    pub(crate) history: Vec<&'a Metric>,
-    /// Run-to-run standard deviation that the caller declared.
-    pub(crate) declared_sd: Option<f64>,
-    /// Conditions are in doubt: the default allowance is widened.
-    pub(crate) weakened: bool,
-}
-
-/// What is known about the difference of a pair.
+/// What is known about the difference of a pair, on its scale.
+#[derive(Debug, Clone)]
 pub(crate) struct Evidence {
     pub(crate) scale: Scale,
-    pub(crate) locations: [f64; 2],
-    /// True if the change is to be given as a fraction of the first location.
-    pub(crate) relative: bool,
-    /// Estimate of the law of the difference under no change.
-    pub(crate) printed: Option<Law>,
-    pub(crate) guard: Option<Law>,
-    /// Two-sided Mann-Whitney probability on the blocks; `None` without enough blocks.
+    /// Median of each side, in the metric's unit.
+    pub(crate) difference: f64,
+    pub(crate) se: f64,
+    pub(crate) dof: f64,
     pub(crate) p_rank: Option<f64>,
-    pub(crate) reasons: Vec<String>,
+    pub(crate) spread: Spread,
+    /// Runs of the sides.
+    pub(crate) runs: [usize; 2],
 }
 
 impl Evidence {
-    pub(crate) fn difference(&self) -> f64 {
-        self.locations[1] - self.locations[0]
+    /// Two-sided probability of a difference this large without a change.
+    pub(crate) fn p(&self) -> f64 {
+        t_cdf(-self.difference.abs() / self.se, self.dof).map_or(1.0, |p| (2.0 * p).min(1.0))
     }
 
-    /// A distance on the scale of comparison as the change it stands for. Upward on a logarithmic scale.
-    pub(crate) fn as_change(&self, distance: f64) -> f64 {
-        match (self.scale, self.relative) {
-            (Scale::Log, _) => distance.exp_m1(),
-            (Scale::Linear, true) => distance / self.locations[0].abs(),
-            (Scale::Linear, false) => distance,
-        }
+    /// Distance from zero that a difference without a change exceeds with the two-sided probability `p`.
+    pub(crate) fn distance(&self, p: f64) -> Option<f64> {
+        Some(t_quantile(1.0 - p / 2.0, self.dof)? * self.se).filter(|d| d.is_finite())
+    }
+
+    /// Probability of a difference at most this large between sides that are `margin` or more apart (Schuirmann, Journal of
+    /// Pharmacokinetics and Biopharmaceutics 15, 1987).
+    pub(crate) fn p_outside(&self, margin: f64) -> f64 {
+        t_cdf((self.difference.abs() - margin) / self.se, self.dof).unwrap_or(1.0)
     }
 }
 
-/// One run's location and its variance.
-struct Located {
-    location: f64,
-    block_sd: f64,
-    fit: Fit,
-    level: Option<Level>,
+/// The spread between runs of a metric by its own runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    variance: Variance,
+    from: SpreadFrom,
 }
 
-/// Why a pair has no evidence.
-pub(crate) enum Refusal {
-    /// The figures do not mean the same, or one is missing.
-    Incomparable(String),
-    /// The figures can be compared, but nothing tells how far they could be off.
-    NoSpread(String),
-}
-
-/// The evidence of a pair, or why there is none.
-pub(crate) fn weigh(pair: &Pair<'_>, models: &mut DriftModels) -> Result<Evidence, Refusal> {
-    refuse(pair.a, pair.b).map_err(Refusal::Incomparable)?;
-    let metrics = || [pair.a, pair.b].into_iter().chain(pair.history.iter().copied());
-    let scale = Scale::of(metrics().flat_map(figures));
-    let a = locate(pair.a, scale, models).ok_or_else(|| no_spread("the first run"))?;
-    let b = locate(pair.b, scale, models).ok_or_else(|| no_spread("the second run"))?;
-    let past: Vec<Located> = pair.history.iter().filter_map(|m| locate(m, scale, models)).collect();
-
-    let mut reasons = Vec::new();
-    let allowance = allowance(pair, scale, [&a, &b], &past, &mut reasons);
-    let mut fits: Vec<&Fit> = vec![&a.fit, &b.fit];
-    fits.extend(past.iter().map(|p| &p.fit));
-    let (printed, guard) = drift::weights(&fits, &allowance.log_likelihood());
-    let law = |weights: &[f64]| {
-        Law::new(weights.iter().enumerate().map(|(k, weight)| {
-            let (variance, dof) = allowance.difference(&a.fit, &b.fit, k);
-            Part { weight: *weight, se: variance.sqrt(), dof }
-        }))
+/// What the runs of a pair differ by among themselves; `None` where each side has one and no earlier ones tell.
+pub(crate) fn seen(pair: &Pair<'_>) -> Option<Seen> {
+    let mut groups = vec![pair.values(&pair.a), pair.values(&pair.b)];
+    let has_earlier = pair.earlier.len() >= LEAST_EARLIER;
+    if has_earlier {
+        groups.push(pair.values(&pair.earlier));
+    }
+    let centered = |g: &Vec<f64>| {
+        let center = quantile::median_of(g).unwrap_or_default();
+        g.iter().map(|v| v - center).collect::<Vec<f64>>()
     };
-    for (name, run) in [("first", &a), ("second", &b)] {
-        if let Some(clipped) = run.level.as_ref().map(|l| l.clipped).filter(|c| *c > 0) {
-            reasons.push(format!("outlying blocks pulled in, {name} run: {clipped}"));
-        }
-    }
-    let p_rank = (a.level.is_some() && b.level.is_some())
-        .then(|| rank::mann_whitney(&pair.a.blocks, &pair.b.blocks))
-        .flatten();
-    let noise_of_a = a.fit.variance.iter().copied().fold(0.0, f64::max).sqrt();
-    Ok(Evidence {
-        scale,
-        locations: [a.location, b.location],
-        relative: scale == Scale::Log || a.location.abs() > 2.0 * noise_of_a,
-        printed: law(&printed),
-        guard: law(&guard),
-        p_rank,
-        reasons,
-    })
-}
-
-fn refuse(a: &Metric, b: &Metric) -> Result<(), String> {
-    for (name, m) in [("first", a), ("second", b)] {
-        if m.quality == Quality::Rejected || m.value.is_none() {
-            let why = m.why.as_deref().unwrap_or("no value was recorded");
-            return Err(format!("rejected in the {name} run: {why}"));
-        }
-        if m.value.is_some_and(|v| !v.is_finite()) || m.blocks.iter().any(|v| !v.is_finite()) {
-            return Err(format!("the {name} run holds a number that is not finite"));
-        }
-    }
-    if a.unit != b.unit {
-        return Err(format!("units differ: {} and {}", a.unit.ucum(), b.unit.ucum()));
-    }
-    if a.better != b.better {
-        return Err(format!("directions differ: {} and {}", direction(a.better), direction(b.better)));
-    }
-    if let Some(why) = populations_differ(a, b).or_else(|| places_differ(a, b)) {
-        return Err(why);
-    }
-    if a.estimator != b.estimator {
-        return Err(format!("computed differently: {} and {}", a.estimator, b.estimator));
-    }
-    if is_extreme(a) && a.blocks.len().min(b.blocks.len()) < MIN_BLOCKS_EXTREME {
-        return Err(
-            "a maximum of one run does not repeat; compare quantiles, or runs with extremes per block"
-                .to_owned(),
-        );
-    }
-    Ok(())
-}
-
-/// Which samples a figure is of. Records of before say it in the method of the interval.
-pub(crate) fn population(m: &Metric) -> Option<Population> {
-    let alone = || m.own_interval().is_some_and(|ci| ci.method.starts_with("rank, alone on the core"));
-    m.population.or_else(|| alone().then_some(Population::Undisturbed))
-}
-
-fn populations_differ(a: &Metric, b: &Metric) -> Option<String> {
-    let sides = [("A", population(a)), ("B", population(b))];
-    let side = |is: Option<Population>| sides.iter().find(|(_, p)| *p == is).map(|(name, _)| *name);
-    if sides[0].1 == sides[1].1 {
+    let residuals: Vec<f64> = groups.iter().filter(|g| g.len() > 1).flat_map(centered).collect();
+    let dof = groups.iter().map(|g| g.len().saturating_sub(1)).sum::<usize>() as f64;
+    if dof < 1.0 {
         return None;
     }
-    Some(match (side(Some(Population::CoreShared)), side(None)) {
-        (Some(name), _) => format!("core shared in {name}"),
-        (None, name) => {
-            format!("nobody looked in {} whether the core was shared", name.unwrap_or_default())
+    let reach = PULL_IN_SD * spread::mad(&residuals)?;
+    let pulled = |r: &f64| if pair.is_of_groups() && reach > 0.0 { r.clamp(-reach, reach) } else { *r };
+    let value = residuals.iter().map(|r| pulled(r).powi(2)).sum::<f64>() / dof;
+    let from = if has_earlier { SpreadFrom::Earlier } else { SpreadFrom::Sides };
+    Some(Seen { variance: Variance { value, dof }, from })
+}
+
+/// Lets the spreads of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale.
+pub(crate) fn lend<'a>(pairs: impl Iterator<Item = (&'a str, &'a Pair<'a>)>, seen: &mut [Option<Seen>]) {
+    let pairs: Vec<_> = pairs.collect();
+    let kind = |i: usize| (pairs[i].0.split('.').next(), pairs[i].1.population, pairs[i].1.scale);
+    let scales: Vec<f64> = pairs.iter().map(|(_, p)| assumed(p).powi(2)).collect();
+    let mut done = vec![false; seen.len()];
+    for i in 0..pairs.len() {
+        if done[i] {
+            continue;
         }
-    })
-}
-
-/// Why two figures are of CPUs at different places, which a virtual machine's move between; `None` where they are not, or nobody looked.
-pub(crate) fn places_differ(a: &Metric, b: &Metric) -> Option<String> {
-    let (a_ns, b_ns) = (a.apart_ns?, b.apart_ns?);
-    let ratio = (a_ns / b_ns).max(b_ns / a_ns);
-    let ns = |ns: f64| human(ns, Unit::Nanoseconds);
-    (ratio >= LEVEL_RATIO).then(|| format!("the CPUs were {} apart in A, {} in B", ns(a_ns), ns(b_ns)))
-}
-
-/// True if the figure is the largest of its samples.
-fn is_extreme(m: &Metric) -> bool {
-    let names = [m.estimator.as_str(), m.id.rsplit('.').next().unwrap_or_default()];
-    names
-        .iter()
-        .any(|n| n.split(['_', '-', ' ']).any(|w| matches!(w, "max" | "maximum" | "longest" | "extreme")))
-}
-
-pub(crate) fn direction(better: Better) -> &'static str {
-    match better {
-        Better::Lower => "lower is better",
-        Better::Higher => "higher is better",
-        Better::Neither => "neither direction is better",
+        let alike: Vec<usize> =
+            (i..pairs.len()).filter(|j| kind(*j) == kind(i) && seen[*j].is_some()).collect();
+        let part = |j: &usize| {
+            let v = seen[*j]?.variance;
+            Some(Variance { value: v.value / scales[*j], dof: v.dof })
+        };
+        let parts: Vec<Variance> = alike.iter().filter_map(part).collect();
+        let of_all = spread::mean(&parts.iter().map(|v| v.value).collect::<Vec<_>>());
+        let lent = moderated(&parts);
+        for (j, lent) in alike.iter().zip(lent) {
+            done[*j] = true;
+            // A metric of which no earlier run was in another state may be so in the next, as others are: a single run cannot tell.
+            let least = of_all.filter(|_| !pairs[*j].1.is_of_groups()).unwrap_or_default();
+            if let Some(s) = &mut seen[*j] {
+                s.variance = Variance { value: lent.value.max(least) * scales[*j], dof: lent.dof };
+            }
+        }
     }
 }
 
-fn no_spread(which: &str) -> Refusal {
-    Refusal::NoSpread(format!(
-        "{which} has one figure without interval or blocks, so nothing tells how far it could be off"
-    ))
-}
-
-/// All numbers of a metric that enter the comparison.
-fn figures(m: &Metric) -> impl Iterator<Item = &f64> {
-    let fallback = m.blocks.len() < MIN_BLOCKS;
-    let interval = m.own_interval().into_iter().filter(move |_| fallback).map(|c| &c.low);
-    m.blocks.iter().chain(m.value.iter().filter(move |_| fallback)).chain(interval)
-}
-
-/// Location of a run by its blocks, or by value and interval where there are too few; `None` if it has neither.
-fn locate(m: &Metric, scale: Scale, models: &mut DriftModels) -> Option<Located> {
-    if m.blocks.len() >= MIN_BLOCKS {
-        let level = level(&m.blocks, scale)?;
-        let unit = if scale == Scale::Log { 1.0 } else { level.location.abs() };
-        let fit = models.fit(&level.series, RESOLUTION * unit);
-        return Some(Located { location: level.location, block_sd: level.block_sd, fit, level: Some(level) });
-    }
-    let (value, ci) = (m.value?, m.own_interval()?);
-    let half = f64::midpoint(scale.apply(ci.high), -scale.apply(ci.low));
-    let se = half / normal_quantile(f64::midpoint(1.0, ci.level))?;
-    let location = scale.apply(value);
-    (se.is_finite() && location.is_finite() && se >= 0.0).then(|| Located {
-        location,
-        block_sd: 0.0,
-        fit: Fit::flat(se * se, INTERVAL_DOF),
-        level: None,
-    })
-}
-
-/// The run-to-run component that applies, with a word on where it comes from.
-fn allowance(
-    pair: &Pair<'_>,
-    scale: Scale,
-    runs: [&Located; 2],
-    past: &[Located],
-    reasons: &mut Vec<String>,
-) -> Allowance {
-    let size = match scale {
-        Scale::Log => 1.0,
-        Scale::Linear => f64::midpoint(runs[0].location.abs(), runs[1].location.abs()),
+/// The evidence of a pair; `None` where nothing tells how far its figures could be off.
+pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
+    let (a, b) = (pair.values(&pair.a), pair.values(&pair.b));
+    let difference = rank::hodges_lehmann(&a, &b, 0.95)?.estimate;
+    let rises = difference >= 0.0;
+    let between = assumed(pair);
+    // Variance of a run: what runs were seen to differ by, which has what they know of themselves in it, and not below that.
+    let of_run = |own: Option<f64>| match seen {
+        Some(s) => Some(s.variance.value.max(own.unwrap_or_default().powi(2))),
+        None => own.map(|own| own.powi(2) + between.powi(2)),
     };
-    if let Some(sd) = pair.declared_sd {
-        reasons.push(format!("run-to-run spread declared as {} %", sd * 100.0));
-        return Allowance::declared(sd, size);
+    let of_side = |side: &[&machmeter_data::Metric], above| {
+        let runs: Option<Vec<f64>> = side.iter().map(|m| of_run(pair.own_sd(m, above))).collect();
+        Some(spread::mean(&runs?)? / side.len() as f64)
+    };
+    let shift = if a.len() + b.len() > 2 { SHIFT_VARIANCE } else { 1.0 };
+    let variance = shift * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?);
+    let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { quantile::median_of(&a)?.abs() };
+    let dof = seen.map_or(ASSUMED_DOF, |s| s.variance.dof);
+    let from = seen.map_or(SpreadFrom::Assumed, |s| s.from);
+    let sd = (variance / (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();
+    let se = variance.sqrt().max(least);
+    (se > 0.0 && se.is_finite()).then(|| Evidence {
+        scale: pair.scale,
+        difference,
+        se,
+        dof,
+        p_rank: pair.is_of_groups().then(|| rank::mann_whitney(&a, &b)).flatten(),
+        spread: Spread { sd, dof, from },
+        runs: [a.len(), b.len()],
+    })
+}
+
+/// What runs of this pair are assumed to differ by beyond what they know of themselves: a standard deviation on its scale, above 0.
+fn assumed(pair: &Pair<'_>) -> f64 {
+    if pair.scale == Scale::Relative {
+        return assumed::sd(pair.a[0], pair.population);
     }
-    if past.len() >= MIN_HISTORY {
-        let locations: Vec<f64> = past.iter().map(|p| p.location).collect();
-        let fits: Vec<Fit> = past.iter().map(|p| p.fit.clone()).collect();
-        if let Some(measured) = Allowance::from_history(&locations, &fits) {
-            reasons.push(format!("run-to-run spread measured over {} earlier runs", past.len()));
-            return measured;
-        }
-    }
-    let without_blocks = runs.iter().any(|r| r.level.is_none());
-    if without_blocks {
-        reasons.push("judged by recorded intervals: too few blocks".to_owned());
-    }
-    let default =
-        Allowance::default_for([runs[0].block_sd, runs[1].block_sd], size, pair.weakened || without_blocks);
-    reasons
-        .push(format!("default run-to-run allowance ({} of {MIN_HISTORY} earlier runs known)", past.len()));
-    default
+    let own: Vec<f64> = pair
+        .a
+        .iter()
+        .chain(&pair.b)
+        .filter_map(|m| Some(pair.own_sd(m, true)?.max(pair.own_sd(m, false)?).powi(2)))
+        .collect();
+    let own = spread::mean(&own).unwrap_or_default().sqrt();
+    if own > 0.0 { ASSUMED_OF_OWN * own } else { 1.0 }
 }

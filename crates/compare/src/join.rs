@@ -1,269 +1,238 @@
-//! The comparison of two records: join by key, weigh each pair, judge them together.
+//! The comparison of two sides: join by key and population, weigh each pair, judge them by family.
 
-use std::collections::BTreeSet;
-use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{BTreeMap, BTreeSet};
 
-use machmeter_data::{Better, Metric, Quality, Record};
+use machmeter_data::{Metric, Record};
+use machmeter_stats::quantile::median_of;
 
-use crate::comparison::{ChangeScale, Comparison, Counts, Row, RunName, Side, Verdict};
-use crate::drift::DriftModels;
-use crate::environment::{Difference, difference};
-use crate::evidence::{Evidence, Pair, Refusal, places_differ, population, weigh};
+use crate::advice::advice;
+use crate::comparison::{Comparison, Counts, Group, Row, RunName, Scale, Side, Verdict};
+use crate::environment::difference;
+use crate::evidence::{lend, seen, weigh};
 use crate::judge::judge;
 use crate::options::{Options, glob_matches};
+use crate::pair::Pair;
 
-/// Compares `b` with `a`. Never fails: what cannot be compared is a row with the reason.
-pub fn compare(a: &Record, b: &Record, options: &Options<'_>) -> Comparison {
-    let around = difference(a, b);
+/// Figures of several runs by key, each run's in its order.
+type Figures<'a> = BTreeMap<String, Vec<&'a Metric>>;
+
+/// Compares the runs of `b` with those of `a`. Never fails: what cannot be compared is a row with the reason.
+pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison {
     let mut notes = Vec::new();
-    let of_a = by_key(a, options, "the first run", &mut notes);
-    let of_b = by_key(b, options, "the second run", &mut notes);
-    let history = past(a, b, options);
-    let history: Vec<BTreeMap<String, &Metric>> =
-        history.iter().map(|r| by_key(r, options, "an earlier run", &mut Vec::new())).collect();
-
-    let mut models = DriftModels::default();
-    let (mut rows, mut evidence) = (Vec::new(), Vec::new());
-    for (key, ma) in ordered(a, &of_a) {
-        let Some(mb) = of_b.get(&key) else { continue };
-        let mut row = blank(&key, ma, mb);
-        let doubts = doubts(a, b, ma, mb, &around);
-        let pair = Pair {
-            a: ma,
-            b: mb,
-            history: history.iter().filter_map(|h| h.get(&key).copied()).filter(|m| usable(m, ma)).collect(),
-            declared_sd: options.run_to_run.filter(|sd| sd.is_finite() && *sd >= 0.0),
-            weakened: !doubts.is_empty(),
-        };
-        evidence.push(settle(weigh(&pair, &mut models), &mut row));
-        row.reasons.extend(doubts);
-        rows.push(row);
+    let of_a = by_key(a.iter(), options, &mut notes);
+    let of_b = by_key(b.iter(), options, &mut notes);
+    let earlier = by_key(before(a, b, options.history), options, &mut Vec::new());
+    let on_page = on_page(a);
+    let none = Vec::new();
+    let (mut rows, mut pairs) = (Vec::new(), Vec::new());
+    for key in ordered(a, &of_a) {
+        let Some(mb) = of_b.get(key) else { continue };
+        let ma = &of_a[key];
+        let pair = Pair::new(ma, mb, earlier.get(key).unwrap_or(&none));
+        rows.push(blank(key, ma, mb, &pair, &on_page, options));
+        pairs.push(pair.ok());
     }
-    judge(&mut rows, &evidence, options);
-
+    let mut spreads: Vec<_> = pairs.iter().map(|p| p.as_ref().and_then(seen)).collect();
+    let found: Vec<usize> = (0..pairs.len()).filter(|i| pairs[*i].is_some()).collect();
+    let mut some: Vec<_> = found.iter().map(|i| spreads[*i]).collect();
+    lend(found.iter().filter_map(|i| Some((rows[*i].id.as_str(), pairs[*i].as_ref()?))), &mut some);
+    for (i, spread) in found.iter().zip(some) {
+        spreads[*i] = spread;
+    }
+    let evidence: Vec<_> =
+        pairs.iter().zip(&spreads).map(|(p, s)| p.as_ref().and_then(|p| weigh(p, *s))).collect();
+    for ((row, pair), e) in rows.iter_mut().zip(&pairs).zip(&evidence) {
+        if pair.is_some() && e.is_none() {
+            row.verdict = without_spread(row);
+        }
+    }
+    let families = judge(&mut rows, &evidence, options);
+    let around = match (a.last(), b.first()) {
+        (Some(a), Some(b)) => difference(a, b),
+        _ => Vec::new(),
+    };
     notes.extend(remarks(a, b, &rows));
-    let (geomean, geomean_rows) = geomean(&rows);
+    let lone = |of: &Figures<'_>, other: &Figures<'_>| {
+        of.keys().filter(|k| !other.contains_key(*k)).cloned().collect()
+    };
     Comparison {
-        a: name(a, "A"),
-        b: name(b, "B"),
-        only_a: ordered(a, &of_a).map(|(k, _)| k).filter(|k| !of_b.contains_key(k)).collect(),
-        only_b: ordered(b, &of_b).map(|(k, _)| k).filter(|k| !of_a.contains_key(k)).collect(),
-        counts: count(&rows),
+        a: group(a, "A"),
+        b: group(b, "B"),
+        only_a: lone(&of_a, &of_b),
+        only_b: lone(&of_b, &of_a),
+        counts: Counts::of(&rows),
+        advice: advice(a, &rows, &evidence, options),
         rows,
-        environment: around.lines,
-        geomean,
-        geomean_rows,
-        min_effect: options.min_effect,
-        family_error: options.family_error,
+        families,
+        environment: around,
+        at_least: options.at_least,
+        error: options.error,
         notes,
     }
 }
 
-/// Takes over the reasons of the evidence, or the reason why there is none as the verdict.
-fn settle(found: Result<Evidence, Refusal>, row: &mut Row) -> Option<Evidence> {
-    match found {
-        Ok(mut e) => {
-            row.reasons.append(&mut e.reasons);
-            return Some(e);
-        }
-        // Two equal figures need no spread to be the same.
-        Err(Refusal::NoSpread(_)) if row.a.value.is_some() && row.a.value == row.b.value => {}
-        Err(Refusal::NoSpread(why) | Refusal::Incomparable(why)) => {
-            row.verdict = Verdict::Inconclusive { why }
-        }
+/// Two equal figures need no spread to be the same.
+fn without_spread(row: &Row) -> Verdict {
+    if row.a.value.is_some() && row.a.value == row.b.value {
+        return Verdict::Same;
     }
-    None
+    Verdict::Unclear {
+        why: "one figure a side without interval: nothing tells how far it could be off".to_owned(),
+    }
 }
 
 fn by_key<'a>(
-    r: &'a Record,
+    runs: impl Iterator<Item = &'a Record>,
     options: &Options<'_>,
-    which: &str,
     notes: &mut Vec<String>,
-) -> BTreeMap<String, &'a Metric> {
-    let mut out = BTreeMap::new();
-    for m in &r.metrics {
-        let key = m.key();
-        let wanted =
-            options.metric_glob.as_ref().is_none_or(|g| glob_matches(g, &key) || glob_matches(g, &m.id));
-        if !wanted {
-            continue;
-        }
-        match out.entry(key) {
-            Entry::Occupied(e) => {
-                notes.push(format!("{} occurs more than once in {which}; its first figure is used", e.key()));
+) -> Figures<'a> {
+    let mut out = Figures::new();
+    for r in runs {
+        let mut seen = BTreeSet::new();
+        for m in &r.metrics {
+            let key = m.key();
+            let wanted = |g: &String| glob_matches(g, &key) || glob_matches(g, &m.id);
+            if !options.metric_glob.as_ref().is_none_or(wanted) {
+                continue;
             }
-            Entry::Vacant(e) => {
-                e.insert(m);
+            if seen.insert(key.clone()) {
+                out.entry(key).or_default().push(m);
+            } else {
+                notes.push(format!("{key} occurs more than once in run {}; its first figure is used", r.id));
             }
         }
     }
     out
 }
 
-/// The metrics in `map`, those of one id together, otherwise in the order of the record.
-fn ordered<'a>(
-    r: &'a Record,
-    map: &BTreeMap<String, &'a Metric>,
-) -> impl Iterator<Item = (String, &'a Metric)> {
-    let mut place: BTreeMap<&str, usize> = BTreeMap::new();
-    for m in &r.metrics {
-        let next = place.len();
-        place.entry(&m.id).or_insert(next);
+/// Runs before the first side in its state: of the same machine, program and plan, with nothing around them that differs.
+fn before<'a>(a: &[Record], b: &[Record], history: &'a [Record]) -> impl Iterator<Item = &'a Record> {
+    let first = a.iter().min_by(|x, y| x.run.started.cmp(&y.run.started)).cloned();
+    let mut seen: BTreeSet<String> = a.iter().chain(b).map(|r| r.id.clone()).collect();
+    history.iter().filter(move |r| {
+        let Some(a) = &first else { return false };
+        let same = (&r.tool, &r.run.verb, &r.run.policy, &r.run.cpus, &r.run.parameters)
+            == (&a.tool, &a.run.verb, &a.run.policy, &a.run.cpus, &a.run.parameters)
+            && r.machine.fingerprint == a.machine.fingerprint;
+        same && r.complete
+            && r.run.started < a.run.started
+            && crate::environment::same_state(r, a)
+            && seen.insert(r.id.clone())
+    })
+}
+
+/// Keys of the first side, those of one id together, otherwise in the order of its runs.
+fn ordered<'a>(runs: &[Record], of: &'a Figures<'_>) -> Vec<&'a String> {
+    let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut places: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for m in runs.iter().flat_map(|r| &r.metrics) {
+        let next = ids.len();
+        let id = *ids.entry(&m.id).or_insert(next);
+        let next = places.len();
+        places.entry(m.key()).or_insert((id, next));
     }
-    let mut metrics: Vec<&Metric> = r.metrics.iter().collect();
-    metrics.sort_by_key(|m| place.get(m.id.as_str()));
-    metrics
-        .into_iter()
-        .map(|m| (m.key(), m))
-        .filter(|(k, m)| map.get(k).is_some_and(|first| std::ptr::eq(*first, *m)))
+    let mut keys: Vec<&String> = of.keys().collect();
+    keys.sort_by_key(|k| places.get(*k));
+    keys
 }
 
-/// Earlier runs apart from the two themselves and their copies.
-fn past<'a>(a: &'a Record, b: &'a Record, options: &Options<'a>) -> Vec<&'a Record> {
-    let mut seen = BTreeSet::from([&a.id, &b.id]);
-    options.history.iter().copied().filter(|r| seen.insert(&r.id)).collect()
+/// Keys of the figures that stand on the page of a run.
+fn on_page(runs: &[Record]) -> BTreeSet<String> {
+    let rows = runs.iter().flat_map(|r| &r.summary.rows).filter(|r| !r.detail);
+    rows.flat_map(|r| &r.figures).map(|f| machmeter_data::metric::key_of(&f.id, &f.params)).collect()
 }
 
-/// True if an earlier figure says something about the spread of this one.
-pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
-    let finite = |v: &f64| v.is_finite();
-    earlier.quality != Quality::Rejected
-        && earlier.value.as_ref().is_some_and(finite)
-        && earlier.blocks.iter().all(finite)
-        && (earlier.unit, &earlier.estimator) == (m.unit, &m.estimator)
-        && population(earlier) == population(m)
-        && places_differ(earlier, m).is_none()
-}
-
-fn blank(key: &str, a: &Metric, b: &Metric) -> Row {
-    let params: Vec<String> = a.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    let mut flags = a.flags.clone();
-    flags.extend(b.flags.iter().filter(|f| !a.flags.contains(f)).cloned());
+fn blank(
+    key: &str,
+    a: &[&Metric],
+    b: &[&Metric],
+    pair: &Result<Pair<'_>, String>,
+    on_page: &BTreeSet<String>,
+    options: &Options<'_>,
+) -> Row {
+    let first = a[0];
+    let params: Vec<String> = first.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let probe = first.id.split('.').next().unwrap_or_default();
+    let family = match &options.metric_glob {
+        Some(glob) => glob.as_str(),
+        None if on_page.contains(key) => "page",
+        None => probe,
+    };
+    let (of_a, of_b) = match pair {
+        Ok(p) => (p.a.as_slice(), p.b.as_slice()),
+        Err(_) => (a, b),
+    };
     Row {
         key: key.to_owned(),
-        id: a.id.clone(),
+        id: first.id.clone(),
         params: params.join(" "),
-        unit: a.unit,
-        better: a.better,
-        a: side(a),
-        b: side(b),
-        scale: ChangeScale::Relative,
+        family: family.to_owned(),
+        unit: first.unit,
+        better: first.better,
+        population: pair.as_ref().ok().and_then(|p| p.population),
+        a: side(of_a),
+        b: side(of_b),
+        scale: pair.as_ref().map_or(Scale::Relative, |p| p.scale),
         change: None,
         change_ci: None,
-        half_width: None,
         p: None,
         p_adjusted: None,
         p_rank: None,
         detectable: None,
-        verdict: Verdict::Same,
-        reasons: Vec::new(),
-        flags,
+        spread: None,
+        verdict: match pair {
+            Ok(_) => Verdict::Same,
+            Err(why) => Verdict::NotComparable { why: why.clone() },
+        },
+        reasons: pair.as_ref().map(|p| p.reasons.clone()).unwrap_or_default(),
     }
 }
 
-fn side(m: &Metric) -> Side {
-    Side {
-        value: m.value.filter(|v| v.is_finite()),
-        ci: m.own_interval().cloned(),
-        population: population(m),
-        n: m.n,
-        location: None,
-        blocks: m.blocks.len(),
-        quality: m.quality,
-    }
+fn side(runs: &[&Metric]) -> Side {
+    let values: Vec<f64> = runs.iter().filter_map(|m| m.value).filter(|v| v.is_finite()).collect();
+    let ci = if let [one] = runs { one.own_interval().cloned() } else { None };
+    Side { value: median_of(&values), ci, runs: values.len() }
 }
 
-/// What puts the conditions of this pair in doubt, in words.
-fn doubts(a: &Record, b: &Record, ma: &Metric, mb: &Metric, around: &Difference) -> Vec<String> {
-    let mut out = Vec::new();
-    for (which, record, metric) in [("first", a, ma), ("second", b, mb)] {
-        if metric.quality == Quality::Suspect {
-            out.push(format!("suspect in the {which} run ({})", metric.flags.join(", ")));
-        }
-        if !record.complete {
-            out.push(format!("the {which} run ended before its plan ({})", record.stopped_by));
-        }
-    }
-    if let Some(load) = &around.load {
-        out.push(format!("load differs, {load}"));
-    }
-    if let (Some(x), Some(y)) = (ma.block_ns, mb.block_ns)
-        && x.max(y) > 1.5 * x.min(y)
-    {
-        let human = |ns| machmeter_data::quantity::human(ns, machmeter_data::Unit::Nanoseconds);
-        out.push(format!("blocks cover {} in the first run and {} in the second", human(x), human(y)));
-    }
-    out
-}
-
-fn count(rows: &[Row]) -> Counts {
-    let mut c = Counts { rows: rows.len(), ..Counts::default() };
-    for row in rows {
-        match row.verdict {
-            Verdict::Same => c.same += 1,
-            Verdict::Better => c.better += 1,
-            Verdict::Worse => c.worse += 1,
-            Verdict::Changed => c.changed += 1,
-            Verdict::Inconclusive { .. } => c.inconclusive += 1,
-        }
-    }
-    c
-}
-
-/// Geometric mean of the cost ratios, minus 1, and how many there are.
-fn geomean(rows: &[Row]) -> (Option<f64>, usize) {
-    let logs: Vec<f64> = rows
-        .iter()
-        .filter_map(|r| {
-            let (a, b) = (r.a.location?, r.b.location?);
-            let sign = match r.better {
-                Better::Lower => 1.0,
-                Better::Higher => -1.0,
-                Better::Neither => return None,
-            };
-            (a > 0.0 && b > 0.0).then(|| sign * (b / a).ln())
-        })
-        .collect();
-    let mean = machmeter_stats::spread::mean(&logs).map(f64::exp_m1);
-    (mean, logs.len())
-}
-
-fn name(r: &Record, fallback: &str) -> RunName {
-    let label = r.run.tags.get("name").map_or(fallback, String::as_str);
-    RunName { label: label.to_owned(), id: r.id.clone(), started: r.run.started.clone() }
+fn group(runs: &[Record], fallback: &str) -> Group {
+    let label = runs.first().and_then(|r| r.run.tags.get("name")).map_or(fallback, String::as_str);
+    let name = |r: &Record| RunName { id: r.id.clone(), started: r.run.started.clone() };
+    Group { label: label.to_owned(), runs: runs.iter().map(name).collect() }
 }
 
 /// Remarks on the records as a whole.
-fn remarks(a: &Record, b: &Record, rows: &[Row]) -> Vec<String> {
+fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
     let mut out = Vec::new();
-    if a.id == b.id {
-        out.push("both are the same run".to_owned());
+    if a.iter().any(|x| b.iter().any(|y| x.id == y.id)) {
+        out.push("a run stands on both sides".to_owned());
     }
-    if let (Some(x), Some(y)) = (&a.machine.fingerprint, &b.machine.fingerprint)
-        && x != y
-    {
-        out.push("different hardware: this compares two machines".to_owned());
+    let all = || a.iter().chain(b);
+    let several = |of: &dyn Fn(&Record) -> String| {
+        let values: BTreeSet<String> = all().map(of).collect();
+        (values.len() > 1).then(|| values.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    if several(&|r| r.machine.fingerprint.clone().unwrap_or_default()).is_some() {
+        out.push("different hardware: this compares machines".to_owned());
     }
-    for (what, x, y) in [
-        ("tool version", &a.tool.version, &b.tool.version),
-        ("level", &a.run.level, &b.run.level),
-        ("scheduling policy", &a.run.policy, &b.run.policy),
-    ] {
-        if x != y {
-            out.push(format!("{what} differs: {x} -> {y}"));
+    let facts: [(&str, &dyn Fn(&Record) -> String); 3] = [
+        ("tool version", &|r| r.tool.version.clone()),
+        ("level", &|r| r.run.level.clone()),
+        ("scheduling policy", &|r| r.run.policy.clone()),
+    ];
+    out.extend(facts.iter().filter_map(|(what, of)| Some(format!("{what} differs: {}", several(*of)?))));
+    let probes: BTreeSet<&String> = all().flat_map(|r| r.run.parameters.keys()).collect();
+    for probe in probes {
+        let values: BTreeSet<String> =
+            all().filter_map(|r| r.run.parameters.get(probe)).map(ToString::to_string).collect();
+        if values.len() > 1 {
+            out.push(format!("{probe} ran with different parameters"));
         }
     }
-    let probes = a.run.parameters.iter().filter(|(k, v)| b.run.parameters.get(*k).is_some_and(|o| o != *v));
-    out.extend(probes.map(|(k, _)| format!("{k} ran with different parameters")));
-    if rows.is_empty() {
-        out.push("the two records have no metric in common".to_owned());
+    if all().any(|r| !r.complete) {
+        out.push("a run ended before its plan".to_owned());
     }
-    if rows.iter().any(|r| r.verdict.is_change()) {
-        out.push(
-            "a verdict says that these two runs differ; whether the cause lasts, only more runs tell"
-                .to_owned(),
-        );
+    if rows.is_empty() {
+        out.push("the two sides have no metric in common".to_owned());
     }
     out
 }

@@ -1,143 +1,84 @@
-//! From evidence to verdict: Holm over the rows, the rank test as a second witness, the smallest effect that matters.
+//! From evidence to verdicts: equivalence, then a change by its family and by ranks.
 
-use machmeter_data::{Better, Interval};
-use machmeter_stats::rank::holm;
+use std::collections::BTreeMap;
 
-use crate::comparison::{ChangeScale, Row, Verdict};
+use machmeter_data::Interval;
+use machmeter_stats::rank::benjamini_hochberg;
+
+use crate::comparison::{Family, Row, Scale, SpreadFrom, Verdict};
 use crate::evidence::Evidence;
 use crate::options::Options;
 
 const LEVEL: f64 = 0.95;
-/// Probability of missing a change of the size printed as detectable.
+/// Bound on a false "same".
+const ALPHA: f64 = 0.05;
+/// What the ranks of runs must reach for a change.
+const RANKS: f64 = 0.01;
+/// Probability of missing a change of the size given as detectable.
 const MISS: f64 = 0.1;
-/// Verdicts are given at this part of the error bound. The laws are estimates: over the simulated machines of
-/// `tests/honesty.rs` the nominal 1 % came out as up to 1.3 %.
-const MARGIN: f64 = 0.5;
-/// A pair that would have missed a doubling has nothing to say.
-const TOO_WIDE: f64 = 1.0;
-/// Laws narrower than this come from runs in which nothing varied at all.
-const NO_VARIATION: f64 = 1e-100;
+/// A share that changes by a point weighs as much as a cost that changes by 10 %.
+const POINTS_PER_RATIO: f64 = 0.1;
+
+/// Smallest change that matters on a scale, for one given as a fraction.
+pub(crate) fn margin(scale: Scale, at_least: f64) -> f64 {
+    if scale == Scale::Relative { at_least.ln_1p() } else { POINTS_PER_RATIO * at_least }
+}
 
 /// Completes `rows` from their evidence; a row without evidence already has its verdict.
-pub(crate) fn judge(rows: &mut [Row], evidence: &[Option<Evidence>], options: &Options<'_>) {
-    let mut tested = Vec::new();
-    for (i, (row, e)) in rows.iter_mut().zip(evidence).enumerate() {
-        if let Some(e) = e {
+pub(crate) fn judge(rows: &mut [Row], evidence: &[Option<Evidence>], options: &Options<'_>) -> Vec<Family> {
+    let mut of_family: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for i in (0..rows.len()).filter(|i| evidence[*i].is_some()) {
+        of_family.entry(rows[i].family.clone()).or_default().push(i);
+    }
+    let error = options.error / of_family.len().max(1) as f64;
+    for members in of_family.values() {
+        let p: Vec<f64> = members.iter().map(|i| evidence[*i].as_ref().map_or(1.0, Evidence::p)).collect();
+        for ((i, p), adjusted) in members.iter().zip(&p).zip(benjamini_hochberg(&p)) {
+            let (row, Some(e)) = (&mut rows[*i], &evidence[*i]) else { continue };
             describe(row, e);
-            row.p_rank = e.p_rank;
-            row.p = e.guard.as_ref().map(|law| (law.two_sided(e.difference()) / MARGIN).min(1.0));
-            tested.extend(row.p.map(|p| (i, p)));
+            (row.p, row.p_adjusted, row.p_rank) = (Some(*p), Some(adjusted), e.p_rank);
+            row.detectable = e
+                .distance(error / members.len() as f64)
+                .zip(e.distance(2.0 * MISS))
+                .map(|(found, hidden)| e.scale.change(found + hidden))
+                .filter(|d| d.is_finite());
+            row.verdict = verdict(row, e, adjusted <= error, options.at_least);
         }
     }
-    let adjusted = holm(&tested.iter().map(|(_, p)| *p).collect::<Vec<_>>());
-    for ((i, _), p) in tested.iter().zip(&adjusted) {
-        rows[*i].p_adjusted = Some(*p);
-    }
-    // Holm's first step is the hardest one: what passes it is found whatever the other rows say.
-    let first_step = MARGIN * options.family_error / tested.len().max(1) as f64;
-    for (row, e) in rows.iter_mut().zip(evidence) {
-        if let Some(e) = e {
-            row.detectable = detectable(e, first_step, options.min_effect);
-            row.verdict = verdict(row, e, options);
-            remark(row, e, options);
-        }
-    }
+    let family = |(name, members): (String, Vec<usize>)| Family { name, rows: members.len(), error };
+    of_family.into_iter().map(family).collect()
 }
 
 fn describe(row: &mut Row, e: &Evidence) {
-    let difference = e.difference();
-    row.scale = if e.relative { ChangeScale::Relative } else { ChangeScale::Absolute };
-    row.change = Some(e.as_change(difference)).filter(|c| c.is_finite());
-    row.a.location = Some(e.scale.invert(e.locations[0]));
-    row.b.location = Some(e.scale.invert(e.locations[1]));
-    let half = e.printed.as_ref().map(|law| law.distance(1.0 - LEVEL)).filter(|h| *h > NO_VARIATION);
-    row.half_width = half.map(|h| e.as_change(h)).filter(|h| h.is_finite());
-    row.change_ci = half.and_then(|h| {
-        Interval::new(LEVEL, e.as_change(difference - h), e.as_change(difference + h), "run-to-run")
-    });
-}
-
-fn detectable(e: &Evidence, error: f64, min_effect: f64) -> Option<f64> {
-    let (printed, guard) = (e.printed.as_ref()?, e.guard.as_ref()?);
-    // One-sided: only the tail that would hide the change counts.
-    let hidden = printed.distance(2.0 * MISS);
-    let distance = guard.distance(error) + hidden;
-    let change = e.as_change(distance);
-    let found = if e.relative { change.max(min_effect + e.as_change(hidden)) } else { change };
-    (distance > NO_VARIATION && found.is_finite()).then_some(found)
-}
-
-fn verdict(row: &Row, e: &Evidence, options: &Options<'_>) -> Verdict {
-    let (Some(change), Some(p)) = (row.change, row.p_adjusted) else {
-        return inconclusive("the difference could not be computed");
+    row.change = Some(e.scale.change(e.difference)).filter(|c| c.is_finite());
+    let method = match e.spread.from {
+        SpreadFrom::Sides => "t, spread within the sides",
+        SpreadFrom::Earlier => "t, spread of earlier runs",
+        SpreadFrom::Assumed => "t, spread between runs assumed",
     };
-    let large_enough = !e.relative || magnitude(change) >= options.min_effect;
-    if p <= options.family_error && large_enough {
-        return match e.p_rank {
-            Some(p_rank) if p_rank > options.family_error => {
-                inconclusive(&format!("levels differ but the blocks overlap (rank test p {p_rank:.2})"))
-            }
-            _ => direction(row.better, e.difference()),
-        };
+    row.change_ci = e.distance(1.0 - LEVEL).and_then(|half| change_ci(e, half, method));
+    row.spread = Some(e.spread.clone());
+}
+
+/// The interval that reaches `half` to both sides of the difference.
+pub(crate) fn change_ci(e: &Evidence, half: f64, method: &str) -> Option<Interval> {
+    let ends = [e.difference - half, e.difference + half].map(|d| e.scale.change(d));
+    Interval::new(LEVEL, ends[0], ends[1], method)
+}
+
+fn verdict(row: &Row, e: &Evidence, improbable: bool, at_least: f64) -> Verdict {
+    if e.p_outside(margin(e.scale, at_least)) <= ALPHA {
+        return Verdict::Same;
     }
-    match row.detectable {
-        Some(d) if e.relative && d > TOO_WIDE => {
-            inconclusive(&format!("too noisy: only changes of {} or more would show", percent(d)))
+    match e.p_rank {
+        _ if !improbable => unclear("no change found, and one that matters is not excluded"),
+        Some(p) if p > RANKS => {
+            unclear(&format!("levels differ, but the runs of both sides overlap (ranks: p {p:.2})"))
         }
-        None if e.difference() != 0.0 => {
-            inconclusive("neither run varied, so nothing tells how far they could differ")
-        }
-        _ => Verdict::Same,
+        _ => Verdict::of(row.better, e.difference),
     }
 }
 
-/// Size of a relative change, the same for a rise and for the fall that undoes it.
-fn magnitude(change: f64) -> f64 {
-    if change < 0.0 && change > -1.0 { 1.0 / (1.0 + change) - 1.0 } else { change.abs() }
-}
-
-fn direction(better: Better, difference: f64) -> Verdict {
-    match better {
-        Better::Neither => Verdict::Changed,
-        Better::Lower if difference < 0.0 => Verdict::Better,
-        Better::Higher if difference > 0.0 => Verdict::Better,
-        _ => Verdict::Worse,
-    }
-}
-
-fn inconclusive(why: &str) -> Verdict {
-    Verdict::Inconclusive { why: why.to_owned() }
-}
-
-/// Reasons that only the finished row shows.
-fn remark(row: &mut Row, e: &Evidence, options: &Options<'_>) {
-    if row.verdict == Verdict::Same {
-        let said = match (row.p, row.p_adjusted, row.change) {
-            (_, Some(adjusted), Some(change)) if adjusted <= options.family_error => Some(format!(
-                "a change of {} is real but below the smallest effect that matters, {}",
-                percent(change),
-                percent(options.min_effect)
-            )),
-            (Some(p), Some(adjusted), _) if p <= options.family_error => Some(format!(
-                "p {p:.4} by itself, {adjusted:.2} among the metrics of this comparison: repeat to decide"
-            )),
-            _ => None,
-        };
-        row.reasons.extend(said);
-    }
-    if let (Some(a), Some(b), Some(half)) = (row.a.value, row.b.value, row.half_width)
-        && row.scale == ChangeScale::Relative
-        && a > 0.0
-        && (b / a - 1.0 - row.change.unwrap_or_default()).abs() > 2.0 * half.max(options.min_effect)
-        && e.p_rank.is_some()
-    {
-        row.reasons.push(format!(
-            "the recorded values differ by {}: a few blocks carry that, most do not",
-            percent(b / a - 1.0)
-        ));
-    }
-}
-
-pub(crate) fn percent(change: f64) -> String {
-    format!("{} %", machmeter_data::quantity::digits(change * 100.0))
+fn unclear(why: &str) -> Verdict {
+    Verdict::Unclear { why: why.to_owned() }
 }

@@ -1,29 +1,33 @@
-//! Verdicts between records: effect, interval, test, smallest detectable change, family-wise error.
+//! Verdicts between groups of runs: effect, interval, test, smallest detectable change, bound on false changes.
 //!
-//! [`compare`] joins two records by metric key and says for each metric whether it changed between these two runs, and how
-//! large a change it would have seen. It is pure: no I/O, no clock, no randomness.
+//! [`compare`] joins two sides of one or more records by metric and population and says for each metric whether it changed, whether it
+//! is the same within what matters, or that these runs do not tell. [`paired`] judges settings that were measured in turn. Both are
+//! pure: no I/O, no clock, no randomness.
 //!
-//! How it judges stands in `docs/compare.md`, with what it says of machines compared with themselves; `tests/honesty.rs` prints
-//! those tables. The reasons stand where it is done: `level` (what is compared), `drift` (within runs), `allowance` (between
-//! runs), `judge` (verdicts).
+//! How it judges stands in `docs/compare.md`. The reasons stand where it is done: `pair` (what is of the same thing), `evidence` (what runs
+//! differ by), `judge` (verdicts).
 #![forbid(unsafe_code)]
 
-mod allowance;
+mod advice;
+mod assumed;
 mod between;
 mod comparison;
-mod drift;
 mod environment;
 mod evidence;
 mod join;
 mod judge;
-mod law;
-mod level;
 mod options;
+mod pair;
+pub mod paired;
+mod trend;
 mod view;
 
-pub use allowance::MIN_HISTORY;
 pub use between::include_earlier;
-pub use comparison::{ChangeScale, Comparison, Counts, FailOn, Row, RunName, Side, Verdict, exit_code};
+pub use comparison::{
+    Comparison, Counts, FailOn, Family, Group, Row, RunName, Scale, Side, Spread, SpreadFrom, Verdict,
+    exit_code,
+};
 pub use join::compare;
 pub use options::{Options, glob_matches};
-pub use view::{csv, markdown, text};
+pub use trend::{Level, levels};
+pub use view::{csv, html, markdown, text};

@@ -5,24 +5,19 @@ use machmeter_data::Record;
 /// Settings of [`compare`](crate::compare).
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
-    /// Smallest relative change worth a verdict, 0.02 for 2 %. A smaller change is [`Verdict::Same`](crate::Verdict::Same)
-    /// however certain it is.
-    pub min_effect: f64,
-    /// Bound on the probability of one or more false verdicts in the whole comparison (Holm), 0.01 for 1 %.
-    pub family_error: f64,
-    /// Only metrics whose key (`id{name=value,...}`) or id matches this pattern; `*` and `?` as in a shell.
+    /// Smallest change that matters: 0.02 for 2 % of a cost, or a tenth of that in points of a share.
+    pub at_least: f64,
+    /// Bound on the expected share of false changes, over all families of the comparison: 0.01 for 1 %.
+    pub error: f64,
+    /// Only metrics whose key (`id{name=value,...}`) or id matches this pattern; `*` and `?` as in a shell. They are one family.
     pub metric_glob: Option<String>,
-    /// Earlier runs of the same machine in the same state. From [`MIN_HISTORY`](crate::MIN_HISTORY) runs on, the spread
-    /// between them replaces the default run-to-run allowance. `a` and `b` themselves are recognized by id and left out.
-    pub history: &'a [&'a Record],
-    /// Run-to-run standard deviation (relative) that the caller knows and that replaces the default allowance; 0 for runs
-    /// that were interleaved block by block, where drift hits both alike. `None`: the default.
-    pub run_to_run: Option<f64>,
+    /// Earlier runs. Those of the same state as the first side, before it, tell what runs differ by.
+    pub history: &'a [Record],
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { min_effect: 0.02, family_error: 0.01, metric_glob: None, history: &[], run_to_run: None }
+        Self { at_least: 0.02, error: 0.01, metric_glob: None, history: &[] }
     }
 }
 

@@ -85,7 +85,10 @@ fn a_comparison_counts_what_runs_differ_by_once() {
     let mut wide = run("b", cost(130.0));
     include_earlier(&mut wide, &earlier(&[99.0, 101.0, 160.0, 70.0]), |_| true);
     assert!(widths(&wide).0 > 20.0);
-    let row = |b: &Record| compare(&run("a", cost(100.0)), b, &Options::default()).rows.remove(0);
+    let row = |b: &Record| {
+        let b = std::slice::from_ref(b);
+        compare(&[run("a", cost(100.0))], b, &Options::default()).rows.remove(0)
+    };
     let (of_wide, of_own) = (row(&wide), row(&run("b", cost(130.0))));
-    assert_eq!((of_wide.half_width, of_wide.b.ci), (of_own.half_width, of_own.b.ci));
+    assert_eq!((of_wide.change_ci, of_wide.b.ci), (of_own.change_ci, of_own.b.ci));
 }

@@ -1,240 +1,150 @@
-//! The comparison of machines with themselves: how often it cries wolf, what it finds, and whether what it says about its own
-//! resolution is true. `cargo test -p machmeter-compare --test honesty -- --nocapture` prints the tables of `docs/compare.md`.
+//! Machines compared with themselves and with a planted change: how often a comparison cries wolf, and what it finds.
+//! `cargo test -p machmeter-compare --test honesty -- --nocapture` prints the table of `docs/compare.md`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their tables")]
 
 #[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
-use machines::{Machine, Within, cost, record};
-use machmeter_compare::{Options, Row, compare};
-use machmeter_data::{Metric, Record};
+use machines::Machine;
+use machmeter_compare::paired::{self, LEAST_ROUNDS, RUNS_PER_ROUND, Round, order};
+use machmeter_compare::{Options, Verdict, compare};
+use machmeter_data::Record;
 use machmeter_stats::random::Random;
 
-/// Comparisons per machine.
-const PAIRS: usize = 300;
+/// Figures of a run.
+const ROWS: usize = 60;
+/// Comparisons of a line of the table.
+const COMPARISONS: usize = 100;
 
-/// Where the comparison gets the run-to-run spread from.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Default,
-    History(usize),
-    /// The caller says that runs have no offset.
-    Declared,
+const fn machine(own_sd: f64, between_sd: f64, other_state: f64) -> Machine {
+    Machine { own_sd, between_sd, other_state }
 }
 
-struct Observed {
-    verdicts: usize,
-    false_verdicts: usize,
-    found: usize,
-    planted: usize,
-    /// Observed 95th percentile of the difference between two runs over the median of the printed half-widths.
-    half_width_ratio: f64,
-    half_width: f64,
-    detectable: f64,
-}
+const QUIET: Machine = machine(0.002, 0.004, 0.0);
+const RESTLESS: Machine = machine(0.002, 0.02, 0.0);
+const STATES: Machine = machine(0.002, 0.004, 0.1);
 
-fn only_row(a: &Record, b: &Record, options: &Options<'_>) -> Row {
-    compare(a, b, options).rows.remove(0)
-}
-
-fn observe(machine: Machine, source: Source, pairs: usize, seed: u64) -> Observed {
-    let mut r = Random::new(seed);
-    let (mut false_verdicts, mut found, mut planted) = (0, 0, 0);
-    let (mut differences, mut half_widths, mut detectables) = (Vec::new(), Vec::new(), Vec::new());
-    for i in 0..pairs {
-        let count = if let Source::History(n) = source { n } else { 0 };
-        let past: Vec<Record> =
-            (0..count).map(|k| record(&format!("past {k}"), vec![cost(&machine.run(&mut r))])).collect();
-        let history: Vec<&Record> = past.iter().collect();
-        let run_to_run = matches!(source, Source::Declared).then_some(0.0);
-        let options = Options { history: &history, run_to_run, ..Options::default() };
-        let (of_a, of_b) = (machine.run(&mut r), machine.run(&mut r));
-        let a = record("a", vec![cost(&of_a)]);
-        let row = only_row(&a, &record("b", vec![cost(&of_b)]), &options);
-        false_verdicts += usize::from(row.verdict.is_change());
-        differences.push(row.change.unwrap().ln_1p().abs());
-        half_widths.push(row.half_width.unwrap().ln_1p());
-        let detectable = row.detectable.unwrap();
-        detectables.push(detectable);
-        if i % 5 == 0 {
-            planted += 1;
-            let slower: Vec<f64> = of_b.iter().map(|v| v * (1.0 + 1.5 * detectable)).collect();
-            let row = only_row(&a, &record("b", vec![cost(&slower)]), &options);
-            found += usize::from(row.verdict == machmeter_compare::Verdict::Worse);
-        }
+/// Comparisons with a false change, and the share of planted changes that were found, in percent: `changed` of the rows by `factor`.
+fn observe(m: Machine, runs: usize, earlier: usize, changed: usize, factor: f64) -> (usize, f64) {
+    let mut r = Random::new(7 + runs as u64 + 100 * earlier as u64);
+    let (mut wrong, mut found) = (0, 0);
+    for _ in 0..COMPARISONS {
+        let mut at = 0;
+        let mut group = |n: usize, changed: usize| -> Vec<Record> {
+            let mut one = || {
+                at += 1;
+                m.run(at, ROWS, changed, factor, &mut r)
+            };
+            (0..n).map(|_| one()).collect()
+        };
+        let (mut history, a, b) = (group(earlier, 0), group(runs, 0), group(runs, changed));
+        // Later runs of the changed machine stand in the history, too.
+        history.extend(group(earlier, changed));
+        let c = compare(&a, &b, &Options { history: &history, ..Options::default() });
+        let is_planted = |key: &str| (0..changed).any(|i| key.contains(&format!("made_{i}}}")));
+        let told = |planted: bool| {
+            c.rows.iter().filter(|r| r.verdict.is_change() && is_planted(&r.key) == planted).count()
+        };
+        wrong += usize::from(told(false) > 0);
+        found += told(true);
     }
-    let half_width = quantile(&mut half_widths, 0.5);
-    Observed {
-        verdicts: pairs,
-        false_verdicts,
-        found,
-        planted,
-        half_width_ratio: quantile(&mut differences, 0.95) / half_width,
-        half_width,
-        detectable: quantile(&mut detectables, 0.5),
-    }
-}
-
-fn quantile(values: &mut [f64], p: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    machmeter_stats::quantile::quantile(values, p).unwrap()
-}
-
-fn print(machine: Machine, source: Source, o: &Observed) {
-    println!(
-        "| {:<28} | {:<11} | {:>3} of {:<4} | {:>3} of {:<3} | {:>5.2} | {:>5.1} % | {:>6.1} % |",
-        machine.name,
-        format!("{source:?}").to_lowercase(),
-        o.false_verdicts,
-        o.verdicts,
-        o.found,
-        o.planted,
-        o.half_width_ratio,
-        100.0 * o.half_width,
-        100.0 * o.detectable
-    );
-}
-
-const fn machine(name: &'static str, within: Within, run_sd: f64) -> Machine {
-    Machine { name, within, run_sd }
-}
-
-/// Runs differ by no more than what their blocks show.
-const STATIONARY: [Machine; 9] = [
-    machine("white 3 %", Within::White(0.03), 0.0),
-    machine("lognormal 30 %", Within::White(0.3), 0.0),
-    machine("Pareto 1.2", Within::Pareto(1.2), 0.0),
-    machine("drift phi 0.5", Within::Drift(0.5, 0.03), 0.0),
-    machine("drift phi 0.9", Within::Drift(0.9, 0.03), 0.0),
-    machine("drift 0.9 under white noise", Within::HiddenDrift(0.9, 0.03, 0.03), 0.0),
-    machine("drift 0.9 and Pareto", Within::HeavyDrift(0.9, 0.1, 1.2), 0.0),
-    // Slower switching leaves runs in one state throughout, which is an offset without a trace.
-    machine("switching within runs", Within::Switching(0.15, 0.2), 0.0),
-    machine("burst in one block", Within::Burst(0.02), 0.0),
-];
-/// Runs differ by an offset of which their blocks show nothing.
-const OFFSET: [Machine; 4] = [
-    machine("offset 1 %, white 1 %", Within::White(0.01), 0.01),
-    machine("offset 2 %, drift 2 %", Within::Drift(0.7, 0.02), 0.02),
-    machine("offset 10 %, white 1 %", Within::White(0.01), 0.1),
-    machine("offset 30 %, Pareto", Within::Pareto(1.2), 0.3),
-];
-
-/// The bound of the project: at most one false verdict per hundred, at least nine planted changes found out of ten.
-fn assert_honest(machine: Machine, source: Source, o: &Observed) {
-    print(machine, source, o);
-    assert!(
-        100 * o.false_verdicts <= o.verdicts,
-        "{} {source:?}: {} false verdicts",
-        machine.name,
-        o.false_verdicts
-    );
-    assert!(10 * o.found >= 9 * o.planted, "{} {source:?}: found {} of {}", machine.name, o.found, o.planted);
-}
-
-/// The resolution by `source` is true within `bounds` on every one of `machines`.
-fn honest(machines: impl IntoIterator<Item = Machine>, source: Source, seed: u64, bounds: Range<f64>) {
-    for m in machines {
-        let o = observe(m, source, PAIRS, seed);
-        assert_honest(m, source, &o);
-        assert!(bounds.contains(&o.half_width_ratio), "{}: {}", m.name, o.half_width_ratio);
-    }
+    (wrong, 100.0 * found as f64 / (COMPARISONS * changed).max(1) as f64)
 }
 
 #[test]
-fn with_twelve_earlier_runs_verdicts_and_resolution_are_true_on_every_machine() {
-    honest(STATIONARY.into_iter().chain(OFFSET), Source::History(12), 42, 0.7..1.3);
-}
-
-#[test]
-fn with_six_earlier_runs_the_resolution_is_a_little_pessimistic() {
-    // Student's factor for 5 degrees of freedom alone makes it 1.3 times as wide as the true law.
-    honest(STATIONARY.into_iter().chain(OFFSET), Source::History(6), 43, 0.6..1.3);
-}
-
-#[test]
-fn without_history_the_default_allowance_keeps_traceable_machines_quiet() {
-    // The last two offsets are larger than any default could allow for; see the next test.
-    honest(STATIONARY.into_iter().chain(OFFSET.into_iter().take(2)), Source::Default, 44, 0.0..1.3);
-}
-
-/// The limit of the method, kept here so that nobody claims otherwise: a large offset between runs whose blocks are quiet is
-/// reported as the change between these two runs that it is.
-#[test]
-fn without_history_an_offset_that_leaves_no_trace_cannot_be_told_from_a_change() {
-    let o = observe(OFFSET[2], Source::Default, PAIRS, 45);
-    print(OFFSET[2], Source::Default, &o);
-    assert!(4 * o.false_verdicts > o.verdicts);
-}
-
-#[test]
-fn declared_free_of_offsets_the_blocks_alone_are_nearly_enough() {
-    // Not the switching machine: a state that lasts as long as a run is an offset.
-    for m in STATIONARY.into_iter().filter(|m| !matches!(m.within, Within::Switching(..))) {
-        let o = observe(m, Source::Declared, PAIRS, 46);
-        print(m, Source::Declared, &o);
-        assert!(100 * o.false_verdicts <= 3 * o.verdicts, "{}: {}", m.name, o.false_verdicts);
-        assert!(10 * o.found >= 9 * o.planted, "{}: found {} of {}", m.name, o.found, o.planted);
-        // Slow drift under noise as large as itself cannot be seen in twenty blocks: up to 1.7.
-        assert!((0.65..1.85).contains(&o.half_width_ratio), "{}: {}", m.name, o.half_width_ratio);
-    }
-}
-
-/// Runs of a real machine as records of seven metrics, in order.
-fn recorded(text: &str) -> Vec<Record> {
-    let mut runs = BTreeMap::<usize, Vec<Metric>>::new();
-    for line in text.lines().filter(|l| !l.starts_with('#')) {
-        let words: Vec<&str> = line.split(' ').collect();
-        let blocks: Vec<f64> = words[2..].iter().map(|w| w.parse().unwrap()).collect();
-        let mut metric = cost(&blocks);
-        metric.params.insert("figure".to_owned(), words[1].into());
-        runs.entry(words[0].parse().unwrap()).or_default().push(metric);
-    }
-    runs.into_iter().map(|(i, metrics)| record(&format!("run {i}"), metrics)).collect()
-}
-
-/// Compares runs `lag` apart, with the `past` runs before them as history; prints a line per metric and returns the number of
-/// false verdicts and of verdicts.
-fn compare_recorded(runs: &[Record], lag: usize, past: usize) -> (usize, usize) {
-    let mut by_metric = BTreeMap::<String, (usize, Vec<f64>, Vec<f64>)>::new();
-    for i in past..runs.len() - lag {
-        let history: Vec<&Record> = runs[i - past..i].iter().collect();
-        let options = Options { history: &history, ..Options::default() };
-        for row in compare(&runs[i], &runs[i + lag], &options).rows {
-            let seen = by_metric.entry(row.params).or_default();
-            seen.0 += usize::from(row.verdict.is_change());
-            seen.1.push(row.change.unwrap().ln_1p().abs());
-            seen.2.push(row.half_width.unwrap().ln_1p());
-        }
-    }
-    let (mut wrong, mut all) = (0, 0);
-    for (name, (wrong_here, mut differences, mut half_widths)) in by_metric {
-        wrong += wrong_here;
-        all += differences.len();
-        let ratio = quantile(&mut differences, 0.95) / quantile(&mut half_widths, 0.5);
+fn false_changes_are_rare_and_planted_ones_are_found() {
+    // Machine, runs a side, earlier runs, rows that changed, factor, at most false comparisons, at least found of a hundred.
+    for (name, m, runs, earlier, changed, factor, most, least) in [
+        ("quiet", QUIET, 1, 0, 0, 1.0, 4, 0.0),
+        ("quiet", QUIET, 1, 0, ROWS, 1.07, 0, 90.0),
+        ("quiet", QUIET, 1, 8, 0, 1.0, 4, 0.0),
+        ("quiet", QUIET, 1, 8, 1, 1.05, 4, 90.0),
+        ("quiet", QUIET, 6, 0, 0, 1.0, 4, 0.0),
+        ("quiet", QUIET, 6, 0, 1, 1.03, 4, 90.0),
+        ("quiet", QUIET, 6, 8, 1, 1.03, 4, 90.0),
+        ("restless", RESTLESS, 1, 8, 0, 1.0, 4, 0.0),
+        ("restless", RESTLESS, 6, 0, 0, 1.0, 4, 0.0),
+        ("restless", RESTLESS, 6, 0, 1, 1.1, 4, 90.0),
+        ("two states", STATES, 6, 0, 0, 1.0, 4, 0.0),
+        ("two states", STATES, 1, 12, 0, 1.0, 8, 0.0),
+        ("two states", STATES, 8, 8, 1, 1.05, 4, 50.0),
+    ] {
+        let (wrong, found) = observe(m, runs, earlier, changed, factor);
         println!(
-            "| {name:<28} | lag {lag}, {past:>2} earlier | {wrong_here:>2} of {} | {ratio:.2} |",
-            half_widths.len()
+            "| {name} | {runs} | {earlier} | {changed} x {factor} | {wrong} of {COMPARISONS} | {found:.0} % |"
+        );
+        assert!(
+            wrong <= most && found >= least,
+            "{name}, {runs} runs, {earlier} earlier, {changed} x {factor}"
         );
     }
-    println!("lag {lag}, {past} earlier runs: {wrong} of {all}");
-    (wrong, all)
 }
 
 #[test]
-fn a_real_machine_compared_with_itself_is_the_same() {
-    let pinned = recorded(include_str!("fixtures/shared_vm_pinned.txt"));
-    for (lag, past) in [(1, 0), (1, 10), (2, 10)] {
-        let (wrong, all) = compare_recorded(&pinned, lag, past);
-        assert!(all >= 400 && 100 * wrong <= all, "{wrong} of {all}");
+fn equivalence_is_stated_and_bounded() {
+    let mut r = Random::new(3);
+    let options = Options { at_least: 0.02, ..Options::default() };
+    let (mut same, mut wrong) = (0, 0);
+    for _ in 0..COMPARISONS {
+        let mut group =
+            |changed| -> Vec<Record> { (0..6).map(|i| QUIET.run(i, ROWS, changed, 1.02, &mut r)).collect() };
+        let (a, b) = (group(0), group(30));
+        let c = compare(&a, &b, &options);
+        let is_same = |planted: bool| {
+            let of = |key: &str| (0..30).any(|i| key.contains(&format!("made_{i}}}")));
+            c.rows.iter().filter(|r| r.verdict == Verdict::Same && of(&r.key) == planted).count()
+        };
+        wrong += is_same(true);
+        same += is_same(false);
     }
-    // Processes that the kernel may place on one CPU or on two have two speeds, and no run shows both.
-    let unbound = recorded(include_str!("fixtures/shared_vm_unbound.txt"));
-    let (wrong, all) = compare_recorded(&unbound, 1, 10);
-    assert!(all >= 300 && 100 * wrong <= all, "{wrong} of {all}");
-    compare_recorded(&unbound, 1, 0);
-    compare_recorded(&pinned, 2, 0);
+    // A change of just what matters is called the same in 5 %.
+    assert!(wrong * 100 <= COMPARISONS * 30 * 6, "{wrong}");
+    assert!(same * 10 >= COMPARISONS * 30 * 9, "{same}");
+}
+
+/// Rounds of a machine whose runs drift, with a change of `factor` under B.
+fn rounds(count: usize, factor: f64, seed: u64) -> Vec<Round> {
+    let mut r = Random::new(seed);
+    let mut at = 0;
+    let mut one = |setting: usize| {
+        at += 1;
+        let drift = 1.0 + 0.002 * at as f64;
+        QUIET.run(at, 5, 5, drift * if setting == 1 { factor } else { 1.0 }, &mut r)
+    };
+    let mut round = |i: usize| -> Round {
+        let mut out: Round = Default::default();
+        order(i, seed).into_iter().for_each(|s| out[s].push(one(s)));
+        out
+    };
+    (0..count).map(&mut round).collect()
+}
+
+#[test]
+fn settings_in_turns_are_judged_beside_a_drift_of_forty_percent() {
+    let options = Options { at_least: 0.02, metric_glob: Some("*".to_owned()), ..Options::default() };
+    let (mut wrong, mut found, mut same, mut looks) = (0, 0, 0, 0);
+    for seed in 0..60 {
+        let nothing = paired::compare(&rounds(12, 1.0, seed), 12, &options);
+        wrong += usize::from(nothing.rows.iter().any(|r| r.verdict.is_change()));
+        same += nothing.counts.same;
+        let all = rounds(50, 1.05, seed);
+        let ended = (LEAST_ROUNDS..=50).find(|n| paired::may_stop(&all[..*n], 50, &options)).unwrap();
+        looks += ended;
+        found += paired::compare(&all[..ended], 50, &options).counts.worse;
+    }
+    println!("false {wrong} of 60, found {found} of 300, same {same} of 300, rounds {}", looks / 60);
+    assert!(wrong <= 6 && found >= 290 && same >= 270 && looks / 60 <= 20);
+    assert!(RUNS_PER_ROUND == 4);
+}
+
+#[test]
+fn few_rounds_say_what_a_verdict_needs() {
+    let options = Options { metric_glob: Some("ops.*".to_owned()), ..Options::default() };
+    let c = paired::compare(&rounds(3, 2.0, 1), 8, &options);
+    assert_eq!(c.counts.unclear, 5);
+    assert!(c.rows[0].verdict.why().unwrap().contains("3 rounds with both settings; a verdict needs 4"));
+    let none = paired::compare(&[], 8, &options);
+    assert_eq!(none.counts.rows, 0);
+    let off_page = paired::compare(&rounds(5, 2.0, 1), 8, &Options::default());
+    assert_eq!(off_page.counts.rows, 0, "without a pattern the rows of the page are judged");
 }

@@ -1,53 +1,61 @@
 //! The views of one comparison, checked for what a reader and a parser rely on.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their tables")]
+#![allow(clippy::unwrap_used, reason = "tests fail on surprises")]
 
 #[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
-use machines::{cost, metric, record};
-use machmeter_compare::{Comparison, Options, compare, csv, markdown, text};
-use machmeter_data::{Better, Fact, Interval, Metric, Unit};
+use machines::{Machine, known, metric, record};
+use machmeter_compare::{Comparison, Options, compare, csv, html, markdown, text};
+use machmeter_data::{Better, Fact, Unit};
 use machmeter_stats::random::Random;
-
-fn turn(cpu: &str, level: f64, seed: u64) -> Metric {
-    let mut r = Random::new(seed);
-    let blocks: Vec<f64> = (0..20).map(|_| level * (0.01 * r.normal()).exp()).collect();
-    let mut m = cost(&blocks).with_ci(Interval::new(0.95, 0.98 * level, 1.02 * level, "rank"));
-    m.params.insert("cpu".to_owned(), cpu.into());
-    m
-}
 
 fn sample() -> Comparison {
     let size = |v| metric("memory.cache_size", Unit::Bytes, Better::Neither, v, "detected");
-    let long =
-        |v| metric("interactive.deadlines_met_of_all_tasks|odd", Unit::One, Better::Higher, v, "share");
-    let mut a = record("a", vec![turn("0", 9.5, 1), turn("1", 9.5, 2), size(32768.0), long(0.5)]);
-    let mut b = record("b", vec![turn("0", 9.5, 3), turn("1", 14.0, 4), size(49152.0), turn("2", 1.0, 5)]);
+    let turn = |cpu: &str, v| {
+        let mut m = known("ops.cost", Unit::Nanoseconds, Better::Lower, v);
+        m.params.insert("cpu".to_owned(), cpu.into());
+        m
+    };
+    let long = known("interactive.deadlines_met_of_all_tasks|odd", Unit::One, Better::Higher, 0.5);
+    let mut a = record("a", vec![turn("0", 9.5), turn("1", 9.5), size(32768.0), long]);
+    let mut b = record("b", vec![turn("0", 9.5), turn("1", 24.0), size(49152.0), turn("2", 1.0)]);
     a.run.tags.insert("name".to_owned(), "v6.17, \"old\" | été".to_owned());
     a.machine.before.set("kernel.release", Fact::known("6.17.9", "uname"));
     b.machine.before.set("kernel.release", Fact::known("6.18.44", "uname"));
-    compare(&a, &b, &Options::default())
+    compare(&[a], &[b], &Options::default())
 }
 
 #[test]
-fn the_table_is_ascii_and_keeps_to_its_width() {
-    for width in [0, 72, 78, 80, 120] {
-        let t = text(&sample(), width);
-        assert!(t.is_ascii());
-        assert!(t.lines().all(|l| l.len() <= width.max(72)), "{t}");
+fn the_table_is_ascii_short_and_keeps_to_its_width() {
+    let mut r = Random::new(1);
+    let quiet = Machine { own_sd: 0.002, between_sd: 0.004, other_state: 0.0 };
+    let mut runs = |changed| vec![quiet.run(0, 449, changed, 1.5, &mut r)];
+    let many = compare(&runs(0), &runs(200), &Options::default());
+    assert!(many.counts.worse > 150);
+    for c in [&sample(), &many] {
+        for width in [0, 72, 78, 80, 120] {
+            let t = text(c, width, false);
+            assert!(t.is_ascii() && t.lines().count() <= 30, "{t}");
+            assert!(t.lines().all(|l| l.len() <= width.max(72)), "{t}");
+        }
     }
+    assert!(text(&many, 100, true).lines().count() > 449);
 }
 
 #[test]
-fn the_table_says_what_was_found_and_what_was_not() {
-    let t = text(&sample(), 78);
-    println!("{t}");
+fn the_table_says_what_was_found_first_and_what_was_not() {
+    let t = text(&sample(), 100, false);
     let line = |s: &str| t.lines().find(|l| l.contains(s)).unwrap_or_else(|| panic!("no {s} in\n{t}"));
-    assert!(line(" cpu=0").contains('~') && line(" cpu=0").contains("(>= "));
-    assert!(line(" cpu=1").contains("+47.") && line(" cpu=1").contains("*** WORSE"));
-    assert!(line("3 metrics").contains("1 worse, 1 same, 1 unclear"));
+    assert!(
+        t.lines().nth(2).unwrap().starts_with("WORSE     ops.cost 1 ")
+            && line("ops.cost 1 ").contains("+153 %")
+    );
+    assert!(line("ops.cost 0 ").starts_with("unclear"));
+    assert!(line("3 metrics").contains("1 worse, 2 unclear"));
+    assert!(t.replace(char::is_whitespace, " ").contains("assumed, without earlier runs"));
     assert!(line("environment differs").contains("6.17.9 -> 6.18.44"));
     assert!(line("only in B").contains("cpu=2"));
+    assert!(t.contains("runs a side would show 5.00 %") || t.contains("more runs will hardly show"));
     assert!(serde_json::to_string(&sample()).unwrap().contains("\"verdict\":\"worse\""));
 }
 
@@ -75,4 +83,14 @@ fn markdown_cells_cannot_break_the_table() {
     let bars = |l: &str| l.replace("\\|", "").matches('|').count();
     assert!(m.lines().take_while(|l| l.starts_with('|')).all(|l| bars(l) == 6), "{m}");
     assert!(m.contains("**WORSE**"));
+}
+
+#[test]
+fn the_page_has_a_line_a_row_and_no_markup_of_others() {
+    let mut c = sample();
+    c.a.label = "<script>alert(1)</script>".to_owned();
+    let page = html(&c);
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    assert_eq!(page.matches("<circle").count(), c.rows.iter().filter(|r| r.change_ci.is_some()).count());
+    assert!(!page.contains("NaN") && page.contains("class=\"worse\""));
 }

@@ -42,6 +42,9 @@ pub(crate) struct Globals {
     /// Time to take: 20, 500ms, 5m; by level when not given, 50ms to 168h.
     #[arg(short, long, value_name = "DUR", value_parser = time)]
     pub(crate) time: Option<u64>,
+    /// Runs, one after the other, each stored: what they differ by is the truth of a comparison.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=200), hide_short_help = true)]
+    pub(crate) runs: u32,
     /// CPUs: 0-3,8, all, isolated, one-per-core; also no-smt, numa:0.
     #[arg(short, long, value_name = "LIST", default_value = "all")]
     pub(crate) cpus: String,
@@ -126,8 +129,16 @@ fn tag(text: &str) -> Result<(String, String), String> {
 
 impl Globals {
     /// Refuses what no single option shows to be wrong.
-    /// Errors: when two documents would go to stdout.
+    /// Errors: when two documents would go to stdout, or several runs to one place.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        let names_one =
+            !self.output.is_empty() || [&self.json, &self.csv, &self.md].iter().any(|f| f.is_some());
+        if self.runs > 1 && (names_one || self.no_save) {
+            let what = if self.no_save { "--no-save keeps none of them" } else { "a file holds one" };
+            return Err(Failure::usage(format!("-n {}: {what}", self.runs)).help(
+                "give a tag (--tag side=a) and name the stored runs: last~5..last, or compare --by side",
+            ));
+        }
         match self.to_stdout().as_slice() {
             [] | [_] => Ok(()),
             several => Err(Failure::usage(format!("only one of {} can go to stdout", several.join(" and ")))

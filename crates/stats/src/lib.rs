@@ -35,6 +35,7 @@ pub mod fourier;
 pub mod histogram;
 mod interval;
 pub mod levels;
+pub mod moderate;
 pub mod quantile;
 pub mod random;
 pub mod rank;

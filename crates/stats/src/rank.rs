@@ -25,6 +25,22 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// Benjamini and Hochberg's step-up adjustment (Journal of the Royal Statistical Society B 57, 1995): rejecting where the result is at most
+/// `q` keeps the expected share of false rejections among all at `q`. Output in input order; a value that is no probability counts as 1.
+pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
+    let valid = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|a, b| valid(p[*b]).total_cmp(&valid(p[*a])));
+    let mut adjusted = vec![1.0; p.len()];
+    let mut reached = 1.0_f64;
+    for (larger, index) in order.into_iter().enumerate() {
+        let rank = p.len() - larger;
+        reached = reached.min(valid(p[index]) * p.len() as f64 / rank as f64);
+        adjusted[index] = reached;
+    }
+    adjusted
+}
+
 /// Mid-ranks (from 1) of the values, and the tie term `sum(t^3 - t)`.
 fn mid_ranks(xs: &[f64]) -> (Vec<f64>, f64) {
     let mut order: Vec<usize> = (0..xs.len()).collect();

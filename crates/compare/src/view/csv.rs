@@ -4,8 +4,8 @@ use machmeter_data::Interval;
 
 use crate::comparison::{Comparison, Row};
 
-const HEADER: &str = "key,unit,better,a_value,a_low,a_high,a_n,b_value,b_low,b_high,b_n,scale,change,change_low,change_high,\
-half_width,detectable,p,p_adjusted,p_rank,verdict,why,flags";
+const HEADER: &str = "key,unit,better,population,a_value,a_low,a_high,a_runs,b_value,b_low,b_high,b_runs,scale,change,change_low,\
+change_high,detectable,p,p_adjusted,p_rank,family,verdict,why";
 
 /// The comparison as CSV. Missing numbers are empty; metrics of one side only have the verdict `only_a` or `only_b`.
 pub fn csv(c: &Comparison) -> String {
@@ -18,7 +18,7 @@ pub fn csv(c: &Comparison) -> String {
         for key in keys {
             let mut fields = vec![String::new(); columns];
             fields[0].clone_from(key);
-            verdict.clone_into(&mut fields[columns - 3]);
+            verdict.clone_into(&mut fields[columns - 2]);
             out.push_str(&line(&fields));
         }
     }
@@ -30,17 +30,18 @@ fn fields(row: &Row) -> Vec<String> {
     let bounds = |ci: &Option<Interval>| [ci.as_ref().map(|c| c.low), ci.as_ref().map(|c| c.high)];
     let better = format!("{:?}", row.better).to_lowercase();
     let scale = format!("{:?}", row.scale).to_lowercase();
-    let mut out = vec![row.key.clone(), row.unit.ucum().to_owned(), better];
+    let population = row.population.map_or(String::new(), |p| p.name().to_owned());
+    let mut out = vec![row.key.clone(), row.unit.ucum().to_owned(), better, population];
     for side in [&row.a, &row.b] {
         let [low, high] = bounds(&side.ci);
         out.extend([side.value, low, high].map(number));
-        out.push(side.n.to_string());
+        out.push(side.runs.to_string());
     }
     out.push(scale);
     let [low, high] = bounds(&row.change_ci);
-    let figures = [row.change, low, high, row.half_width, row.detectable, row.p, row.p_adjusted, row.p_rank];
-    out.extend(figures.map(number));
-    out.extend([row.verdict.name().to_owned(), row.why(), row.flags.join(" ")]);
+    out.extend([row.change, low, high, row.detectable, row.p, row.p_adjusted, row.p_rank].map(number));
+    let why = row.verdict.why().map_or_else(|| row.reasons.join("; "), str::to_owned);
+    out.extend([row.family.clone(), row.verdict.name().to_owned(), why]);
     out
 }
 

@@ -2,88 +2,108 @@
 
 use machmeter_data::quantity::{digits, human};
 
-use crate::comparison::{ChangeScale, Comparison, Row, Side, Verdict};
-
-/// Adjusted probabilities below which one, two and three stars are given.
-const STARS: [f64; 3] = [0.05, 0.01, 0.001];
+use crate::comparison::{Comparison, Row, Scale, Side, SpreadFrom, Verdict};
 
 /// A side's value with its unit, `9.47 ns`, or `-`.
 pub(super) fn value(side: &Side, row: &Row) -> String {
     side.value.map_or_else(|| "-".to_owned(), |v| human(v, row.unit))
 }
 
-/// Half the width of a side's interval relative to its value, `4%`; empty if it has none or the value is zero.
-pub(super) fn half_interval(side: &Side) -> String {
-    match (side.value, &side.ci) {
-        (Some(v), Some(ci)) if v != 0.0 => {
-            let relative = 100.0 * (ci.high - ci.low) / 2.0 / v.abs();
-            if relative < 0.5 { "<1%".to_owned() } else { format!("{relative:.0}%") }
-        }
-        _ => String::new(),
+/// A signed change: `+4.2 %`, `x11` beyond a tripling, `+0.31 points` of a share, or with unit.
+pub(super) fn change(row: &Row, change: f64) -> String {
+    let sign = if change < 0.0 { "-" } else { "+" };
+    match row.scale {
+        Scale::Relative if change >= 2.0 => format!("x{}", digits(1.0 + change)),
+        Scale::Relative if change <= -2.0 / 3.0 => format!("/{}", digits(1.0 / (1.0 + change))),
+        _ => format!("{sign}{}", size(row, change.abs())),
     }
 }
 
-/// A signed change, `+4.2%`, `x11` beyond a tripling, or with unit where it is absolute.
-pub(super) fn change(row: &Row) -> String {
-    match (row.change, row.scale) {
-        (None, _) => "?".to_owned(),
-        (Some(c), ChangeScale::Relative) if c >= 2.0 => format!("x{}", digits(1.0 + c)),
-        (Some(c), ChangeScale::Relative) => format!("{:+.1}%", 100.0 * c),
-        (Some(c), ChangeScale::Absolute) => {
-            let sign = if c < 0.0 { '-' } else { '+' };
-            format!("{sign}{}", human(c.abs(), row.unit))
-        }
-    }
-}
-
-/// An unsigned size on the scale of the row's change: `3.1%`, `x12`, `4.00 ns`.
+/// An unsigned size on the scale of the row's change: `3.1 %`, `x12`, `0.3 points`, `4.00 ns`.
 pub(super) fn size(row: &Row, size: f64) -> String {
     match row.scale {
-        ChangeScale::Relative if size >= 2.0 => format!("x{}", digits(1.0 + size)),
-        ChangeScale::Relative if size >= 0.1 => format!("{:.0}%", 100.0 * size),
-        ChangeScale::Relative => format!("{:.1}%", 100.0 * size),
-        ChangeScale::Absolute => human(size, row.unit),
+        Scale::Relative if size >= 9.0 => "more than x10".to_owned(),
+        Scale::Relative if size >= 2.0 => format!("x{}", digits(1.0 + size)),
+        Scale::Relative => percent(size),
+        Scale::Absolute if row.unit == machmeter_data::Unit::One => {
+            format!("{} points", digits(100.0 * size))
+        }
+        Scale::Absolute => human(size, row.unit),
     }
 }
 
-/// Stars of a finding; none where nothing was found.
-pub(super) fn stars(row: &Row) -> &'static str {
-    let p = row.p_adjusted.filter(|_| row.verdict.is_change()).unwrap_or(1.0);
-    match STARS.iter().filter(|limit| p <= **limit).count() {
-        0 => "",
-        1 => "*",
-        2 => "**",
-        _ => "***",
+/// Interval of the change: `+1.2 to +4.5 %`; empty without one.
+pub(super) fn range(row: &Row) -> String {
+    let Some(ci) = &row.change_ci else { return String::new() };
+    let (low, high) = (change(row, ci.low), change(row, ci.high));
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
     }
+}
+
+pub(super) fn percent(change: f64) -> String {
+    format!("{} %", digits(change * 100.0))
 }
 
 /// The verdict in one word; a loss is louder than a gain.
 pub(super) fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "WORSE",
-        Verdict::Inconclusive { .. } => "unclear",
+        Verdict::NotComparable { .. } => "not comparable",
         other => other.name(),
     }
 }
 
-/// The closing sentence: counts, error bound, mean.
+/// A side in words: `A: 6 runs from 2026-11-25T06:00:00Z`.
+pub(super) fn group(g: &crate::Group) -> String {
+    let started = g.runs.first().map_or("", |r| r.started.as_str());
+    match g.runs.len() {
+        1 => format!("{}: run of {started}", g.label),
+        n => format!("{}: {n} runs from {started}", g.label),
+    }
+}
+
+/// The closing sentence: counts and the bound on false changes.
 pub(super) fn counts(c: &Comparison) -> String {
     let n = c.counts;
+    let same = format!("same within {}", percent(c.at_least));
     let named = [
         (n.worse, "worse"),
         (n.better, "better"),
         (n.changed, "changed"),
-        (n.same, "same"),
-        (n.inconclusive, "unclear"),
+        (n.same, same.as_str()),
+        (n.unclear, "unclear"),
+        (n.not_comparable, "not comparable"),
     ];
     let some = named.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = some.map(|(count, name)| format!("{count} {name}")).collect();
     let colon = if parts.is_empty() { "" } else { ": " };
-    let error = digits(100.0 * c.family_error);
-    let mut out =
-        format!("{} metrics{colon}{}. Family-wise error {error} % (Holm).", n.rows, parts.join(", "));
-    if let Some(g) = c.geomean {
-        out += &format!(" Geomean cost of {} matched rows: {:+.1} %.", c.geomean_rows, 100.0 * g);
-    }
-    out
+    format!("{} metrics{colon}{}; false changes: at most {}.", n.rows, parts.join(", "), percent(c.error))
+}
+
+/// What could have been seen, and what that rests on; empty where nothing was judged.
+pub(super) fn resolution(c: &Comparison) -> String {
+    let relative = || c.rows.iter().filter(|r| r.scale == Scale::Relative && r.spread.is_some());
+    let mut seen: Vec<f64> = relative().filter_map(|r| r.detectable).collect();
+    seen.sort_by(f64::total_cmp);
+    let at = |p| machmeter_stats::quantile::quantile(&seen, p);
+    let (Some(best), Some(typical), Some(worst)) = (at(0.0), at(0.5), at(1.0)) else { return String::new() };
+    let words = |size: f64| if size >= 9.0 { "more than x10".to_owned() } else { percent(size) };
+    let from =
+        |of: SpreadFrom| relative().filter(|r| r.spread.as_ref().is_some_and(|s| s.from == of)).count();
+    let basis = [
+        (from(SpreadFrom::Sides), "measured by the runs of both sides"),
+        (from(SpreadFrom::Earlier), "measured by earlier runs"),
+        (from(SpreadFrom::Assumed), "assumed, without earlier runs of this state"),
+    ];
+    let basis: Vec<String> =
+        basis.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{words} ({n} rows)")).collect();
+    format!(
+        "A lone change would have shown from {} on (best {}, worst {}); what runs differ by is {}.",
+        words(typical),
+        words(best),
+        words(worst),
+        basis.join(", ")
+    )
 }

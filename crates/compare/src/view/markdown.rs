@@ -1,17 +1,25 @@
 //! The comparison as a Markdown table.
 
-use crate::comparison::{Comparison, Row, Verdict};
+use crate::comparison::{Comparison, Row};
 use crate::view::figure;
 
-/// The comparison as a GitHub-flavored table with the closing lines of [`text`](crate::text) as paragraphs.
+/// The comparison as a GitHub-flavored table of every row with the closing lines of [`text`](crate::text) as paragraphs.
 pub fn markdown(c: &Comparison) -> String {
     let mut out = format!("| metric | {} | {} | change | verdict |\n", cell(&c.a.label), cell(&c.b.label));
     out.push_str("| --- | ---: | ---: | ---: | --- |\n");
     for row in &c.rows {
-        let cells = [code(&row.key), side(&row.a, row), side(&row.b, row), change(row), verdict(row)];
+        let change = row.change.map_or(String::new(), |v| figure::change(row, v));
+        let range = figure::range(row);
+        let change = if range.is_empty() { change } else { format!("{change} ({range})") };
+        let cells =
+            [code(&row.key), figure::value(&row.a, row), figure::value(&row.b, row), change, verdict(row)];
         out += &format!("| {} |\n", cells.join(" | "));
     }
-    out += &format!("\n{}\n", figure::counts(c));
+    for text in [figure::counts(c), figure::resolution(c), c.advice.clone().unwrap_or_default()] {
+        if !text.is_empty() {
+            out += &format!("\n{}\n", cell(&text));
+        }
+    }
     for (label, keys) in [(&c.a.label, &c.only_a), (&c.b.label, &c.only_b)] {
         if !keys.is_empty() {
             let list: Vec<String> = keys.iter().map(|k| code(k)).collect();
@@ -29,29 +37,12 @@ pub fn markdown(c: &Comparison) -> String {
     out
 }
 
-fn side(side: &crate::Side, row: &Row) -> String {
-    let half = figure::half_interval(side);
-    let value = figure::value(side, row);
-    if half.is_empty() { value } else { format!("{value} ± {}", half.replace('<', "&lt;")) }
-}
-
-fn change(row: &Row) -> String {
-    if row.verdict.is_change() {
-        format!("{} {}", figure::change(row), figure::stars(row).replace('*', "\\*"))
-    } else {
-        "~".to_owned()
-    }
-}
-
 fn verdict(row: &Row) -> String {
-    match &row.verdict {
-        Verdict::Same => match row.detectable {
-            Some(d) => format!("same (could see ≥ {})", figure::size(row, d)),
-            None => "same".to_owned(),
-        },
-        Verdict::Inconclusive { why } => format!("unclear: {}", cell(why)),
-        Verdict::Worse => "**WORSE**".to_owned(),
-        other => figure::word(other).to_owned(),
+    let word = figure::word(&row.verdict);
+    match row.verdict.why() {
+        Some(why) => format!("{word}: {}", cell(why)),
+        None if row.verdict.is_change() => format!("**{word}**"),
+        None => word.to_owned(),
     }
 }
 

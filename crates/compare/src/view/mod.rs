@@ -1,10 +1,12 @@
-//! A comparison as text: for a terminal or a mail, as Markdown, as CSV.
+//! A comparison as text: for a terminal or a mail, as Markdown, as CSV, as a page.
 
 mod csv;
 mod figure;
+mod forest;
 mod markdown;
 mod text;
 
 pub use csv::csv;
+pub use forest::html;
 pub use markdown::markdown;
 pub use text::text;

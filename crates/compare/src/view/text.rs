@@ -1,104 +1,127 @@
 //! The table for a terminal or a mail: ASCII, within the width asked for.
 
-use crate::comparison::{Comparison, Row, Side, Verdict};
-use crate::evidence::direction;
+use std::collections::BTreeMap;
+
+use crate::comparison::{Comparison, Row, Verdict};
 use crate::view::figure;
 
 /// Narrowest table that is laid out; narrower requests get this.
 const MIN_WIDTH: usize = 72;
-/// Width of one side: value, `+-`, interval.
-const SIDE: usize = 15;
-/// Width of the change with stars and the verdict or what could have been seen.
-const CHANGE: usize = 22;
+/// Columns of the verdict, of a side, of the change with its interval.
+const WORD: usize = 9;
+const SIDE: usize = 11;
+const CHANGE: usize = 28;
+/// Rows without `all`: those that changed, then those of the page.
+const ROWS: usize = 14;
+/// Lines of a paragraph without `all`.
+const LINES: usize = 3;
 
-/// The comparison as a table of at most `width` columns (72 at least), ending in a newline.
-///
-/// `~` means that nothing was found, followed by the smallest change that would have been; stars count the adjusted
-/// probability below 5, 1 and 0.1 %.
-pub fn text(c: &Comparison, width: usize) -> String {
+/// The comparison as lines of at most `width` columns (72 at least), ending in a newline: what changed by its evidence, rows of the
+/// page, counts, what could have been seen. At most 30 lines; with `all`, every row and every remark.
+pub fn text(c: &Comparison, width: usize, all: bool) -> String {
     let width = width.max(MIN_WIDTH);
-    let name_width = width - 2 * (SIDE + 2) - CHANGE - 3;
     let mut out = String::new();
-    let head = |s: &str| fit(s, SIDE);
-    push(&mut out, &format!(" {:name_width$}| {}| {}|", "", head(&c.a.label), head(&c.b.label)));
-    let mut group = "";
-    for row in &c.rows {
-        let short = row.params.is_empty() && row.id.len() < name_width;
-        if !short && group != row.id {
-            let unit = row.unit.ucum();
-            push(&mut out, &fit(&format!(" {} ({unit}, {})", row.id, direction(row.better)), width));
-        }
-        group = &row.id;
-        let name = if short { row.id.clone() } else { format!(" {}", row.params) };
-        let name = fit(&name, name_width);
-        push(&mut out, &format!(" {name}| {}| {}| {}", side(&row.a, row), side(&row.b, row), outcome(row)));
+    let mut put = |line: &str| {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    };
+    for g in [&c.a, &c.b] {
+        put(&fit(&figure::group(g), width));
     }
-    let mut say = |line: &str, indent: &str| out.push_str(&wrapped(line, width, indent));
-    say(&figure::counts(c), " ");
-    say(&resolution(c), " ");
-    for row in c.rows.iter().filter(|r| explained(r)) {
-        say(&format!("{}: {}", row.key, row.why()), "   ");
+    let rows = shown(c, all);
+    let name_width = width - WORD - 2 * (SIDE + 1) - CHANGE - 2;
+    for row in &rows {
+        put(&fit(&line(row, name_width), width));
+        if let Some(why) = row.verdict.why().filter(|_| all) {
+            put(&fit(&format!("{:WORD$} {why}", ""), width));
+        }
+    }
+    let changed = c.rows.iter().filter(|r| r.verdict.is_change()).count();
+    let listed = rows.iter().filter(|r| r.verdict.is_change()).count();
+    if changed > listed {
+        put(&format!("{:WORD$} and {} more that changed: -v", "", changed - listed));
+    }
+    let mut say = |text: String| {
+        let lines = wrapped(&text, width);
+        let most = if all { lines.len() } else { LINES };
+        for (i, line) in lines.iter().take(most).enumerate() {
+            let is_cut = i + 1 == most && lines.len() > most;
+            put(&if is_cut { fit(&format!("{line} .."), width) } else { line.clone() });
+        }
+    };
+    say(figure::counts(c));
+    for text in [figure::resolution(c), not_comparable(c), c.advice.clone().unwrap_or_default()] {
+        if !text.is_empty() {
+            say(text);
+        }
     }
     for (label, keys) in [(&c.a.label, &c.only_a), (&c.b.label, &c.only_b)] {
-        if !keys.is_empty() {
-            say(&format!("only in {label}: {}", keys.join(", ")), " ");
+        match keys.len() {
+            0 => {}
+            n if !all && n > LINES => say(format!("{n} metrics only in {label}")),
+            _ => say(format!("only in {label}: {}", keys.join(", "))),
         }
     }
     if !c.environment.is_empty() {
-        say(&format!("environment differs: {}", c.environment.join("; ")), " ");
+        say(format!("environment differs: {}", c.environment.join("; ")));
     }
-    for note in &c.notes {
-        say(&format!("note: {note}"), " ");
+    if !c.notes.is_empty() {
+        say(format!("note: {}", c.notes.join("; ")));
     }
     out
 }
 
-/// Rows that need a sentence: findings with doubts, and everything unclear.
-fn explained(row: &Row) -> bool {
-    matches!(row.verdict, Verdict::Inconclusive { .. })
-        || (row.verdict.is_change() && !row.reasons.is_empty())
+/// Rows in the order in which they are told: changes by their evidence, then the page's, then, where all are asked for, the others.
+pub(super) fn shown(c: &Comparison, all: bool) -> Vec<&Row> {
+    let mut changed: Vec<&Row> = c.rows.iter().filter(|r| r.verdict.is_change()).collect();
+    changed.sort_by(|x, y| x.p.unwrap_or(1.0).total_cmp(&y.p.unwrap_or(1.0)));
+    let others =
+        |page: bool| c.rows.iter().filter(move |r| !r.verdict.is_change() && (r.family == "page") == page);
+    let probe = |r: &&Row| all || r.spread.is_some();
+    let few = c.rows.len() <= ROWS;
+    let rest = others(false).filter(|_| all || few);
+    let rows = changed.into_iter().chain(others(true).filter(probe)).chain(rest);
+    rows.take(if all { usize::MAX } else { ROWS }).collect()
 }
 
-fn side(side: &Side, row: &Row) -> String {
-    let half = figure::half_interval(side);
-    let half = if half.is_empty() { half } else { format!("+-{half:>4}") };
-    fit(&format!("{:<9}{half}", figure::value(side, row)), SIDE)
+/// Metric and the values of its parameters, what it is of first: `ops.cost getppid libc latency`.
+pub(super) fn name(row: &Row) -> String {
+    let of = |word: &&str| word.starts_with("operation=");
+    let (first, rest): (Vec<&str>, Vec<&str>) = row.params.split(' ').filter(|w| !w.is_empty()).partition(of);
+    let value = |word: &str| word.split_once('=').map_or(word, |(_, v)| v).to_owned();
+    let words = first.into_iter().chain(rest).map(value);
+    std::iter::once(row.id.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn outcome(row: &Row) -> String {
-    let text = match &row.verdict {
-        Verdict::Same => match row.detectable {
-            Some(d) => format!("{:^8}(>= {})", "~", figure::size(row, d)),
-            None => format!("{:^8}", "~"),
+fn line(row: &Row, name_width: usize) -> String {
+    let name = name(row);
+    let change = row.change.map_or(String::new(), |c| figure::change(row, c));
+    let range = figure::range(row);
+    let change = if range.is_empty() { change } else { format!("{change} ({range})") };
+    format!(
+        "{:WORD$} {} {:>SIDE$} {:>SIDE$} {change}",
+        match &row.verdict {
+            Verdict::NotComparable { .. } => "-",
+            v => figure::word(v),
         },
-        Verdict::Inconclusive { .. } => format!("{:^8}unclear", "?"),
-        found => format!("{:>8} {:<3} {}", figure::change(row), figure::stars(row), figure::word(found)),
-    };
-    text.trim_end().to_owned()
+        fit(&name, name_width),
+        figure::value(&row.a, row),
+        figure::value(&row.b, row),
+    )
 }
 
-/// What the comparison could see at all.
-fn resolution(c: &Comparison) -> String {
-    let relative = c.rows.iter().filter(|r| r.scale == crate::ChangeScale::Relative);
-    let mut seen: Vec<f64> = relative.filter_map(|r| r.detectable).collect();
-    seen.sort_by(f64::total_cmp);
-    match (seen.first(), machmeter_stats::quantile::median(&seen), seen.last()) {
-        (Some(best), Some(typical), Some(worst)) => format!(
-            "~ nothing found; (>= x) would have been, 9 times in 10. Best {}, typical {}, worst {}.",
-            short(*best),
-            short(typical),
-            short(*worst)
-        ),
-        _ => "No metric tells what could have been seen.".to_owned(),
+/// Why rows are not comparable, the commonest reason first.
+fn not_comparable(c: &Comparison) -> String {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in &c.rows {
+        if let Verdict::NotComparable { why } = &row.verdict {
+            *reasons.entry(why).or_default() += 1;
+        }
     }
-}
-
-fn short(change: f64) -> String {
-    if change >= 2.0 {
-        format!("x{}", machmeter_data::quantity::digits(1.0 + change))
-    } else {
-        crate::judge::percent(change)
-    }
+    let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let words: Vec<String> = reasons.iter().map(|(why, n)| format!("{why} ({n})")).collect();
+    if words.is_empty() { String::new() } else { format!("not comparable: {}", words.join("; ")) }
 }
 
 /// Exactly `width` ASCII columns; what is cut ends in `..`.
@@ -107,27 +130,18 @@ fn fit(s: &str, width: usize) -> String {
     if ascii.len() <= width { format!("{ascii:width$}") } else { format!("{}..", &ascii[..width - 2]) }
 }
 
-fn push(out: &mut String, line: &str) {
-    out.push_str(line.trim_end());
-    out.push('\n');
-}
-
-/// `line` broken at spaces into lines of at most `width`, each indented. A word longer than a line is cut.
-fn wrapped(line: &str, width: usize, indent: &str) -> String {
-    let room = width - indent.len();
-    let mut out = String::new();
-    let mut current = String::new();
-    for word in line.split_whitespace() {
-        let word = fit(word, word.chars().count().min(room));
-        if !current.is_empty() && current.len() + 1 + word.len() > room {
-            push(&mut out, &format!("{indent}{current}"));
-            current.clear();
+/// `text` broken at spaces into lines of at most `width`; a word longer than a line is cut.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let word = fit(word, word.chars().count().min(width));
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
         }
-        if !current.is_empty() {
-            current.push(' ');
-        }
-        current.push_str(&word);
     }
-    push(&mut out, &format!("{indent}{current}"));
-    out
+    lines
 }

@@ -1,9 +1,9 @@
-//! `machmeter compare A B`: what changed between two runs, and what could have been seen.
+//! `machmeter compare A B`: what changed between two sides of one or more runs, and what could have been seen.
 
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use machmeter_compare::{Comparison, FailOn, Options, compare, csv, exit_code, markdown, text};
+use machmeter_compare::{Comparison, FailOn, Options, compare, csv, exit_code, html, markdown, text};
 use machmeter_data::Record;
 use machmeter_store::foreign::SideFacts;
 
@@ -15,30 +15,38 @@ use crate::globals::Globals;
 use crate::{output, past, state, view};
 
 pub(crate) const ENTRY: CommandEntry =
-    CommandEntry { name: "compare", define, takes: &["json", "csv", "md"], run };
+    CommandEntry { name: "compare", define, takes: &["output", "json", "csv", "md", "verbose"], run };
 
 /// Earlier runs of the same kind of machine that are looked at for the run-to-run spread at most.
 const MAX_HISTORY: usize = 30;
+/// Runs of a side at most: a range such as `last~999..last` is a mistake.
+const MOST_RUNS: usize = 200;
 
-/// What changed between two runs, and what could have been seen
+/// What changed between two runs, or two groups of runs
+///
+/// Two runs: `compare last~1 last`. Groups: `compare last~11..last~6 -- last~5..last`, or `compare --by side last~11..last` for runs
+/// with the tags side=a and side=b. A run is last, last~N, a tag, a record or a report.
 #[derive(Args)]
 struct Asked {
-    /// First run: last~1, a tag, a record or a report
-    #[arg(value_name = "A")]
-    a: PathBuf,
-    /// Second run
-    #[arg(value_name = "B")]
-    b: PathBuf,
-    /// Smallest change worth a verdict
+    /// First run and second run; or the runs of side A, then -- and those of B
+    #[arg(value_name = "RUN", num_args = 0.., required_unless_present = "by")]
+    runs: Vec<PathBuf>,
+    /// Runs of side B
+    #[arg(value_name = "B", last = true, num_args = 1.., conflicts_with = "by")]
+    b: Vec<PathBuf>,
+    /// Sides are the two values of this tag, in order of time; of last~40..last where no run is named
+    #[arg(long, value_name = "TAG")]
+    by: Option<String>,
+    /// Smallest change that matters; of shares a tenth of it, in points
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
-    min_effect: f64,
-    /// Only metrics that match
+    at_least: f64,
+    /// Only metrics that match; they are one family
     #[arg(long, value_name = "GLOB")]
     metric: Option<String>,
     /// What makes exit code 1
     #[arg(long, value_name = "WHAT", default_value = "worse", value_parser = ["worse", "any", "none"])]
     fail_on: String,
-    /// Do not learn the run-to-run spread from earlier runs
+    /// Do not learn from earlier runs what runs differ by
     #[arg(long)]
     no_history: bool,
 }
@@ -47,7 +55,7 @@ fn define() -> Command {
     Asked::augment_args(Command::new(ENTRY.name))
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |t| (t, 0.01));
     match number.trim().parse::<f64>() {
         Ok(v) if (0.0..=10.0).contains(&(v * scale)) => Ok(v * scale),
@@ -57,13 +65,12 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
-    let side = |name| report::load(registries, &[name], &SideFacts::default());
-    let (a, b) = (side(asked.a)?, side(asked.b)?);
-    let earlier = if asked.no_history { Vec::new() } else { earlier(&a) };
+    let [a, b] = sides(registries, &asked)?;
+    let earlier = if asked.no_history { Vec::new() } else { a.first().map(earlier).unwrap_or_default() };
     let options = Options {
-        min_effect: asked.min_effect,
+        at_least: asked.at_least,
         metric_glob: asked.metric,
-        history: &earlier.iter().collect::<Vec<_>>(),
+        history: &earlier,
         ..Options::default()
     };
     let comparison = compare(&a, &b, &options);
@@ -84,7 +91,88 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     })
 }
 
-fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
+/// The runs of both sides.
+fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2], Failure> {
+    let all = |names: &[PathBuf]| -> Result<Vec<Record>, Failure> {
+        let names: Vec<PathBuf> = names.iter().map(|n| range(n)).collect::<Result<Vec<_>, _>>()?.concat();
+        if names.len() > MOST_RUNS {
+            return Err(Failure::usage(format!(
+                "{} runs are named, at most {MOST_RUNS} are compared",
+                names.len()
+            )));
+        }
+        names
+            .iter()
+            .map(|n| report::load(registries, std::slice::from_ref(n), &SideFacts::default()))
+            .collect()
+    };
+    if let Some(tag) = &asked.by {
+        let runs = if asked.runs.is_empty() { tagged(tag)? } else { all(&asked.runs)? };
+        return by_tag(runs, tag);
+    }
+    match (asked.runs.as_slice(), asked.b.as_slice()) {
+        ([a, b], []) => Ok([all(std::slice::from_ref(a))?, all(std::slice::from_ref(b))?]),
+        (_, []) => Err(Failure::usage(format!("{} runs and no second side", asked.runs.len()))
+            .help("two runs, or the runs of A, then -- and the runs of B")),
+        (a, b) => Ok([all(a)?, all(b)?]),
+    }
+}
+
+/// `last~6..last~3` as the four names it means; any other name as it is.
+fn range(name: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let back = |end: &str| match end.strip_prefix("last")? {
+        "" => Some(0),
+        rest => rest.strip_prefix('~')?.parse::<usize>().ok(),
+    };
+    let text = name.to_string_lossy();
+    let Some((from, to)) = text.split_once("..").and_then(|(f, t)| Some((back(f)?, back(t)?))) else {
+        return Ok(vec![name.to_owned()]);
+    };
+    if from < to || from - to >= MOST_RUNS {
+        return Err(Failure::usage(format!("{text}: from an older to a newer run, at most {MOST_RUNS}")));
+    }
+    Ok((to..=from).rev().map(|n| PathBuf::from(format!("last~{n}"))).collect())
+}
+
+/// Latest runs of the history that have the tag, the oldest first.
+fn tagged(tag: &str) -> Result<Vec<Record>, Failure> {
+    let history = state::history().map_err(Failure::usage)?;
+    let names = history.list().map_err(Failure::usage)?;
+    let has = |r: &Record| r.run.tags.contains_key(tag);
+    let mut runs: Vec<Record> =
+        names.iter().rev().take(MOST_RUNS).filter_map(|n| history.read(n).ok()).filter(has).collect();
+    runs.reverse();
+    Ok(runs)
+}
+
+/// Runs by the value of a tag; the value that comes first is side A, the latest two values count.
+fn by_tag(runs: Vec<Record>, tag: &str) -> Result<[Vec<Record>; 2], Failure> {
+    let value = |r: &Record| r.run.tags.get(tag).cloned();
+    let mut values: Vec<String> = Vec::new();
+    for v in runs.iter().filter_map(value) {
+        if !values.contains(&v) {
+            values.push(v);
+        }
+    }
+    let [a, b] = values.as_slice() else {
+        let found = if values.is_empty() { "none".to_owned() } else { values.join(", ") };
+        return Err(Failure::usage(format!(
+            "--by {tag}: a comparison has two values, here are {}: {found}",
+            values.len()
+        ))
+        .help(format!("measure with --tag {tag}=VALUE, or name the runs")));
+    };
+    let of = |v: &String| -> Vec<Record> {
+        let named = |mut r: Record| {
+            r.run.tags.insert("name".to_owned(), format!("{tag}={v}"));
+            r
+        };
+        runs.iter().filter(|r| value(r).as_ref() == Some(v)).cloned().map(named).collect()
+    };
+    Ok([of(a), of(b)])
+}
+
+pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
     let put = |target: &Path, text: &str| output::put(target, text).map_err(Failure::cannot);
     if let Some(t) = &globals.json {
         put(t, &serde_json::to_string_pretty(comparison).map_err(Failure::cannot)?)?;
@@ -95,8 +183,15 @@ fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
     if let Some(t) = &globals.md {
         put(t, &markdown(comparison))?;
     }
+    for t in &globals.output {
+        if t.extension().is_none_or(|e| e != "html") {
+            let what = format!("-o {}: only .html (forest plot) can be written", t.display());
+            return Err(Failure::usage(what).help("--json=FILE, --csv=FILE, --md=FILE write other forms"));
+        }
+        put(t, &html(comparison))?;
+    }
     if !globals.stdout_is_taken() {
-        put(Path::new("-"), &text(comparison, view::style(globals).width))?;
+        put(Path::new("-"), &text(comparison, view::style(globals).width, globals.verbose > 0))?;
     }
     Ok(())
 }

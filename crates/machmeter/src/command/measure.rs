@@ -166,7 +166,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         .filter(|n| n.is_empty() || n.starts_with('-'))
         .map_or(format!("-{name}"), str::to_owned);
     let stem = format!("machmeter{name}-{}", date::now_stamp());
-    Ok(finish(session, CHARACTERIZE, outcomes, globals, Some(&stem)))
+    Ok(finish(session, CHARACTERIZE, outcomes, globals, Some(stem.as_str()).filter(|_| globals.runs == 1)))
 }
 
 /// Record and report in this directory under `stem`, or under `stem-2`, `stem-3` and so on when runs of the same second have
@@ -282,6 +282,7 @@ fn finish(
     saved.splice(..0, made);
     trouble.extend(troubled);
     if !globals.no_save {
+        let one_of_many = globals.runs > 1;
         let kept = history.and_then(|h| {
             let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
             let _ = h.prune(KEEP_RUNS);
@@ -289,7 +290,7 @@ fn finish(
         });
         match kept {
             Ok(s) => {
-                if stem.is_none() && globals.output.is_empty() {
+                if one_of_many || (stem.is_none() && globals.output.is_empty()) {
                     saved.push(format!("run {} (machmeter report last)", s.name));
                 }
             }
@@ -300,7 +301,12 @@ fn finish(
             )),
         }
     }
-    trouble.extend(view::show(&record, &tables, globals, &saved));
+    if globals.runs > 1 {
+        // Their figures are for comparison; the page is one command away.
+        saved.iter().for_each(|name| trouble.extend(output::print(&format!("saved {name}")).err()));
+    } else {
+        trouble.extend(view::show(&record, &tables, globals, &saved));
+    }
     // Codes of signals promise that the result was saved.
     match (output::tell(&trouble), signals::stop_requested()) {
         (Exit::Fine, None) => exit(&record, globals),

@@ -1,5 +1,6 @@
 //! The commands that are not probes, one file each.
 
+mod ab;
 mod compare;
 pub(crate) mod doctor;
 mod explain;
@@ -11,17 +12,20 @@ mod report;
 mod schema;
 mod selftest;
 mod serve;
+mod trend;
 
 use std::path::Path;
 
 use clap::{ArgMatches, Command, FromArgMatches};
 use machmeter_engine::Stored;
+use machmeter_sys::guard::signals;
 
 use crate::Registries;
 use crate::compat;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
+use crate::output;
 
 pub(crate) struct CommandEntry {
     pub(crate) name: &'static str,
@@ -33,6 +37,7 @@ pub(crate) struct CommandEntry {
 
 /// All commands, sorted by name.
 pub(crate) const COMMANDS: &[CommandEntry] = &[
+    ab::ENTRY,
     compare::ENTRY,
     compat::ENTRY,
     doctor::ENTRY,
@@ -52,14 +57,33 @@ pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit,
     let mut globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
     globals.check()?;
     globals.quiet |= globals.dry_run;
-    let Some((name, _)) = matches.subcommand() else { return measure::page(registries, &globals) };
+    let Some((name, _)) = matches.subcommand() else {
+        return repeated(&globals, || measure::page(registries, &globals));
+    };
     if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
-        return measure::probe(registries, probe, &globals, given);
+        return repeated(&globals, || measure::probe(registries, probe, &globals, given));
     }
     match COMMANDS.iter().find(|c| c.name == name) {
         Some(c) => (c.run)(registries, &globals, given),
         None => Err(Failure::usage(format!("no command '{name}'"))),
     }
+}
+
+/// The runs of `-n`, to the end or a signal: the first exit code that is not fine.
+fn repeated(globals: &Globals, run: impl Fn() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    let runs = if globals.dry_run { 1 } else { globals.runs };
+    let mut first = Exit::Fine;
+    for i in 1..=runs {
+        if runs > 1 && !globals.quiet {
+            output::say(&format!("run {i} of {runs}"));
+        }
+        let exit = run()?;
+        if signals::stop_requested().is_some() {
+            return Ok(exit);
+        }
+        first = if first == Exit::Fine { exit } else { first };
+    }
+    Ok(first)
 }
 
 /// A stored run with its raw samples, for a probe that builds on an earlier one.

@@ -10,7 +10,7 @@ use machmeter_store::document::{self, Document};
 use machmeter_store::foreign::{self, SideFacts};
 use machmeter_store::{history, json};
 
-use super::{CommandEntry, reference};
+use super::{CommandEntry, reference, trend};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,6 +35,9 @@ struct Asked {
     /// last, last~N, a tag, a record, a report, or foreign files
     #[arg(value_name = "RUN|FILE", num_args = 1.., default_value = "last")]
     run: Vec<PathBuf>,
+    /// A metric over all stored runs of this machine, and where it changed
+    #[arg(long, value_name = "METRIC", conflicts_with = "run")]
+    history: Option<String>,
     /// The file of -o is the one-page card (SVG)
     #[arg(long, requires = "output")]
     card: bool,
@@ -56,14 +59,20 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     if bare == "svg" && endings.iter().any(|e| *e != bare) {
         return Err(Failure::usage("--card writes .svg"));
     }
-    let record = load(registries, &asked.run, &known)?;
+    let record = match &asked.history {
+        Some(metric) => trend::record(metric)?,
+        None => load(registries, &asked.run, &known)?,
+    };
     let mut saved = Vec::new();
     for (path, ending) in globals.output.iter().zip(endings) {
         let text = view::render(ending, &record).map_err(Failure::cannot)?;
         machmeter_store::text::write(path, &text).map_err(Failure::cannot)?;
         saved.push(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)));
     }
-    Ok(output::tell(&view::show(&record, &[], globals, &saved)))
+    let mut globals = globals.clone();
+    // The picture is the answer.
+    globals.verbose = globals.verbose.max(u8::from(asked.history.is_some()));
+    Ok(output::tell(&view::show(&record, &[], &globals, &saved)))
 }
 
 /// The record that names mean, with what is usual: a run of ours, or one made from foreign files.

@@ -3,7 +3,7 @@
 //! The spending function is that of Lan and `DeMets` (Biometrika 70, 1983) of the O'Brien-Fleming type,
 //! `alpha(t) = 2 - 2 Phi(z / sqrt t)`. A look may spend what the function has grown since the look before. That the looks'
 //! parts add up to the bound makes it valid for any statistic and any dependence between looks (Boole's inequality); the
-//! sharper boundaries need normal increments and save a few percent of the segments.
+//! sharper boundaries need normal increments and save a few percent of the runs.
 //!
 //! The smallest bound at which some look would have rejected is the sequential p-value (Liu and Anderson, Statistics in
 //! Medicine 27, 2008); Holm's procedure on sequential p-values keeps the family's error (Maurer and Bretz, Statistics in
@@ -11,7 +11,7 @@
 
 use machmeter_stats::distribution::{normal_quantile, normal_sf};
 
-pub const MOST_LOOKS: usize = 5;
+pub(super) const MOST_LOOKS: usize = 5;
 
 /// Rounds before the first look: fewer differences say nothing about their spread.
 pub const LEAST_ROUNDS: usize = 4;
@@ -21,7 +21,7 @@ const LARGEST_BOUND: f64 = 0.2;
 
 /// After which rounds one looks, and what each look may spend.
 #[derive(Debug, Clone, PartialEq)]
-pub struct InterimLooks {
+pub(super) struct InterimLooks {
     /// Rounds done at each look, ascending.
     at: Vec<usize>,
     /// Shares of the planned rounds at each look; the last is 1.
@@ -32,7 +32,7 @@ impl InterimLooks {
     /// The looks of a run of `planned` rounds, of which `recorded` are there. The last look of a run that ended before its
     /// plan (its time was over) may spend all that is left, since its end had nothing to do with the figures; so may one
     /// of a run that got further than its plan.
-    pub fn new(planned: usize, recorded: usize) -> Self {
+    pub(super) fn new(planned: usize, recorded: usize) -> Self {
         let planned = planned.max(1);
         let mut at: Vec<usize> = (1..=MOST_LOOKS)
             .map(|k| (planned * k).div_ceil(MOST_LOOKS).max(LEAST_ROUNDS.min(planned)))
@@ -49,32 +49,32 @@ impl InterimLooks {
 
     /// Whether the last look is one of the plan before its end: a run that goes on, or was ended by its figures, may spend
     /// no more than that look's own part there.
-    pub fn is_planned_look(&self) -> bool {
+    pub(super) fn is_planned_look(&self) -> bool {
         self.fractions.last().is_some_and(|f| *f < 1.0)
     }
 
     /// The same looks, the last of which may spend all that is left.
     #[must_use]
-    pub fn ended(mut self) -> Self {
+    pub(super) fn ended(mut self) -> Self {
         if let Some(last) = self.fractions.last_mut() {
             *last = 1.0;
         }
         self
     }
 
-    pub fn at(&self) -> &[usize] {
+    pub(super) fn at(&self) -> &[usize] {
         &self.at
     }
 
     /// What look `k` may spend of the bound `alpha`.
-    pub fn level(&self, k: usize, alpha: f64) -> f64 {
+    pub(super) fn level(&self, k: usize, alpha: f64) -> f64 {
         let before = if k == 0 { 0.0 } else { spent(self.fractions[k - 1], alpha) };
         (spent(self.fractions[k], alpha) - before).max(0.0)
     }
 
     /// The smallest bound at which look `k` would have rejected a hypothesis of probability `p`; at least `p`, and 1 where
     /// it lies above any bound of interest.
-    pub fn sequential_p(&self, k: usize, p: f64) -> f64 {
+    pub(super) fn sequential_p(&self, k: usize, p: f64) -> f64 {
         if p.is_nan() || self.level(k, LARGEST_BOUND) < p {
             return 1.0;
         }

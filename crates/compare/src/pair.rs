@@ -1,0 +1,204 @@
+//! Which figures of two sides are of the same thing, and on which scale they are compared.
+
+use machmeter_data::metric::Population;
+use machmeter_data::quantity::human;
+use machmeter_data::{Better, Metric, Quality, Unit};
+use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::quantile::median_of;
+use machmeter_stats::regimes::LEVEL_RATIO;
+
+use crate::comparison::Scale;
+
+/// Metrics whose value says which of several things they are of, and the ratio from which it is another one: a rhythm beside its
+/// harmonics, a pair of CPUs at another place (a virtual machine's are moved).
+const NAMES_A_THING: [(&str, f64); 2] = [("noise.period", 1.1), ("memory.core_to_core", LEVEL_RATIO)];
+
+/// Runs a side from which on ranks alone can tell anything at 1 %.
+const LEAST_RANKED: usize = 5;
+
+/// Figures of one metric that can be compared: at least one run a side.
+#[derive(Debug)]
+pub(crate) struct Pair<'a> {
+    pub(crate) a: Vec<&'a Metric>,
+    pub(crate) b: Vec<&'a Metric>,
+    /// Of earlier runs of A's state.
+    pub(crate) earlier: Vec<&'a Metric>,
+    pub(crate) population: Option<Population>,
+    pub(crate) scale: Scale,
+    /// What was left out, in words.
+    pub(crate) reasons: Vec<String>,
+}
+
+impl<'a> Pair<'a> {
+    /// The figures of both sides that are of the same thing, or why there are none. `earlier` is what may tell the spread.
+    pub(crate) fn new(a: &[&'a Metric], b: &[&'a Metric], earlier: &[&'a Metric]) -> Result<Self, String> {
+        let [of_a, of_b] = [with_value(a, "A")?, with_value(b, "B")?];
+        let first = of_a[0];
+        for m in of_a.iter().chain(&of_b) {
+            alike(first, m)?;
+        }
+        let population = common_population(&of_a, &of_b)?;
+        let kept = |all: &[&'a Metric]| -> Vec<&'a Metric> {
+            all.iter().copied().filter(|m| of_population(m) == population).collect()
+        };
+        let mut reasons = Vec::new();
+        for (name, all) in [("A", &of_a), ("B", &of_b)] {
+            let (left, of) = (all.len() - kept(all).len(), all.len());
+            if left > 0 {
+                let words = population.map_or("nobody looked at the core", Population::name);
+                reasons.push(format!("{left} of {of} runs of {name} left out: not {words}"));
+            }
+        }
+        let (a, b) = (kept(&of_a), kept(&of_b));
+        places_differ(&a, &b).map_or(Ok(()), Err)?;
+        things_differ(&a, &b).map_or(Ok(()), Err)?;
+        if is_extreme(first) && a.len().min(b.len()) == 1 {
+            return Err(
+                "a maximum of one run does not repeat; compare quantiles, or several runs a side".to_owned()
+            );
+        }
+        let earlier: Vec<&Metric> = earlier
+            .iter()
+            .copied()
+            .filter(|m| {
+                usable(m, first) && of_population(m) == population && places_differ(&a, &[m]).is_none()
+            })
+            .collect();
+        let scale = scale(a.iter().chain(&b).chain(&earlier));
+        Ok(Self { a, b, earlier, population, scale, reasons })
+    }
+
+    /// Whether both sides have enough runs for a test by ranks: one that is in another state then has others beside it.
+    pub(crate) fn is_of_groups(&self) -> bool {
+        self.a.len().min(self.b.len()) >= LEAST_RANKED
+    }
+
+    /// Values of `runs` on the scale of comparison: logarithms, or as recorded.
+    pub(crate) fn values(&self, runs: &[&Metric]) -> Vec<f64> {
+        runs.iter().filter_map(|m| m.value).map(|v| self.scale.apply(v)).collect()
+    }
+
+    /// Standard deviation that a run's own interval gives it on the side towards `above` (or below); none without an interval. The
+    /// ends that face each other tell how far two figures are apart (Zou, Donner, Statistics in Medicine 27, 2008).
+    pub(crate) fn own_sd(&self, m: &Metric, above: bool) -> Option<f64> {
+        let (value, ci) = (m.value?, m.own_interval()?);
+        let sure = normal_quantile(f64::midpoint(1.0, ci.level))?;
+        let (value, end) = (self.scale.apply(value), self.scale.apply(if above { ci.high } else { ci.low }));
+        let sd = (end - value).abs() / sure;
+        sd.is_finite().then_some(sd)
+    }
+}
+
+impl Scale {
+    /// `value` on this scale.
+    pub(crate) fn apply(self, value: f64) -> f64 {
+        if self == Self::Relative { value.ln() } else { value }
+    }
+
+    /// A difference on this scale as the change that it is.
+    pub(crate) fn change(self, difference: f64) -> f64 {
+        if self == Self::Relative { difference.exp_m1() } else { difference }
+    }
+}
+
+/// Relative where all that is said is above zero and no share: shares are compared in points.
+fn scale<'a>(mut all: impl Iterator<Item = &'a &'a Metric>) -> Scale {
+    let above_zero = |m: &Metric| {
+        m.value.is_some_and(|v| v > 0.0)
+            && m.own_interval().is_none_or(|ci| ci.low > 0.0)
+            && m.unit != Unit::One
+    };
+    if all.all(|m| above_zero(m)) { Scale::Relative } else { Scale::Absolute }
+}
+
+fn with_value<'a>(side: &[&'a Metric], name: &str) -> Result<Vec<&'a Metric>, String> {
+    let sound = |m: &&&Metric| m.quality != Quality::Rejected && m.value.is_some_and(f64::is_finite);
+    let found: Vec<&Metric> = side.iter().filter(sound).copied().collect();
+    if found.is_empty() {
+        let why = side.iter().find_map(|m| m.why.as_deref()).unwrap_or("no value was recorded");
+        return Err(format!("rejected in {name}: {why}"));
+    }
+    Ok(found)
+}
+
+fn alike(a: &Metric, b: &Metric) -> Result<(), String> {
+    if a.unit != b.unit {
+        return Err(format!("units differ: {} and {}", a.unit.ucum(), b.unit.ucum()));
+    }
+    if a.better != b.better {
+        return Err(format!("directions differ: {} and {}", direction(a.better), direction(b.better)));
+    }
+    if a.estimator != b.estimator {
+        return Err(format!("computed differently: {} and {}", a.estimator, b.estimator));
+    }
+    Ok(())
+}
+
+/// True if an earlier figure says something about the spread of this one.
+pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
+    earlier.quality != Quality::Rejected
+        && earlier.value.is_some_and(f64::is_finite)
+        && alike(earlier, m).is_ok()
+        && of_population(earlier) == of_population(m)
+        && places_differ(&[earlier], &[m]).is_none()
+}
+
+/// Which samples a figure is of. Records of before say it in the method of the interval.
+pub(crate) fn of_population(m: &Metric) -> Option<Population> {
+    let alone = || m.own_interval().is_some_and(|ci| ci.method.starts_with("rank, alone on the core"));
+    m.population.or_else(|| alone().then_some(Population::Undisturbed))
+}
+
+/// The population of which the side with fewer figures has most; of several the undisturbed one.
+fn common_population(a: &[&Metric], b: &[&Metric]) -> Result<Option<Population>, String> {
+    let shared = Some(Population::CoreShared);
+    let all = [Some(Population::Undisturbed), shared, None];
+    let count = |side: &[&Metric], p| side.iter().filter(|m| of_population(m) == p).count();
+    let fewest = |p: &Option<Population>| count(a, *p).min(count(b, *p));
+    let best = all.iter().rev().max_by_key(|p| fewest(p)).copied().flatten();
+    if fewest(&best) > 0 {
+        return Ok(best);
+    }
+    let side = |p| if count(a, p) > 0 { Some("A") } else { (count(b, p) > 0).then_some("B") };
+    Err(match (side(shared), side(None)) {
+        (Some(name), _) => format!("core shared in {name}"),
+        (None, name) => format!("nobody looked in {} whether the core was shared", name.unwrap_or_default()),
+    })
+}
+
+/// Why two sides are of CPUs at different places, which a virtual machine's move between; `None` where they are not, or nobody looked.
+fn places_differ(a: &[&Metric], b: &[&Metric]) -> Option<String> {
+    let apart = |side: &[&Metric]| median_of(&side.iter().filter_map(|m| m.apart_ns).collect::<Vec<_>>());
+    let (a_ns, b_ns) = (apart(a)?, apart(b)?);
+    let ns = |ns: f64| human(ns, Unit::Nanoseconds);
+    (ratio(a_ns, b_ns) >= LEVEL_RATIO)
+        .then(|| format!("the CPUs were {} apart in A, {} in B", ns(a_ns), ns(b_ns)))
+}
+
+fn things_differ(a: &[&Metric], b: &[&Metric]) -> Option<String> {
+    let (_, most) = NAMES_A_THING.iter().find(|(id, _)| *id == a[0].id)?;
+    let value = |side: &[&Metric]| median_of(&side.iter().filter_map(|m| m.value).collect::<Vec<_>>());
+    let (x, y) = (value(a)?, value(b)?);
+    let unit = a[0].unit;
+    (ratio(x, y) >= *most).then(|| format!("another one: {} in A, {} in B", human(x, unit), human(y, unit)))
+}
+
+fn ratio(x: f64, y: f64) -> f64 {
+    (x / y).max(y / x)
+}
+
+/// True if the figure is the largest of its samples.
+fn is_extreme(m: &Metric) -> bool {
+    let names = [m.estimator.as_str(), m.id.rsplit('.').next().unwrap_or_default()];
+    let words =
+        |n: &&str| n.split(['_', '-', ' ']).any(|w| matches!(w, "max" | "maximum" | "longest" | "extreme"));
+    names.iter().any(words)
+}
+
+pub(crate) fn direction(better: Better) -> &'static str {
+    match better {
+        Better::Lower => "lower is better",
+        Better::Higher => "higher is better",
+        Better::Neither => "neither direction is better",
+    }
+}

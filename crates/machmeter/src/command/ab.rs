@@ -1,0 +1,263 @@
+//! `machmeter ab 'A' 'B' -- PROBE ...`: two settings of the machine in turns, for any probe.
+
+use std::io::Read;
+use std::process::{Command as Process, Stdio};
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use machmeter_compare::paired::{self, LEAST_ROUNDS, RUNS_PER_ROUND, Round, order};
+use machmeter_compare::{Comparison, Options};
+use machmeter_data::Record;
+use machmeter_data::quantity::{Unit, human, parse_duration_ns};
+use machmeter_engine::probe::Parameters;
+use machmeter_engine::settings::Settings;
+use machmeter_engine::{Attributes, Deadline};
+use machmeter_sys::guard::signals;
+
+use super::{CommandEntry, compare};
+use crate::Registries;
+use crate::cli::{self, Parsed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::output;
+
+pub(crate) const ENTRY: CommandEntry = CommandEntry {
+    name: "ab",
+    define,
+    takes: &["time", "seed", "output", "json", "csv", "md", "verbose", "quiet"],
+    run,
+};
+
+/// Time of all runs where none is given, ns.
+const DEFAULT_NS: u64 = 300_000_000_000;
+/// What a run takes beside its time: facts of the machine, the clock, the record; ns.
+const AROUND_NS: u64 = 300_000_000;
+/// Rounds at most: beyond them nothing but time is spent.
+const MOST_ROUNDS: usize = 100;
+/// Options of a run that are this command's to give.
+const OURS: [&str; 5] = ["--json", "--no-save", "--quiet", "--raw", "none"];
+
+/// Two settings in turns: which is better, for any probe
+///
+/// Runs the probe under both settings in rounds ABBA or BAAB by a coin, until every row is decided or the time (-t, 5m) is over. A
+/// setting is a command (`true` changes nothing), which does its work and ends, or stays for as long as it is in force; or, by --set,
+/// attributes that the measuring threads and loads inherit. -t of the probe is that of one run:
+/// machmeter ab -t 2m 'sysctl -w a.b=0' 'sysctl -w a.b=1' -- interactive -t 3 --tasks audio --loads burn
+#[derive(Args)]
+struct Asked {
+    /// Commands of settings A and B
+    #[arg(value_names = ["A", "B"], num_args = 2)]
+    commands: Vec<String>,
+    /// Attributes of a setting, twice: nice=5, policy=batch, slice=3ms, clamp=0-512, group=max=40%; several: 'nice=5 slice=3ms'
+    #[arg(long, value_name = "ATTRIBUTES", conflicts_with = "commands")]
+    set: Vec<String>,
+    /// Rows that are judged; those of the page when not given
+    #[arg(long, value_name = "GLOB")]
+    metric: Option<String>,
+    /// Smallest change that matters; of shares a tenth of it, in points
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = compare::share)]
+    at_least: f64,
+    /// The probe and its options
+    #[arg(value_name = "PROBE", last = true, num_args = 1.., required = true, allow_hyphen_values = true)]
+    probe: Vec<String>,
+}
+
+fn define() -> Command {
+    Asked::augment_args(Command::new(ENTRY.name))
+}
+
+/// How a run is put under a setting.
+enum Sides {
+    Commands(Settings),
+    Attributes([Attributes; 2]),
+}
+
+fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    let (labels, mut sides) = sides(&asked)?;
+    let run_ns = run_ns(registries, &asked.probe)? + AROUND_NS;
+    let total_ns = globals.time.unwrap_or(DEFAULT_NS);
+    let planned = ((total_ns / (run_ns * RUNS_PER_ROUND as u64)) as usize).min(MOST_ROUNDS);
+    if planned < LEAST_ROUNDS {
+        let least = run_ns * (RUNS_PER_ROUND * LEAST_ROUNDS) as u64;
+        let time = |ns: u64| human(ns as f64, Unit::Nanoseconds);
+        return Err(Failure::usage(format!(
+            "{} is too short for {LEAST_ROUNDS} rounds of {RUNS_PER_ROUND} runs of {}",
+            time(total_ns),
+            time(run_ns)
+        ))
+        .help(format!("give ab -t {} or more, or the probe a shorter -t", least.div_ceil(1_000_000_000))));
+    }
+    signals::install().map_err(Failure::cannot)?;
+    let options =
+        Options { at_least: asked.at_least, metric_glob: asked.metric.clone(), ..Options::default() };
+    let deadline = Deadline::start(total_ns);
+    let mut rounds: Vec<Round> = Vec::new();
+    while !paired::may_stop(&rounds, planned, &options)
+        && signals::stop_requested().is_none()
+        && deadline.left_ns() >= run_ns * RUNS_PER_ROUND as u64
+    {
+        if !globals.quiet {
+            output::say(&format!("round {} of {planned}", rounds.len() + 1));
+        }
+        let mut round: Round = Default::default();
+        for setting in order(rounds.len(), globals.seed) {
+            match once(&mut sides, setting, &asked.probe)? {
+                Some(record) => round[setting].push(record),
+                None => break,
+            }
+        }
+        // One that was broken off has no mirrored half.
+        if round.iter().map(Vec::len).sum::<usize>() < RUNS_PER_ROUND {
+            break;
+        }
+        rounds.push(round);
+    }
+    drop(sides);
+    tell(&rounds, planned, labels, &options, globals)
+}
+
+/// Says what came out.
+fn tell(
+    rounds: &[Round],
+    planned: usize,
+    labels: [String; 2],
+    options: &Options<'_>,
+    globals: &Globals,
+) -> Result<Exit, Failure> {
+    let mut comparison: Comparison = paired::compare(rounds, planned, options);
+    let [a, b] = labels;
+    comparison.notes.push(format!("{} of {planned} rounds ABBA or BAAB; A: {a}; B: {b}", rounds.len()));
+    if let Some(glob) =
+        options.metric_glob.as_ref().filter(|_| comparison.rows.is_empty() && !rounds.is_empty())
+    {
+        return Err(Failure::usage(format!("--metric '{glob}': no metric of these runs matches")));
+    }
+    compare::show(&comparison, globals)?;
+    Ok(match signals::stop_requested() {
+        Some(signal) => signal.into(),
+        None if comparison.counts.unclear + comparison.counts.not_comparable == comparison.counts.rows => {
+            Exit::Inconclusive
+        }
+        None => Exit::Fine,
+    })
+}
+
+fn sides(asked: &Asked) -> Result<([String; 2], Sides), Failure> {
+    match (asked.commands.as_slice(), asked.set.as_slice()) {
+        ([a, b], []) => {
+            let commands = [a.clone(), b.clone()];
+            Ok((commands.clone(), Sides::Commands(Settings::new(commands))))
+        }
+        ([], [a, b]) => {
+            let of =
+                |text: &String| attributes(text).map_err(|e| Failure::usage(format!("--set '{text}': {e}")));
+            Ok(([a.clone(), b.clone()], Sides::Attributes([of(a)?, of(b)?])))
+        }
+        _ => Err(Failure::usage("a comparison has two settings").help("two commands, or --set twice")),
+    }
+}
+
+/// Attributes from `nice=5 slice=3ms`.
+fn attributes(text: &str) -> Result<Attributes, String> {
+    let mut out = Attributes::default();
+    for word in text.split_whitespace() {
+        let (name, value) = word.split_once('=').ok_or_else(|| format!("'{word}' is not NAME=VALUE"))?;
+        match name {
+            "nice" => out.policy = Some(format!("other:{value}")),
+            "policy" => out.policy = Some(value.to_owned()),
+            "slice" => out.slice_ns = Some(parse_duration_ns(value)?),
+            "clamp" => {
+                let ends = value.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+                out.clamp = Some(ends.ok_or_else(|| format!("clamp '{value}' is not LEAST-MOST of 1024"))?);
+            }
+            "group" => out.cgroup = Some(value.to_owned()),
+            _ => return Err(format!("no attribute '{name}': nice, policy, slice, clamp, group")),
+        }
+    }
+    out.policy()?;
+    Ok(out)
+}
+
+/// Time of one run of the probe, after its options were found right; ns.
+fn run_ns(registries: &Registries, probe: &[String]) -> Result<u64, Failure> {
+    let ours = ["--json", "--csv", "--md", "--dry-run", "-o", "--output", "-n"];
+    if let Some(word) = probe.iter().find(|w| ours.iter().any(|o| *w == o || w.starts_with(&format!("{o}="))))
+    {
+        return Err(Failure::usage(format!("{word} has no place in the runs of ab"))
+            .help("give it before the settings"));
+    }
+    let words: Vec<std::ffi::OsString> =
+        ["machmeter".to_owned()].iter().chain(probe).map(Into::into).collect();
+    let matches = match cli::parse(registries, &words) {
+        Parsed::Run(matches) => matches,
+        Parsed::Wrong(failure) => return Err(failure),
+        Parsed::Said(_) => return Err(Failure::usage("the probe's help is no run")),
+    };
+    let found = matches
+        .subcommand()
+        .and_then(|(name, given)| Some((registries.probes.iter().find(|p| p.info.name == name)?, given)));
+    let Some((entry, given)) = found else {
+        return Err(Failure::usage(format!("'{}' is no probe", probe[0])).help("machmeter list probes"));
+    };
+    let globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
+    let by_level_ns = (entry.default_ns)(&Parameters::Given(given), globals.level)?;
+    Ok(globals.time.unwrap_or(by_level_ns))
+}
+
+/// One run under a setting; `None` where it was stopped.
+fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Record>, Failure> {
+    let mut process = Process::new("/proc/self/exe");
+    process.args(probe).args(OURS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let name = if setting == 0 { "A" } else { "B" };
+    let started = match sides {
+        Sides::Commands(settings) => {
+            settings.apply(setting)?;
+            process.spawn().map(|child| (child, None)).map_err(|e| e.to_string())
+        }
+        Sides::Attributes(of) => {
+            let attributes = &of[setting];
+            // What a thread has, the processes that it starts inherit.
+            let start = || {
+                attributes.apply()?;
+                let group = attributes.make_group("ab")?;
+                let child = process.spawn().map_err(|e| e.to_string())?;
+                if let Some(group) = &group {
+                    group.add(child.id()).map_err(|e| e.to_string())?;
+                }
+                Ok((child, group))
+            };
+            std::thread::scope(|s| s.spawn(start).join())
+                .unwrap_or_else(|_| Err("attributes could not be given".to_owned()))
+        }
+    };
+    let (mut child, group) = started.map_err(|e| Failure::cannot(format!("setting {name}: {e}")))?;
+    let errors = child.stderr.take();
+    let words = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = errors.map(|mut e| e.read_to_string(&mut text));
+        text
+    });
+    let mut text = Vec::new();
+    let _ = child.stdout.take().map(|mut out| out.read_to_end(&mut text));
+    let status = child.wait().map_err(Failure::cannot)?;
+    drop(group);
+    if let Sides::Commands(settings) = sides {
+        settings.check()?;
+    }
+    if signals::stop_requested().is_some() {
+        return Ok(None);
+    }
+    let failed = || {
+        let words = words.join().unwrap_or_default();
+        let last = words.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no word of why").to_owned();
+        Failure::cannot(format!("a run under setting {name} ended with {status}: {last}"))
+    };
+    if !status.success() {
+        return Err(failed());
+    }
+    let mut record: Record = serde_json::from_slice(&text).map_err(|_| failed())?;
+    // What is compared: an hour of runs must fit in memory.
+    record.datasets.clear();
+    Ok(Some(record))
+}

@@ -1,0 +1,184 @@
+//! Comparing as a user does: sides, ranges, tags, several runs, settings in turns, and what is wrong.
+
+#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
+
+mod program;
+
+use machmeter_data::record::Record;
+use program::Lab;
+use serde_json::Value;
+
+/// A stored run of the history, `factor` times as dear as `from`.
+fn kept(lab: &Lab, from: &Record, at: usize, side: &str, factor: f64) {
+    let mut r = from.clone();
+    r.id = format!("{:08x}", 0x1000 + at);
+    r.run.started = format!("2026-01-01T00:00:{at:02}Z");
+    r.run.tags.insert("side".to_owned(), side.to_owned());
+    let wobble = 1.0 + 0.001 * (at % 3) as f64;
+    for m in &mut r.metrics {
+        let scale = |v: &mut f64| *v *= factor * wobble;
+        m.value.iter_mut().for_each(scale);
+        for ci in m.ci.iter_mut().chain(m.earlier.iter_mut().map(|e| &mut e.own_ci)) {
+            scale(&mut ci.low);
+            scale(&mut ci.high);
+        }
+    }
+    r.raw.clear();
+    let name = format!("20260101T0000{at:02}Z-000000-{}.json", r.id);
+    let runs = lab.state().join("runs");
+    std::fs::create_dir_all(&runs).unwrap();
+    std::fs::write(runs.join(name), serde_json::to_string(&r).unwrap()).unwrap();
+}
+
+/// A history of six runs and six that are 10 % dearer.
+fn history() -> Lab {
+    let lab = Lab::new();
+    lab.line("ops -t 500ms --parts calls --no-save --raw none -o base.json").expect(0);
+    let base = lab.record("base.json");
+    for at in 0..12 {
+        let (side, factor) = if at < 6 { ("before", 1.0) } else { ("after", 1.1) };
+        kept(&lab, &base, at, side, factor);
+    }
+    lab
+}
+
+#[test]
+fn groups_are_told_apart_however_they_are_named() {
+    let lab = history();
+    for line in [
+        "compare last~11..last~6 -- last~5..last --json",
+        "compare --by side --json",
+        "compare --by side last~11..last --json",
+        "compare last~11..last~6 --json -- last~5 last~4 last~3 last~2 last~1 last",
+    ] {
+        let run = lab.line(line);
+        let c: Value = serde_json::from_str(&run.expect(1).stdout).unwrap();
+        let of = |name: &str| c["counts"][name].as_u64().unwrap();
+        assert_eq!(
+            (c["a"]["runs"].as_array().unwrap().len(), c["b"]["runs"].as_array().unwrap().len()),
+            (6, 6),
+            "{line}"
+        );
+        assert!(of("worse") * 10 >= of("rows") * 8 && of("better") == 0, "{line}: {}", c["counts"]);
+    }
+    let text = lab.line("compare --by side");
+    let text = &text.expect(1).stdout;
+    assert!(text.lines().count() <= 30 && text.contains("side=before: 6 runs"), "{text}");
+    let reversed = lab.line("compare last~5..last -- last~11..last~6 --fail-on any --json=c.json");
+    assert!(reversed.expect(1).stdout.contains("better"));
+}
+
+#[test]
+fn sides_that_are_the_same_are_the_same() {
+    let lab = history();
+    let run = lab.line("compare last~11..last~9 -- last~8..last~6 --at-least 10% --json");
+    let c: Value = serde_json::from_str(&run.expect(0).stdout).unwrap();
+    let of = |name: &str| c["counts"][name].as_u64().unwrap();
+    assert!(
+        of("same") * 2 > of("rows") && of("worse") + of("better") + of("changed") == 0,
+        "{}",
+        c["counts"]
+    );
+}
+
+#[test]
+fn the_history_of_a_metric_tells_where_it_changed() {
+    let lab = history();
+    let run = lab.run(&["report", "--history", "ops.cost{*operation=getppid*"]);
+    let text = &run.expect(0).stdout;
+    assert!(
+        text.contains("12 runs from 2026-01-01T00:00:00Z") && text.contains("since 2026-01-01T00:00:06Z"),
+        "{text}"
+    );
+    lab.line("report --history nothing").refused("no metric of 12 stored runs matches");
+    lab.line("report --history *").refused("at most 20 are shown");
+    lab.run(&["report", "--history", "ops.cost{*operation=getppid*", "-o", "h.html"]).expect(0);
+    assert!(std::fs::read_to_string(lab.work().join("h.html")).unwrap().contains("getppid"));
+}
+
+#[test]
+fn wrong_sides_are_one_line() {
+    let lab = history();
+    for (line, what) in [
+        ("compare last", "1 runs and no second side"),
+        ("compare last last~1 last~2", "3 runs and no second side"),
+        ("compare", "required"),
+        ("compare last..last~3 -- last", "from an older to a newer run"),
+        ("compare last~900..last -- last", "at most 200"),
+        ("compare last~40 last", "only 12 runs are saved"),
+        ("compare --by nothing", "a comparison has two values, here are 0: none"),
+        ("compare --by side last", "here are 1: after"),
+        ("compare last last~1 --at-least much", "not a share"),
+        ("ops -n 0", "0"),
+        ("ops -n 2 -o x.json", "-n 2: a file holds one"),
+        ("ops -n 2 --no-save", "-n 2: --no-save keeps none of them"),
+        ("ab true -- noise", "2 values required"),
+        ("ab true true -t 1s -- noise -t 1s", "too short for 4 rounds of 4 runs"),
+        ("ab true true -- nonsense", "nonsense"),
+        ("ab true true -- list", "'list' is no probe"),
+        ("ab true true -- noise --json", "has no place in the runs of ab"),
+        ("ab --set nice=1 -- noise", "a comparison has two settings"),
+        ("ab --set nice=1 --set nonsense=2 -- noise -t 100ms", "no attribute 'nonsense'"),
+    ] {
+        lab.line(line).refused(what);
+    }
+}
+
+#[test]
+fn runs_of_n_are_stored_one_by_one() {
+    let lab = Lab::new();
+    let run = lab.line("ops -t 200ms --parts arithmetic -n 3 --tag side=a");
+    assert_eq!(
+        run.expect(0).stdout.lines().filter(|l| l.starts_with("saved run ")).count(),
+        3,
+        "{}",
+        run.stdout
+    );
+    let listed = lab.line("list runs");
+    assert_eq!(listed.expect(0).stdout.matches("side=a").count(), 3, "{}", listed.stdout);
+}
+
+#[test]
+fn settings_in_turns_find_a_hog_and_leave_nothing() {
+    let lab = Lab::new();
+    // The hog takes a fifth of every CPU: it stays for as long as its setting.
+    let hog = "for i in 1 2; do while :; do timeout 0.02 sh -c 'while :; do :; done'; sleep 0.06; done & done; wait";
+    let run = lab.run(&[
+        "ab",
+        "true",
+        hog,
+        "-t",
+        "60s",
+        "--metric",
+        "noise.stolen_fraction",
+        "--json",
+        "--",
+        "noise",
+        "-t",
+        "300ms",
+    ]);
+    let c: Value = serde_json::from_str(&run.expect(0).stdout).unwrap();
+    assert!(c["counts"]["worse"].as_u64().unwrap() >= 1, "{}", run.stdout);
+    let failing = lab.run(&["ab", "true", "exit 3", "-t", "60s", "--", "noise", "-t", "100ms"]);
+    let errors = failing.expect(4).errors();
+    assert!(errors.len() == 1 && errors[0].contains("setting B, `exit 3`"), "{errors:?}");
+    let niced = lab.run(&[
+        "ab",
+        "--set",
+        "nice=0",
+        "--set",
+        "nice=5",
+        "-t",
+        "20s",
+        "--metric",
+        "ops.cost",
+        "--",
+        "ops",
+        "-t",
+        "200ms",
+        "--parts",
+        "arithmetic",
+    ]);
+    assert!([0, 3].contains(&niced.code()), "{}", niced.stderr);
+    assert!(lab.files().is_empty());
+}
