@@ -19,7 +19,7 @@ pub struct Summary {
     /// What the machine is fit for, a purpose each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fitness: Vec<Fitness>,
-    /// What is no figure or has a layout of its own: tables of other tools, statements of an A/B, of self-tests.
+    /// What is no figure or has a layout of its own: tables of other tools, statements of self-tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SummaryLine>,
 }
@@ -162,7 +162,7 @@ impl Shows {
 /// Text of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SummaryLine {
-    /// `A/B`, `SELFTEST`, ...
+    /// `INTERACTIVE`, `SELFTEST`, ...
     pub section: String,
     /// Lines; the first stands beside the heading.
     pub lines: Vec<String>,

@@ -19,6 +19,7 @@ pub mod probe;
 pub mod role;
 pub mod sampling;
 pub mod selftest;
+pub mod settings;
 pub mod stream;
 pub mod team;
 pub mod worker;

@@ -146,15 +146,6 @@ pub const LOAD_WORK: MetricInfo = MetricInfo {
         "Units of work per second that the load got done beside the task: the price of its latency.",
     )
 };
-pub const AB_CHANGE: MetricInfo = MetricInfo {
-    id: "interactive.ab_change",
-    params: &["task", "load", "figure"],
-    unit: One,
-    better: Neither,
-    weakened_by: &[Frequency, Preemption, WakeUp, Clock],
-    description: "Change of a figure from setting A to setting B of an A/B run: relative; of shares, the difference.",
-    may_be_negative: true,
-};
 
 pub const METRICS: &[MetricInfo] = &[
     LATENESS,
@@ -177,7 +168,6 @@ pub const METRICS: &[MetricInfo] = &[
     LOW_RATE,
     STUTTERS,
     LOAD_WORK,
-    AB_CHANGE,
 ];
 
 pub const CODES: &[Code] = &[

@@ -7,7 +7,6 @@
 //! Sources of error: a wake-up has a cost of its own (tens of microseconds in a virtual machine), which counts as lateness;
 //! cells of a short run rest on few seconds, and neighbors in time are alike: their intervals are wide for that reason.
 
-pub mod ab;
 pub mod analyze;
 mod around;
 pub mod info;
@@ -23,7 +22,6 @@ pub mod tasks;
 pub mod worker;
 
 use machmeter_data::Table;
-use machmeter_data::record::SummaryLine;
 use machmeter_engine::probe::Measured;
 use machmeter_engine::selftest::SelfTest;
 use machmeter_engine::{Analysis, Host, Info, Level, Page, Probe, ProbeError, Worker};
@@ -31,7 +29,7 @@ use machmeter_engine::{Analysis, Host, Info, Level, Page, Probe, ProbeError, Wor
 use params::Params;
 use samples::Samples;
 
-pub const WORKERS: &[Worker] = &[worker::WORKER, ab::GUARD];
+pub const WORKERS: &[Worker] = &[worker::WORKER];
 
 #[derive(Debug, Clone, Copy)]
 pub struct Interactive;
@@ -53,11 +51,6 @@ impl Probe for Interactive {
         measure::default_ns(params, level)
     }
 
-    fn commands(params: &Params) -> Vec<(&'static str, &str)> {
-        let runs = params.ab.iter().filter(|_| params.predict_from.is_none());
-        runs.flatten().map(|c| ("ab", c.as_str())).collect()
-    }
-
     fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
         measure::measure(host, params)
     }
@@ -65,17 +58,6 @@ impl Probe for Interactive {
     fn analyze(_params: &Params, samples: &Samples, _seed: u64) -> Analysis {
         let mut analysis = analyze::analyze(samples);
         analysis.warnings.extend(predict::warnings(samples));
-        if !samples.setup.settings.is_empty() {
-            let verdicts = ab::analyze(samples);
-            analysis.metrics.extend(verdicts.metrics);
-            analysis.findings.extend(verdicts.findings);
-            analysis.warnings.extend(verdicts.warnings);
-            analysis.datasets.extend(verdicts.table);
-            analysis
-                .summary
-                .lines
-                .insert(0, SummaryLine { section: "A/B".to_owned(), lines: verdicts.lines });
-        }
         analysis
     }
 

@@ -11,9 +11,9 @@ use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread;
 
 use super::params::Params;
-use super::run::{self, CellPlan, OneSetting};
+use super::predict;
+use super::run::{self, CellPlan};
 use super::samples::{Cell, Samples, Segment};
-use super::{ab, predict};
 
 /// Policy of `--rt`.
 const REAL_TIME: Policy = Policy::Fifo(50);
@@ -38,8 +38,7 @@ pub(super) fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeErro
     let words = || params.loads.split(',').map(str::trim).filter(|w| !w.is_empty() && !w.starts_with('-'));
     let sets = words().any(|w| ["usual", "classic", "all"].contains(&w));
     let loads = if sets || words().count() == 0 { 12 } else { words().count() as u64 };
-    let settings = if params.ab.is_some() { 6 } else { 1 };
-    Ok((tasks * loads * settings * per_cell_ns + loads * S).min(all_ns))
+    Ok((tasks * loads * per_cell_ns + loads * S).min(all_ns))
 }
 
 pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
@@ -54,39 +53,30 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let total_ns = host.budget.total_ns();
     let reserve_ns = (RESERVE_NS + (total_ns as f64 * RESERVE_SHARE) as u64).min(total_ns / 4);
     let within_ns = host.budget.left_ns().saturating_sub(reserve_ns);
-    let passes = if params.ab.is_some() { ab::LEAST_ROUNDS * ab::SEGMENTS_PER_ROUND } else { 1 };
-    let least_ns = plan.least_ns(tasks.len(), passes);
+    let least_ns = plan.least_ns(tasks.len());
     if within_ns < least_ns {
         return Err(ProbeError::Usage(format!(
-            "{} is too short for {} tasks under {} loads{}: give {:.0} s or more, or name fewer",
+            "{} is too short for {} tasks under {} loads: give {:.0} s or more, or name fewer",
             human(total_ns as f64, Unit::Nanoseconds),
             tasks.len(),
             plan.loads.len(),
-            if params.ab.is_some() { ", each in four rounds of both settings" } else { "" },
             // A second more for what comes before the first segment.
             ((least_ns + RESERVE_NS) as f64 / (1.0 - RESERVE_SHARE) / 1e9).ceil() + 1.0
         )));
     }
-    match params.ab {
-        None => plan.fit(tasks.len(), 1, within_ns),
-        Some(_) => ab::fit(&mut plan, tasks.len(), within_ns),
-    }
+    plan.fit(tasks.len(), within_ns);
     let choices = params.choices(plan.segment_ns)?;
     plan.tasks = tasks.iter().filter_map(|t| Some((t.name.to_owned(), t.stream(&choices)?))).collect();
     let mut tell = |cell: &Cell, segment: &Segment| host.progress.figure(&run::brief(cell, segment));
-    let mut samples = match &params.ab {
-        None => run::record_cells(host, &plan, &mut OneSetting, &mut tell)?,
-        Some(commands) => ab::record(host, &plan, commands, params.ab_delta / 100.0, &mut tell)?,
-    };
+    let mut samples = run::record_cells(host, &plan, &mut tell)?;
     samples.setup.real_time = params.rt;
     samples.setup.comment = params.comment.clone().unwrap_or_default();
     samples.setup.conditions = conditions(host, &plan);
     let side_effects = side_effects(&samples, &plan, params);
-    let settings = if params.ab.is_some() { 2 } else { 1 };
     // What was not asked for by name need not be had.
     let failed = |name: &str| samples.loads.iter().any(|l| l.name == name && l.failure.is_some());
     let out = plan.loads.iter().filter(|(request, by_name)| !by_name && failed(&request.name)).count();
-    let cells = plan.tasks.len() * plan.loads.len().saturating_sub(out) * settings;
+    let cells = plan.tasks.len() * plan.loads.len().saturating_sub(out);
     // A task or load that was killed leaves a segment that says so.
     let is_intact = |c: &&Cell| !c.segments.is_empty() && c.segments.iter().all(|s| s.trouble.is_none());
     let recorded = samples.cells.iter().filter(is_intact).count();
@@ -203,6 +193,5 @@ fn side_effects(samples: &Samples, plan: &CellPlan, params: &Params) -> Vec<Stri
     for l in &samples.loads {
         out.extend(l.side_effects.iter().map(|s| format!("load {}: {s}", l.name)));
     }
-    out.extend(params.ab.iter().flatten().map(|c| format!("ran {c:?} to put a setting in force (--ab)")));
     out
 }

@@ -78,12 +78,6 @@ pub struct Params {
     /// A line for the record.
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub comment: Option<String>,
-    /// Compare two settings in turns; each command puts one in force before its segments.
-    #[arg(long, num_args = 2, value_names = ["CMD_A", "CMD_B"])]
-    pub ab: Option<Vec<String>>,
-    /// Smallest change that matters in an A/B run, percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, hide_short_help = true)]
-    pub ab_delta: f64,
     /// Predict from a noise run instead of measuring; last, a tag, a file.
     #[arg(long, value_name = "RECORD")]
     pub predict_from: Option<String>,

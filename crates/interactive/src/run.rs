@@ -44,10 +44,10 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
-    /// Shortest time in which so many passes over all cells can be recorded, for so many tasks under the plan's loads, ns.
-    pub fn least_ns(&self, tasks: usize, passes: usize) -> u64 {
+    /// Shortest time in which all cells can be recorded once, for so many tasks under the plan's loads, ns.
+    pub fn least_ns(&self, tasks: usize) -> u64 {
         let segments = (tasks * self.loads.len()) as u64;
-        passes as u64 * (segments * (SHORTEST_NS + BESIDE_NS) + self.loads_ns())
+        segments * (SHORTEST_NS + BESIDE_NS) + self.loads_ns()
     }
 
     /// Time that starting and ending each load once takes, ns; that of no load takes none.
@@ -55,11 +55,11 @@ impl CellPlan {
         self.loads.iter().filter(|l| l.0.name != "none").count() as u64 * LOAD_NS
     }
 
-    /// Chooses rounds and the length of segments for so many tasks under the plan's loads and so many settings, so that all
-    /// fits into `within_ns`: as many rounds as leave segments of four seconds, one round at least.
-    pub fn fit(&mut self, tasks: usize, settings: usize, within_ns: u64) {
-        let cells = (settings * self.loads.len() * tasks) as u64;
-        let loads_ns = settings as u64 * self.loads_ns();
+    /// Chooses rounds and the length of segments for so many tasks under the plan's loads, so that all fits into
+    /// `within_ns`: as many rounds as leave segments of four seconds, one round at least.
+    pub fn fit(&mut self, tasks: usize, within_ns: u64) {
+        let cells = (self.loads.len() * tasks) as u64;
+        let loads_ns = self.loads_ns();
         let per_segment = |rounds: u64| {
             let fixed_ns = rounds * (cells * BESIDE_NS + loads_ns);
             within_ns.saturating_sub(fixed_ns) / (cells * rounds).max(1)
@@ -71,34 +71,11 @@ impl CellPlan {
     }
 }
 
-/// What accompanies a recording: settings of an A/B run that are put in force.
-pub trait Settings {
-    /// Puts setting `index` in force for the segments that follow. The recording ends where that fails.
-    fn enter(&mut self, _index: usize) -> Result<(), ProbeError> {
-        Ok(())
-    }
-    /// Which setting is in force in each half of `round`, in order; a single one for a run without settings.
-    fn order(&mut self, _round: u32) -> Vec<usize> {
-        vec![0]
-    }
-    /// Looks at what there is after a round; false ends the recording.
-    fn go_on(&mut self, _samples: &Samples) -> bool {
-        true
-    }
-}
-
-/// No settings: every round has one pass.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OneSetting;
-
-impl Settings for OneSetting {}
-
-/// Records all cells of `plan` for every setting. What was recorded until something ended it is kept.
+/// Records all cells of `plan`. What was recorded until something ended it is kept.
 /// Errors: a task cannot be started as asked, or a load that was asked for by name cannot be had.
 pub fn record_cells(
     host: &Host<'_>,
     plan: &CellPlan,
-    settings: &mut dyn Settings,
     on_segment: &mut dyn FnMut(&Cell, &Segment),
 ) -> Result<Samples, ProbeError> {
     let begun_ns = thread::monotonic_ns();
@@ -110,22 +87,14 @@ pub fn record_cells(
         all
     };
     'rounds: for round in 0..plan.rounds {
-        let passes = settings.order(round);
-        for (pass, &setting) in passes.iter().enumerate() {
-            settings.enter(setting)?;
-            let loads = shuffled(plan.loads.len());
-            for (i, &load) in loads.iter().enumerate() {
-                let tasks = shuffled(plan.tasks.len());
-                let rounds_left = (plan.rounds - round - 1) as usize;
-                let passes_left = (rounds_left * passes.len() + passes.len() - 1 - pass) as u64;
-                let order = Order { load, tasks, setting, passes_left, loads_left: (loads.len() - i) as u64 };
-                if !recorder.under_load(&order, on_segment)? {
-                    break 'rounds;
-                }
+        let loads = shuffled(plan.loads.len());
+        for (i, &load) in loads.iter().enumerate() {
+            let tasks = shuffled(plan.tasks.len());
+            let rounds_left = u64::from(plan.rounds - round - 1);
+            let order = Order { load, tasks, rounds_left, loads_left: (loads.len() - i) as u64 };
+            if !recorder.under_load(&order, on_segment)? {
+                break 'rounds;
             }
-        }
-        if !settings.go_on(&recorder.samples) {
-            break;
         }
     }
     recorder.close()
@@ -135,8 +104,7 @@ pub fn record_cells(
 struct Order {
     load: usize,
     tasks: Vec<usize>,
-    setting: usize,
-    passes_left: u64,
+    rounds_left: u64,
     loads_left: u64,
 }
 
@@ -251,10 +219,10 @@ impl<'a> Recorder<'a> {
         let Some(within_ns) = self.plan.within_ns else { return Some(self.plan.segment_ns) };
         let spent_ns = thread::monotonic_ns() - self.begun_ns;
         let (all_loads, all_tasks) = (self.plan.loads.len() as u64, self.plan.tasks.len() as u64);
-        let loads = order.passes_left * all_loads + (order.loads_left - 1);
+        let loads = order.rounds_left * all_loads + (order.loads_left - 1);
         let segments = loads * all_tasks + tasks_left;
-        let this_pass_ns = ((order.loads_left - 1) * LOAD_NS).min(self.plan.loads_ns());
-        let fixed_ns = segments * BESIDE_NS + order.passes_left * self.plan.loads_ns() + this_pass_ns;
+        let this_round_ns = ((order.loads_left - 1) * LOAD_NS).min(self.plan.loads_ns());
+        let fixed_ns = segments * BESIDE_NS + order.rounds_left * self.plan.loads_ns() + this_round_ns;
         let share_ns = within_ns.saturating_sub(spent_ns + fixed_ns) / segments.max(1);
         let length_ns = share_ns.min(self.plan.segment_ns);
         (length_ns >= SHORTEST_NS.min(self.plan.segment_ns)).then_some(length_ns)
@@ -263,12 +231,11 @@ impl<'a> Recorder<'a> {
     fn cell(&mut self, task: usize, order: &Order) -> &mut Cell {
         let (name, stream) = &self.plan.tasks[task];
         let load = &self.plan.loads[order.load].0.name;
-        let is_it = |c: &Cell| c.task == *name && c.load == *load && c.setting == order.setting;
+        let is_it = |c: &Cell| c.task == *name && c.load == *load;
         let index = self.samples.cells.iter().position(is_it).unwrap_or_else(|| {
             self.samples.cells.push(Cell {
                 task: name.clone(),
                 load: load.clone(),
-                setting: order.setting,
                 stream: stream.clone(),
                 segments: Vec::new(),
             });
@@ -325,7 +292,7 @@ impl<'a> Recorder<'a> {
         }
         let task_of = |c: &Cell| self.plan.tasks.iter().position(|t| t.0 == c.task);
         let load_of = |c: &Cell| self.plan.loads.iter().position(|l| l.0.name == c.load);
-        self.samples.cells.sort_by_key(|c| (c.setting, task_of(c), load_of(c)));
+        self.samples.cells.sort_by_key(|c| (task_of(c), load_of(c)));
         Ok(self.samples)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
     pub setup: Setup,
-    /// Cells in the order of the tasks, then of the loads; of an A/B run, those of setting A before those of B.
+    /// Cells in the order of the tasks, then of the loads.
     pub cells: Vec<Cell>,
     pub loads: Vec<LoadNote>,
 }
@@ -26,13 +26,6 @@ pub struct Setup {
     pub comment: String,
     /// What the kernel takes from real-time threads on purpose and other conditions, in words.
     pub conditions: Vec<String>,
-    /// Settings of an A/B run: their commands. Empty otherwise.
-    pub settings: Vec<String>,
-    /// Smallest effect that matters in an A/B run, as a fraction.
-    pub ab_delta: f64,
-    /// Rounds that an A/B run was planned for: what its looks may spend depends on it. 0 when it is not known.
-    #[serde(default)]
-    pub ab_rounds: usize,
     pub predicted_from: Option<String>,
 }
 
@@ -40,8 +33,6 @@ pub struct Setup {
 pub struct Cell {
     pub task: String,
     pub load: String,
-    /// Which setting of an A/B run, 0 or 1; 0 otherwise.
-    pub setting: usize,
     pub stream: Stream,
     #[serde(skip)]
     pub segments: Vec<Segment>,

@@ -7,6 +7,7 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::{Column, Table, Values};
 use machmeter_engine::ProbeError;
 use machmeter_engine::stream::{Fate, Job};
+use serde::Deserialize;
 
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 
@@ -95,6 +96,24 @@ fn segment_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
     out
 }
 
+/// A cell as it is stored. Recordings once had two settings, each with cells of its own.
+#[derive(Deserialize)]
+struct StoredCell {
+    #[serde(default)]
+    setting: usize,
+    #[serde(flatten)]
+    cell: Cell,
+}
+
+impl StoredCell {
+    fn told_apart(mut self) -> Cell {
+        if self.setting == 1 {
+            self.cell.load += " [B]";
+        }
+        self.cell
+    }
+}
+
 /// Errors: the tables are not this probe's, lack a column or a note, or contradict each other.
 pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let find = |name: &str| tables.iter().find(|t| t.name == name);
@@ -102,7 +121,8 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
         let text = format!("no tables called {SEGMENTS} and {JOBS} to analyze as interactive");
         return Err(ProbeError::Usage(text));
     };
-    let mut cells: Vec<Cell> = note(segments, "cells")?;
+    let stored: Vec<StoredCell> = note(segments, "cells")?;
+    let mut cells: Vec<Cell> = stored.into_iter().map(StoredCell::told_apart).collect();
     let setup: Setup = note(segments, "setup")?;
     let loads: Vec<LoadNote> = note(segments, "loads")?;
     read_segments(segments, &mut cells)?;
@@ -219,10 +239,9 @@ mod tests {
             trouble: None,
         };
         let empty = Segment { trouble: Some("killed, \"at once\"".to_owned()), ..Segment::default() };
-        let cell = |load: &str, setting: usize, segments: Vec<Segment>| Cell {
+        let cell = |load: &str, segments: Vec<Segment>| Cell {
             task: "typing".to_owned(),
             load: load.to_owned(),
-            setting,
             stream: stream.clone(),
             segments,
         };
@@ -231,15 +250,13 @@ mod tests {
                 task_policy: "fifo:45".to_owned(),
                 turns_per_ms: 1.0 / 3.0,
                 timer_slack_ns: Some(1),
-                settings: vec!["a".to_owned(), "b".to_owned()],
-                ab_delta: 0.05,
                 conditions: vec!["line\nbreak".to_owned()],
                 ..Setup::default()
             },
             cells: vec![
-                cell("none", 0, vec![whole.clone(), empty.clone()]),
-                cell("burn", 0, Vec::new()),
-                cell("none", 1, vec![empty, whole]),
+                cell("none", vec![whole.clone(), empty.clone()]),
+                cell("burn", Vec::new()),
+                cell("ring", vec![empty, whole]),
             ],
             loads: vec![LoadNote { name: "burn".to_owned(), unit: "Hz".to_owned(), ..LoadNote::default() }],
         }
@@ -253,11 +270,33 @@ mod tests {
         let again = from_tables(&tables).unwrap();
         assert_eq!(again, s);
         let params = params(&[]).unwrap();
-        // The probe's whole analysis, A/B verdicts and predictions included.
+        // The probe's whole analysis, predictions included.
         let analysis = |s: &Samples| format!("{:?}", Interactive::analyze(&params, s, 3));
         assert_eq!(analysis(&again), analysis(&s));
         let nothing = Samples::default();
         assert_eq!(from_tables(&to_tables(&nothing)).unwrap(), nothing);
+    }
+
+    #[test]
+    fn recordings_of_two_settings_are_still_read() {
+        let mut tables = to_tables(&samples());
+        let mut edit = |note: usize, change: &dyn Fn(&mut serde_json::Value)| {
+            let text = &mut tables[1].notes[note].1;
+            let mut value = serde_json::from_str(text).unwrap();
+            change(&mut value);
+            *text = value.to_string();
+        };
+        edit(0, &|setup| {
+            setup["settings"] = serde_json::json!(["a", "b"]);
+            setup["ab_delta"] = 0.05.into();
+        });
+        edit(1, &|cells| {
+            cells[0]["setting"] = 0.into();
+            cells[2]["setting"] = 1.into();
+        });
+        let mut expected = samples();
+        expected.cells[2].load = "ring [B]".to_owned();
+        assert_eq!(from_tables(&tables).unwrap(), expected);
     }
 
     #[test]

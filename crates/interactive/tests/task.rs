@@ -6,9 +6,6 @@
     reason = "a test ends with what went wrong; the lint knows tests of the harness only"
 )]
 
-#[path = "task/settings.rs"]
-mod settings;
-
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +23,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until, spawn_placed_scoped};
 
 const MS: u64 = 1_000_000;
-const ROLES: [Worker; 3] =
-    [NOTHING, Worker { name: "owner", run: owner }, Worker { name: "setting-owner", run: settings::owner }];
+const ROLES: [Worker; 2] = [NOTHING, Worker { name: "owner", run: owner }];
 
 type Test = (&'static str, fn());
 
@@ -54,7 +50,7 @@ fn main() -> ExitCode {
     // As of the test harness: words choose tests, options are its own affair.
     let words: Vec<&str> =
         arguments.iter().filter_map(|a| a.to_str()).filter(|a| !a.starts_with('-')).collect();
-    for (name, test) in TESTS.iter().chain(settings::TESTS) {
+    for (name, test) in TESTS {
         if words.is_empty() || words.iter().any(|w| name.contains(w)) {
             test();
             println!("test {name} ... ok");

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use machmeter_engine::{Entry, Loads, Worker, worker};
+use machmeter_engine::{Entry, Loads, Worker, settings, worker};
 use machmeter_loads::AllLoads;
 
 pub use exit::Exit;
@@ -44,7 +44,7 @@ pub const PROBES: &[Entry] = &[
 
 /// All roles, by the crates they belong to.
 const WORKERS: &[&[Worker]] = &[
-    &[worker::NOTHING],
+    &[worker::NOTHING, settings::GUARD],
     machmeter_loads::WORKERS,
     machmeter_interactive::WORKERS,
     machmeter_noise::WORKERS,

@@ -63,7 +63,7 @@ fn the_terminal_page_fits_and_names_what_weakens_it() {
     for width in [60, 80, 120] {
         let page = terminal::page(&record, &TerminalStyle { width, color: false, ascii: true });
         assert!(page.lines().all(|l| l.chars().count() <= width), "{page}");
-        for part in [" VERDICT ", " NOISE ", " gaps, p50 | p99", " A/B "] {
+        for part in [" VERDICT ", " NOISE ", " gaps, p50 | p99", " SELFTEST "] {
             assert!(page.contains(part), "{part} in\n{page}");
         }
         let full = terminal::in_full(&record, &TerminalStyle { width, color: false, ascii: true });

@@ -65,18 +65,15 @@ pub(super) fn met_share(view: &CellView<'_>) -> Option<f64> {
 
 fn met(views: &[CellView<'_>]) -> Option<Dataset> {
     let loads = distinct(views.iter().map(|v| v.cell.load.clone()));
-    let row = |v: &CellView<'_>| {
-        v.setting.map_or_else(|| v.cell.task.clone(), |s| format!("{} [{s}]", v.cell.task))
-    };
     let with_deadlines: Vec<&CellView<'_>> =
         views.iter().filter(|v| v.stream().deadline_ns().is_some()).collect();
-    let rows = distinct(with_deadlines.iter().map(|v| row(v)));
-    let value = |name: &String, load: &String| {
-        let v = with_deadlines.iter().find(|v| row(v) == *name && v.cell.load == *load)?;
+    let rows = distinct(with_deadlines.iter().map(|v| v.cell.task.clone()));
+    let value = |task: &String, load: &String| {
+        let v = with_deadlines.iter().find(|v| v.cell.task == *task && v.cell.load == *load)?;
         met_share(v).map(|m| (m * 1e5).round() / 1e5)
     };
     let values: Vec<Vec<Option<f64>>> =
-        rows.iter().map(|r| loads.iter().map(|l| value(r, l)).collect()).collect();
+        rows.iter().map(|t| loads.iter().map(|l| value(t, l)).collect()).collect();
     (!rows.is_empty()).then(|| {
         Dataset::new(
             "interactive.met",
@@ -120,7 +117,7 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Option<Dataset> {
             number(cpu_share(v)),
             number(met_share(v)),
         ];
-        TableRow { name: v.load_name(), cells }
+        TableRow { name: v.cell.load.clone(), cells }
     });
     let table = table(
         "interactive.latency_table",
@@ -135,7 +132,7 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Option<Dataset> {
 fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
     let rows = views.iter().filter_map(|v| {
         let s = sorted(&lateness_series(v).values).ok().filter(|s| !s.is_empty())?;
-        Some(DistributionRow { name: v.load_name(), n: s.len() as u64, quantiles: curve(&s) })
+        Some(DistributionRow { name: v.cell.load.clone(), n: s.len() as u64, quantiles: curve(&s) })
     });
     Dataset::new(
         "interactive.lateness",
@@ -180,15 +177,14 @@ fn curve(s: &[f64]) -> Vec<(f64, f64)> {
 fn load_work(views: &[CellView<'_>], loads: &[LoadNote]) -> Option<Dataset> {
     let worked: Vec<&CellView<'_>> = views.iter().filter(|v| rate_hz(v).is_some()).collect();
     let tasks = distinct(views.iter().map(|v| v.cell.task.as_str()));
-    let row = |(name, load): (String, &str)| {
+    let row = |load: &str| {
         let unit = loads.iter().find(|l| l.name == load).map_or("", |l| l.work.as_str());
-        let beside = |task: &&str| worked.iter().find(|w| w.cell.task == *task && w.load_name() == name);
+        let beside = |task: &&str| worked.iter().find(|w| w.cell.task == *task && w.cell.load == load);
         let rates = tasks.iter().map(|t| number(beside(t).and_then(|w| rate_hz(w))));
         let cells = std::iter::once(Cell::Text(unit.to_owned())).chain(rates).collect();
-        TableRow { name, cells }
+        TableRow { name: load.to_owned(), cells }
     };
-    let names = distinct(worked.iter().map(|v| (v.load_name(), v.cell.load.as_str())));
-    let rows = names.into_iter().map(row).collect();
+    let rows = distinct(worked.iter().map(|v| v.cell.load.as_str())).into_iter().map(row).collect();
     let mut columns = vec![TableColumn::new("unit of work", None)];
     columns.extend(tasks.iter().map(|t| TableColumn::new(format!("beside {t}"), Unit::Hertz)));
     table(
@@ -211,7 +207,7 @@ fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
         };
         let mut cells: Vec<Cell> = counts.iter().map(|c| Cell::Number(*c as f64)).collect();
         cells.push(Cell::Text(safe));
-        Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
+        Some(TableRow { name: format!("{} under {}", v.cell.task, v.cell.load), cells })
     };
     let rows = views.iter().filter_map(row).collect();
     let mut columns: Vec<TableColumn> = (1..=MOST_BUFFERS)
@@ -234,7 +230,7 @@ fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
         let per_minute = f.stutters as f64 / f.time_s * 60.0;
         let figures = [f.median_ns, f.p99_ns, f.low_percentile_hz, f.low_tail_mean_hz, per_minute];
         let cells = figures.map(|x| number(Some(x))).to_vec();
-        Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
+        Some(TableRow { name: format!("{} under {}", v.cell.task, v.cell.load), cells })
     };
     let rows = views.iter().filter_map(row).collect();
     let columns = vec![

@@ -28,7 +28,7 @@ pub(crate) use datasets::distinct;
 use account::Accounts;
 use view::{CellView, whole};
 
-/// Analyzes a recording. The verdicts of an A/B run come from elsewhere; here its cells have a parameter `setting` (A or B).
+/// Analyzes a recording.
 pub fn analyze(samples: &Samples) -> Analysis {
     let views: Vec<CellView<'_>> = samples.cells.iter().map(|c| CellView::new(samples, c)).collect();
     let alone = account::undisturbed(&views);

@@ -29,7 +29,7 @@ pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     }
     let tasks = distinct(views.iter().map(|v| v.cell.task.as_str()));
     let plain = views.iter().all(|v| ["none", "burn"].contains(&v.cell.load.as_str()));
-    let is_grid = !plain || tasks.len() > FEW_TASKS || !samples.setup.settings.is_empty();
+    let is_grid = !plain || tasks.len() > FEW_TASKS;
     let mut lines: Vec<String> = tasks.iter().filter(|_| is_grid).flat_map(|t| table(t, &seen)).collect();
     let predicted = samples.setup.predicted_from.iter();
     lines.extend(predicted.map(|p| format!("predicted by simulation over {p}, not measured")));
@@ -73,7 +73,7 @@ fn table(task: &str, views: &[&CellView<'_>]) -> Vec<String> {
         let p99 = (s.len() >= 100).then(|| quantile(&s, 0.99)).flatten();
         let missed = met_share(v).map(|m| 1.0 - m);
         let text = row([
-            &v.load_name(),
+            &v.cell.load,
             &mean_and_sd(mean(&s).unwrap_or(0.0), stddev(&s).unwrap_or(0.0)),
             &p99.map_or("-".to_owned(), ns),
             &s.last().map_or("-".to_owned(), |m| ns(*m)),
@@ -145,7 +145,7 @@ fn fitness(views: &[&CellView<'_>]) -> Option<Fitness> {
     let buffer = buffer(views).unwrap_or_default();
     let (fit, reason) = match bad.first() {
         Some((v, missed)) => {
-            let load = if v.cell.load == "none" { "no load".to_owned() } else { v.load_name() };
+            let load = if v.cell.load == "none" { "no load".to_owned() } else { v.cell.load.clone() };
             let missed = human(*missed, Unit::One);
             let reason = format!("{} misses {missed} of its deadlines under {load}", v.cell.task);
             (if bad.len() == judged.len() { Fit::No } else { Fit::Partly }, reason)
@@ -166,7 +166,7 @@ fn buffer(views: &[&CellView<'_>]) -> Option<String> {
     let needed: Vec<(Option<usize>, String)> = audio
         .iter()
         .filter(|v| v.cell.task == *task)
-        .filter_map(|v| Some((safe_buffer(&xruns(v)?), v.load_name())))
+        .filter_map(|v| Some((safe_buffer(&xruns(v)?), v.cell.load.clone())))
         .collect();
     let unsafe_under: Vec<&str> = needed.iter().filter(|n| n.0.is_none()).map(|n| n.1.as_str()).collect();
     if !unsafe_under.is_empty() {

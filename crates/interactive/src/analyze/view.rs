@@ -26,8 +26,6 @@ pub(super) struct CellView<'a> {
     pub(super) lengths: Vec<usize>,
     /// Turns per ms by calibration; 0 when unknown.
     turns_per_ms: f64,
-    /// `A` or `B` in an A/B run.
-    pub(super) setting: Option<&'static str>,
 }
 
 /// Whether a segment's figures can be used: something was recorded, and nothing of it was lost.
@@ -38,15 +36,12 @@ pub(super) fn whole(segment: &Segment) -> bool {
 impl<'a> CellView<'a> {
     pub(super) fn new(samples: &Samples, cell: &'a Cell) -> Self {
         let segments: Vec<&Segment> = cell.segments.iter().filter(|s| whole(s)).collect();
-        let setting =
-            (!samples.setup.settings.is_empty()).then_some(if cell.setting == 0 { "A" } else { "B" });
         Self {
             cell,
             jobs: segments.iter().flat_map(|s| s.jobs.iter().copied()).collect(),
             lengths: segments.iter().map(|s| s.jobs.len()).collect(),
             segments,
             turns_per_ms: samples.setup.turns_per_ms,
-            setting,
         }
     }
 
@@ -63,13 +58,9 @@ impl<'a> CellView<'a> {
         matches!(self.stream().release, Release::Closed { think_ns: 0 })
     }
 
-    pub(super) fn load_name(&self) -> String {
-        self.setting.map_or_else(|| self.cell.load.clone(), |s| format!("{} [{s}]", self.cell.load))
-    }
-
-    /// `audio/burn`, or `audio/burn [A]`.
+    /// As in `audio/burn`.
     pub(super) fn name(&self) -> String {
-        format!("{}/{}", self.cell.task, self.load_name())
+        format!("{}/{}", self.cell.task, self.cell.load)
     }
 
     pub(super) fn length_ns(&self) -> f64 {
@@ -77,10 +68,7 @@ impl<'a> CellView<'a> {
     }
 
     pub(super) fn params(&self) -> Params {
-        let mut p =
-            params([("task", self.cell.task.as_str().into()), ("load", self.cell.load.as_str().into())]);
-        p.extend(self.setting.map(|s| ("setting".to_owned(), ParamValue::from(s))));
-        p
+        params([("task", self.cell.task.as_str().into()), ("load", self.cell.load.as_str().into())])
     }
 
     pub(super) fn params_with(&self, name: &str, value: ParamValue) -> Params {

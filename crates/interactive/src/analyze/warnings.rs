@@ -67,7 +67,7 @@ pub(super) fn unavoidable<'a>(view: &CellView<'_>, views: impl Iterator<Item = &
         _ => 0.0,
     };
     let alone = views.filter(|v| v.cell.load == "none" && v.cell.task == view.cell.task);
-    let same = alone.filter(|v| v.setting == view.setting && view.cell.load != "none");
+    let same = alone.filter(|_| view.cell.load != "none");
     let without_load = same.filter_map(|v| Some(1.0 - met_share(v)?)).fold(0.0, f64::max);
     f64::max(by_stream, without_load)
 }
@@ -103,7 +103,7 @@ fn misses(views: &[CellView<'_>]) -> Vec<Found> {
         }
         bad.sort_by(|a, b| b.1.total_cmp(&a.1));
         let say = |(i, m): (usize, f64)| {
-            (i, format!("{} {} of {}", views[i].load_name(), human(m, Unit::One), views[i].jobs.len()))
+            (i, format!("{} {} of {}", views[i].cell.load, human(m, Unit::One), views[i].jobs.len()))
         };
         let text = format!("{task} misses more than 1 % of its deadlines under");
         about("W310", &text, bad.into_iter().map(say).collect(), &[])
@@ -135,12 +135,11 @@ pub(super) fn few(metrics: &[Metric]) -> Option<Warning> {
         .filter(|m| m.value.is_some() && m.ci.is_none() && m.flags.iter().any(|f| f == "W314"))
         .map(|m| {
             let of = |k: &str| m.params.get(k).map(ToString::to_string).unwrap_or_default();
-            let setting = m.params.get("setting").map_or(String::new(), |s| format!(" [{s}]"));
             let figure = match m.id.strip_prefix("interactive.").unwrap_or(&m.id) {
                 "lateness_quantile" => format!("p{}", of("p")),
                 other => other.replace('_', " "),
             };
-            format!("{figure} of {}/{}{setting} ({} samples)", of("task"), of("load"), m.n)
+            format!("{figure} of {}/{} ({} samples)", of("task"), of("load"), m.n)
         })
         .collect();
     let text = format!(

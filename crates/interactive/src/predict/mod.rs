@@ -216,7 +216,6 @@ fn cell(task: &str, stream: &Stream, swept: Swept) -> Cell {
     Cell {
         task: task.to_owned(),
         load: RECORDED_NOISE.to_owned(),
-        setting: 0,
         stream: stream.clone(),
         segments: vec![segment],
     }

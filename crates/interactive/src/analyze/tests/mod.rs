@@ -40,7 +40,7 @@ fn segment(stream: &Stream, jobs: Vec<Job>) -> Segment {
 }
 
 fn cell(name: &str, load: &str, segments: Vec<Segment>) -> Cell {
-    Cell { task: name.to_owned(), load: load.to_owned(), setting: 0, stream: task(name), segments }
+    Cell { task: name.to_owned(), load: load.to_owned(), stream: task(name), segments }
 }
 
 fn of(cells: Vec<Cell>) -> Analysis {
@@ -242,7 +242,7 @@ fn a_segment_with_lost_releases_is_left_out_and_named() {
 }
 
 #[test]
-fn x_ramp_custom_work_and_settings() {
+fn x_ramp_and_work_of_the_load() {
     let s = task("x");
     let jobs: Vec<Job> = (0..101).map(|k| job(&s, k, 10_000, 0)).collect();
     let with_work = |rate: u64| {
@@ -250,9 +250,8 @@ fn x_ramp_custom_work_and_settings() {
         (g.load_work, g.load_ns) = (rate * 10, 10_000 * MS);
         g
     };
-    let mut cells = vec![cell("x", "burn", vec![with_work(100), with_work(110), with_work(120)])];
-    cells.push(Cell { setting: 1, segments: vec![with_work(50)], ..cells[0].clone() });
-    let setup = Setup { settings: vec!["a".to_owned(), "b".to_owned()], ..Setup::default() };
+    let three = vec![with_work(100), with_work(110), with_work(120)];
+    let cells = vec![cell("x", "burn", three), cell("x", "ring", vec![with_work(50)])];
     let loads = vec![LoadNote {
         name: "burn".to_owned(),
         work: "turns".to_owned(),
@@ -260,12 +259,12 @@ fn x_ramp_custom_work_and_settings() {
         failure: Some("died".to_owned()),
         ..LoadNote::default()
     }];
-    let a = analyze(&Samples { setup, cells, loads });
-    assert!((get(&a, "desired_cpu", &[("setting", "A")]).value.unwrap() - 1.0).abs() < 1e-12);
-    let work = get(&a, "load_work", &[("setting", "A")]);
+    let a = analyze(&Samples { setup: Setup::default(), cells, loads });
+    assert!((get(&a, "desired_cpu", &[("load", "burn")]).value.unwrap() - 1.0).abs() < 1e-12);
+    let work = get(&a, "load_work", &[("load", "burn")]);
     assert_eq!((work.value, work.blocks.as_slice()), (Some(110.0), [100.0, 110.0, 120.0].as_slice()));
     assert!(work.ci.as_ref().is_some_and(|c| c.low < 100.0 && c.high > 120.0));
-    assert_eq!(get(&a, "load_work", &[("setting", "B")]).value, Some(50.0));
+    assert_eq!(get(&a, "load_work", &[("load", "ring")]).value, Some(50.0));
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert!(codes.contains(&"W312") && codes.contains(&"W313"), "{codes:?}");
     let keys: std::collections::BTreeSet<String> = a.metrics.iter().map(Metric::key).collect();

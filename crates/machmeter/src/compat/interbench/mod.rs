@@ -200,7 +200,6 @@ mod tests {
         Cell {
             task: order.task.to_lowercase(),
             load: order.load.to_lowercase(),
-            setting: 0,
             stream: order.stream.clone(),
             segments: vec![segment],
         }

@@ -1,7 +1,7 @@
 //! One cell of interbench by the recorder of the interactive probe.
 
 use machmeter_engine::Host;
-use machmeter_interactive::run::{CellPlan, OneSetting, record_cells};
+use machmeter_interactive::run::{CellPlan, record_cells};
 use machmeter_interactive::samples::Cell;
 
 use super::order::CellOrder;
@@ -34,7 +34,7 @@ pub(super) fn record(
         rounds: 1,
         within_ns: None,
     };
-    let samples = record_cells(host, &plan, &mut OneSetting, &mut |_, _| {})?;
+    let samples = record_cells(host, &plan, &mut |_, _| {})?;
     let mut say = |text: String| {
         if !told.contains(&text) {
             output::say(&format!("{name}: {text}"));

@@ -6,14 +6,16 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use machmeter_engine::role;
-use machmeter_engine::worker::Worker;
 use machmeter_sys::guard::signals;
 use machmeter_sys::process::{kill_group_of, pid_is_alive, processes_of_group, terminate_group_of};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until, spawn_plain};
 use serde::{Deserialize, Serialize};
 
-pub(crate) const GUARD: Worker = Worker { name: "interactive-setting", run };
+use crate::role;
+use crate::worker::Worker;
+
+/// The role of the guard, for the registry of roles.
+pub const GUARD: Worker = Worker { name: "setting", run };
 
 /// A command that still runs after this time is a setting that stays, ns.
 pub(super) const STAYS_AFTER_NS: u64 = 500_000_000;

@@ -1,14 +1,26 @@
-//! Settings of an A/B run: real commands, and the process that guards them.
+//! Settings: real commands, and the process that guards them. This program is also what is started as that process, so it has
+//! no test harness: `main` answers the roles first.
+#![allow(clippy::print_stdout, reason = "it tells which tests passed, as the test harness does")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends with what went wrong; the lint knows tests of the harness only"
+)]
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use machmeter_interactive::ab::Settings;
+use machmeter_engine::settings::{GUARD, Settings};
+use machmeter_engine::worker::{ARGUMENT, Worker};
 use machmeter_sys::process::{Spawn, commands_with, kill_process, pid_is_alive};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use crate::{MS, Test, soon};
+const MS: u64 = 1_000_000;
+const ROLES: [Worker; 2] = [GUARD, Worker { name: "setting-owner", run: owner }];
 
-pub(crate) const TESTS: &[Test] = &[
+type Test = (&'static str, fn());
+
+const TESTS: [Test; 10] = [
     ("commands_that_end_are_run_once_per_change", commands_that_end_are_run_once_per_change),
     ("a_command_that_fails_says_its_last_line", a_command_that_fails_says_its_last_line),
     (
@@ -29,6 +41,36 @@ pub(crate) const TESTS: &[Test] = &[
         a_guard_that_is_killed_is_noticed_and_its_setting_ended,
     ),
 ];
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments.first().is_some_and(|a| a == ARGUMENT) {
+        let role = ROLES.iter().find(|w| arguments.get(1).is_some_and(|a| a == w.name));
+        return role.map_or(ExitCode::from(2), |w| ExitCode::from((w.run)(&arguments[2..])));
+    }
+    // As of the test harness: words choose tests, options are its own affair.
+    let words: Vec<&str> =
+        arguments.iter().filter_map(|a| a.to_str()).filter(|a| !a.starts_with('-')).collect();
+    for (name, test) in TESTS {
+        if words.is_empty() || words.iter().any(|w| name.contains(w)) {
+            test();
+            println!("test {name} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Waits until it `holds`, 10 s at most; whether it does.
+fn soon(mut holds: impl FnMut() -> bool) -> bool {
+    let until_ns = monotonic_ns() + 10_000 * MS;
+    while !holds() {
+        if monotonic_ns() > until_ns {
+            return false;
+        }
+        nanosleep_until(monotonic_ns() + 2 * MS);
+    }
+    true
+}
 
 fn settings(a: &str, b: &str) -> Settings {
     Settings::new([a.to_owned(), b.to_owned()])
@@ -146,7 +188,7 @@ fn a_command_that_talks_without_end_is_not_held_up() {
 }
 
 /// A main program that has a setting in force and waits to be killed.
-pub(crate) fn owner(arguments: &[std::ffi::OsString]) -> u8 {
+fn owner(arguments: &[OsString]) -> u8 {
     let command = arguments[0].to_str().unwrap();
     let mut s = settings(command, "true");
     s.apply(0).unwrap();
@@ -171,7 +213,7 @@ fn a_setting_ends_with_the_program() {
 fn a_guard_that_is_killed_is_noticed_and_its_setting_ended() {
     let (mut s, of_a) = staying_in_force("");
     let own = std::process::id().to_string();
-    for guard in commands_with("interactive-setting") {
+    for guard in commands_with(GUARD.name) {
         // Another run of these tests has guards of its own.
         let stat = std::fs::read_to_string(format!("/proc/{guard}/stat")).unwrap_or_default();
         if stat.rsplit(')').next().and_then(|s| s.split_whitespace().nth(1)) == Some(&own) {

@@ -1,11 +1,14 @@
 //! Putting a setting in force: a command of the user, which either does its work and ends (a sysctl, a control group), or
 //! stays for as long as the setting shall last (a scheduler such as those of `sched_ext`).
 
-use machmeter_engine::ProbeError;
-use machmeter_engine::role::Role;
+mod guard;
+
 use machmeter_sys::process::{Spawn, kill_group_of};
 
-use super::guard::{END_WITHIN_NS, GUARD, Reply, Request, STAYS_AFTER_NS};
+use crate::ProbeError;
+use crate::role::Role;
+pub use guard::GUARD;
+use guard::{END_WITHIN_NS, Reply, Request, STAYS_AFTER_NS};
 
 /// What a guard may take to answer on a busy machine, ns.
 const REPLY_WITHIN_NS: u64 = 5_000_000_000;
@@ -15,7 +18,7 @@ const GONE_WITHIN_NS: u64 = 200_000_000;
 
 type Guard = Role<Request, Reply>;
 
-/// The two settings of an A/B run. Dropping it ends what a setting left running.
+/// Two settings of one machine, A and B. Dropping it ends what a setting left running.
 #[derive(Debug)]
 pub struct Settings {
     commands: [String; 2],
