@@ -179,6 +179,6 @@ fn settings_in_turns_find_a_hog_and_leave_nothing() {
         "--parts",
         "arithmetic",
     ]);
-    assert!([0, 3].contains(&niced.code()), "{}", niced.stderr);
+    assert!([0, 3].contains(&niced.code.unwrap()), "{}", niced.stderr);
     assert!(lab.files().is_empty());
 }

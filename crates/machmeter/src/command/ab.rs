@@ -223,7 +223,7 @@ fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Re
                 let group = attributes.make_group("ab")?;
                 let child = process.spawn().map_err(|e| e.to_string())?;
                 if let Some(group) = &group {
-                    group.add(child.id()).map_err(|e| e.to_string())?;
+                    group.add(child.id() as i32).map_err(|e| e.to_string())?;
                 }
                 Ok((child, group))
             };

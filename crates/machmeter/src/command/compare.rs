@@ -30,7 +30,7 @@ const MOST_RUNS: usize = 200;
 struct Asked {
     /// First run and second run; or the runs of side A, then -- and those of B
     #[arg(value_name = "RUN", num_args = 0.., required_unless_present = "by")]
-    runs: Vec<PathBuf>,
+    a: Vec<PathBuf>,
     /// Runs of side B
     #[arg(value_name = "B", last = true, num_args = 1.., conflicts_with = "by")]
     b: Vec<PathBuf>,
@@ -107,12 +107,12 @@ fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2], Fai
             .collect()
     };
     if let Some(tag) = &asked.by {
-        let runs = if asked.runs.is_empty() { tagged(tag)? } else { all(&asked.runs)? };
+        let runs = if asked.a.is_empty() { tagged(tag)? } else { all(&asked.a)? };
         return by_tag(runs, tag);
     }
-    match (asked.runs.as_slice(), asked.b.as_slice()) {
+    match (asked.a.as_slice(), asked.b.as_slice()) {
         ([a, b], []) => Ok([all(std::slice::from_ref(a))?, all(std::slice::from_ref(b))?]),
-        (_, []) => Err(Failure::usage(format!("{} runs and no second side", asked.runs.len()))
+        (_, []) => Err(Failure::usage(format!("{} runs and no second side", asked.a.len()))
             .help("two runs, or the runs of A, then -- and the runs of B")),
         (a, b) => Ok([all(a)?, all(b)?]),
     }
