@@ -17,6 +17,7 @@ pub mod record;
 pub mod samples;
 pub mod shape;
 pub mod summary;
+pub mod text;
 
 pub use check::{Check, CheckState, Hazard};
 pub use code::Code;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use machmeter_data::text::printable;
 use machmeter_sys::counters::schedstat::Schedstat;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::topology::CpuSet;
@@ -27,7 +28,7 @@ pub(super) struct ThreadStat {
 impl ThreadStat {
     /// The name stands in parentheses and may hold anything, also blanks and parentheses.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let comm = text.get(text.find('(')? + 1..text.rfind(')')?)?.to_owned();
+        let comm = printable(text.get(text.find('(')? + 1..text.rfind(')')?)?);
         let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace().collect();
         // proc(5) counts from 1; the first field after the name is number 3.
         let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();

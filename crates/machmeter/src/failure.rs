@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use machmeter_data::text::printable;
 use machmeter_engine::ProbeError;
 
 use crate::exit::Exit;
@@ -86,8 +87,17 @@ pub(crate) fn defect() -> Failure {
         .help("please report this line with the command that gave it")
 }
 
+/// Characters of a message that are told at its beginning and at its end; what is between is left out.
+const TOLD: [usize; 2] = [600, 300];
+
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let behind = text.chars().count().saturating_sub(TOLD[1]);
+    if behind <= TOLD[0] {
+        return text;
+    }
+    let part = |skipped, n| text.chars().skip(skipped).take(n).collect::<String>();
+    format!("{} ... {}", part(0, TOLD[0]), part(behind, TOLD[1]))
 }
 
 /// Whether stdout is to be a JSON document, told before the command line is understood so that even a wrong one gets it.

@@ -1,5 +1,7 @@
 //! Job files: which probes to run with which parameters, in TOML. A table per probe, keys as the probe's flags.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use machmeter_engine::Entry;
@@ -20,12 +22,20 @@ pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
     probes.into_iter().map(|p| (p, parameters(p).unwrap_or_else(|_| Value::Object(Map::new())))).collect()
 }
 
+/// Of a job file; names and parameters of all probes take a few kilobytes.
+const MOST_BYTES: u64 = 1 << 20;
+
 /// The parts of a job file, in the order of the registry.
 /// Errors: a file that cannot be read or understood, and names that are no probe: one line with what is possible.
 pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Failure> {
-    let text =
-        std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-    parse(registries, &text).map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+    let parsed = match read {
+        Err(e) => Err(Failure::usage(e)),
+        Ok(n) if n as u64 > MOST_BYTES => Err(Failure::usage("larger than 1 MiB, which no job is")),
+        Ok(_) => parse(registries, &text),
+    };
+    parsed.map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
 }
 
 /// The programs that the parts ask for.

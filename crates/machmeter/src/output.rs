@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use machmeter_data::text::printable;
 use machmeter_engine::Progress;
 
 use crate::exit::Exit;
@@ -31,9 +32,9 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Writes a line to stderr, if anybody listens.
+/// Writes a line to stderr, if anybody listens. Names in it may be of strangers.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
 /// Says what went wrong, a line each: the exit code of that.

@@ -23,6 +23,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use machmeter_data::record::{Provenance, Summary, Warning};
+use machmeter_data::text::steers;
 use machmeter_data::{Dataset, Metric, Table};
 
 use crate::error::StoreError;
@@ -58,9 +59,10 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// A file from its bytes.
+    /// A file from its bytes; parts of its text are shown, so that what steers terminals becomes spaces.
     pub fn new(path: impl Into<PathBuf>, bytes: &[u8]) -> Self {
-        Self { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }
+        let is_bad = |c: char| steers(c) && !matches!(c, '\n' | '\r' | '\t');
+        Self { path: path.into(), text: String::from_utf8_lossy(bytes).replace(is_bad, " ") }
     }
 
     /// The error `what` about this file.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use machmeter_data::Record;
 use machmeter_data::record::{FORMAT, SCHEMA_VERSION};
+use machmeter_data::text::steers;
 use machmeter_data::{deflated, finite};
 use serde::Serialize;
 use serde_json::Serializer;
@@ -17,8 +18,8 @@ use crate::error::StoreError;
 
 /// The identifier of the script element that holds the record in an HTML report.
 const HTML_ELEMENT_ID: &str = "machmeter-record";
-/// Documents larger than this are refused rather than read into memory.
-const LARGEST_BYTES: u64 = 1 << 30;
+/// Larger documents are refused: reading one takes nine times its size. The same for one in a page.
+const LARGEST_BYTES: u64 = deflated::MOST_BYTES as u64;
 
 /// The record as indented JSON with a line end; a number that is not finite is missing in it, with the reason.
 pub fn to_string(record: &Record) -> Result<String, StoreError> {
@@ -87,7 +88,7 @@ pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreErro
     let mut bytes = Vec::new();
     source.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
     if bytes.len() as u64 > LARGEST_BYTES {
-        return Err(StoreError::new(name, "larger than 1 GiB, which no record is"));
+        return Err(StoreError::new(name, "larger than 64 MiB, which no record is"));
     }
     from_bytes(&bytes, name)
 }
@@ -109,9 +110,34 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
         Some('<') => (Cow::Owned(in_page(text).map_err(fail)?), "the record inside the page, "),
         Some(_) => (Cow::Borrowed(text), ""),
     };
+    let json = printable(&json);
     let record: Record = serde_json::from_str(&json).map_err(|e| fail(explain(&json, &e, within)))?;
     check_identity(Some(&record.format), Some(&record.version)).map_err(fail)?;
     Ok(record)
+}
+
+/// JSON with a space for each character of its texts that steers terminals, written or escaped; line ends stay.
+fn printable(json: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| steers(c) && !matches!(c, '\n' | '\r' | '\t');
+    if !json.contains(|c| c == '\\' || is_bad(c)) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json.chars();
+    while let Some(c) = rest.next() {
+        let escaped = if c == '\\' { rest.next() } else { None };
+        let code = || u32::from_str_radix(rest.as_str().get(..4)?, 16).ok().and_then(char::from_u32);
+        match escaped {
+            Some('u') if code().is_some_and(|c| steers(c) && c != '\n') => {
+                rest.nth(3);
+                out.push(' ');
+            }
+            Some('b' | 'f' | 'r' | 't') => out.push(' '),
+            Some(other) => out.extend([c, other]),
+            None => out.push(if is_bad(c) { ' ' } else { c }),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// The record's JSON out of an HTML page, inflated.

@@ -105,6 +105,18 @@ fn foreign_and_broken_documents_get_one_clear_line() {
 }
 
 #[test]
+fn texts_steer_no_terminal() {
+    let mut record = sample_record();
+    record.stopped_by = "a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}b\tc\r\u{7f}\nd\\u001b".to_owned();
+    let text = to_string(&record).unwrap();
+    let cleaned = "a ]0;x  31m b c  \nd\\u001b";
+    // As they stand, and escaped.
+    for json in [text.replace('\u{9b}', "\\u009B").replace('\u{202e}', "\\u202e"), text] {
+        assert_eq!(from_bytes(json.as_bytes(), Path::new("x")).unwrap().stopped_by, cleaned);
+    }
+}
+
+#[test]
 fn later_minor_versions_and_unknown_keys_are_read() {
     let text = to_string(&sample_record()).unwrap();
     let later = text

@@ -1,6 +1,7 @@
 //! The comparison as CSV (RFC 4180), one line per metric, all numbers unrounded.
 
 use machmeter_data::Interval;
+use machmeter_data::text::csv_field;
 
 use crate::comparison::{Comparison, Row};
 
@@ -46,7 +47,5 @@ fn fields(row: &Row) -> Vec<String> {
 }
 
 fn line(fields: &[String]) -> String {
-    let is_plain = |f: &String| !f.contains([',', '"', '\n', '\r']);
-    let quoted = |f: &String| if is_plain(f) { f.clone() } else { format!("\"{}\"", f.replace('"', "\"\"")) };
-    fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
+    fields.iter().map(|f| csv_field(f)).collect::<Vec<_>>().join(",") + "\r\n"
 }

@@ -1,5 +1,6 @@
 //! What a witness saw while the loops ran: spans of time in which something else had the CPU, and who it was.
 
+use machmeter_data::text::printable;
 use serde::{Deserialize, Serialize};
 
 /// What kind of thing took the CPU.
@@ -66,15 +67,6 @@ impl Source {
             _ => self.name.clone(),
         }
     }
-}
-
-/// A name that anybody may choose, without what would steer a terminal or turn the direction of text.
-fn printable(name: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    name.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }
 
 /// A stretch of time in which a source had the CPU. Spans nest: an interrupt inside a thread's turn is deeper.

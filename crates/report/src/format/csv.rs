@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use machmeter_data::metric::Population;
+use machmeter_data::text::csv_field;
 use machmeter_data::{Metric, Record, Table, finite};
 
 use super::ExportError;
@@ -51,17 +52,8 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
 }
 
 fn line(out: &mut dyn io::Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
-    let quoted: Vec<String> = fields.map(|f| quote(&f)).collect();
+    let quoted: Vec<String> = fields.map(|f| csv_field(&f)).collect();
     write!(out, "{}\r\n", quoted.join(","))
-}
-
-/// A field, quoted if it must be: quotes are doubled, line breaks kept (RFC 4180, section 2).
-fn quote(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) || field.starts_with(' ') || field.ends_with(' ') {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }
 
 #[cfg(test)]
@@ -85,11 +77,21 @@ mod tests {
         fields
     }
 
+    #[test]
+    fn numbers_are_no_formulas() {
+        for (field, written) in
+            [("-0.5", "-0.5"), ("+1e-9", "+1e-9"), ("-1+cmd", "'-1+cmd"), ("@sum(a,b)", "\"'@sum(a,b)\"")]
+        {
+            assert_eq!(csv_field(field), written);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_fields_come_back(fields in prop::collection::vec("[a\",\n\r ;x=]{0,8}", 1..6)) {
-            let text = fields.iter().map(|f| quote(f)).collect::<Vec<_>>().join(",");
-            prop_assert_eq!(read(&text), fields);
+            let text = fields.iter().map(|f| csv_field(f)).collect::<Vec<_>>().join(",");
+            let guarded = |f: &String| if f.starts_with('=') { format!("'{f}") } else { f.clone() };
+            prop_assert_eq!(read(&text), fields.iter().map(guarded).collect::<Vec<_>>());
         }
     }
 }

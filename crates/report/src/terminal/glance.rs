@@ -38,7 +38,7 @@ pub(super) fn page(record: &Record, style: &TerminalStyle, depth: Depth) -> Stri
     let mut out = heading(record, style);
     if !record.complete {
         let text = format!("incomplete: the run ended before its plan ({})", record.stopped_by);
-        push_wrapped(&mut out, style, " ! ", "   ", &text, Some("33"));
+        push_wrapped(&mut out, style, " ! ", "   ", &printable(&text), Some("33"));
     }
     out.push('\n');
     verdicts(&mut out, record, style);
@@ -81,7 +81,7 @@ fn heading(record: &Record, style: &TerminalStyle) -> String {
     let id = Identity::of(record);
     let left = printable(&format!("{}  {}", id.name, id.line()));
     let took = label::duration(record.run.wall_ns as f64);
-    let right = format!("{} {}, {took}", record.tool.name, record.tool.version);
+    let right = printable(&format!("{} {}, {took}", record.tool.name, record.tool.version));
     let room = style.width.saturating_sub(right.chars().count() + 4);
     let left = wrap(&left, room.max(20)).into_iter().next().unwrap_or_default();
     let left = left.trim_end_matches([',', ' ']).to_owned();
@@ -89,7 +89,7 @@ fn heading(record: &Record, style: &TerminalStyle) -> String {
 }
 
 fn heading_text(text: &str, style: &TerminalStyle) -> String {
-    let text = format!(" {text:<width$}", width = HEADING - 1);
+    let text = format!(" {:<width$}", printable(text), width = HEADING - 1);
     if text.trim().is_empty() { text } else { style.paint("1", &text) }
 }
 
@@ -230,7 +230,7 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
             if all.is_empty() { "" } else { "smaller " },
             example.unwrap_or_default()
         );
-        under(out, style, if all.is_empty() { "NOTES" } else { "" }, wrap(&rest, room.max(20)));
+        under(out, style, if all.is_empty() { "NOTES" } else { "" }, wrap(&printable(&rest), room.max(20)));
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) use columns::parts;
 
 pub use dataset::dataset;
 use glyphs::sparkline;
+pub use machmeter_data::text::printable;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalStyle {
@@ -99,11 +100,6 @@ pub fn wrap(text: &str, room: usize) -> Vec<String> {
     }
     lines.push(rest.to_owned());
     lines
-}
-
-/// Text without control characters: names come from the system and must not steer the terminal.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

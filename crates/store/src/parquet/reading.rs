@@ -11,6 +11,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::schema::types::ColumnDescriptor;
 use machmeter_data::record::RawFile;
+use machmeter_data::text::printable;
 use machmeter_data::{Column, Table, Unit, Values};
 use sha2::{Digest, Sha256};
 
@@ -117,7 +118,7 @@ fn values(reader: &dyn FileReader, index: usize, about: &ColumnDescriptor) -> Re
                 let mut bytes: Vec<ByteArray> = Vec::new();
                 append(r, rows, &mut bytes)?;
                 for b in &bytes {
-                    v.push(b.as_utf8()?.to_owned());
+                    v.push(printable(b.as_utf8()?));
                 }
             }
             _ => return refuse("changes its type"),
