@@ -1,8 +1,10 @@
 //! Where runs are kept, and what the environment of the process says about it.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use machmeter_store::History;
+use machmeter_sys::thread::effective_user;
 
 /// The state directory: `MACHMETER_STATE`, else `XDG_STATE_HOME/machmeter`, else `~/.local/state/machmeter`.
 #[allow(clippy::disallowed_methods, reason = "the only variables this program honors are read here")]
@@ -19,9 +21,25 @@ pub(crate) fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }
 
-/// The history of runs.
-/// Errors: in one line, why there is none (no HOME, read-only).
+const NONE: &str = "no state directory: set HOME, XDG_STATE_HOME or MACHMETER_STATE";
+
+/// Runs kept so far, for reading: nothing is made.
+/// Errors: in one line, why there are none (no HOME).
+pub(crate) fn past() -> Result<History, String> {
+    directory().map(|dir| History::at(&dir)).ok_or_else(|| NONE.to_owned())
+}
+
+/// The history of runs, for keeping more.
+/// Errors: in one line, why there is none (no HOME, read-only, another user's).
+#[allow(clippy::disallowed_methods, reason = "the only variables this program honors are read here")]
 pub(crate) fn history() -> Result<History, String> {
-    let dir = directory().ok_or("no state directory: set HOME, XDG_STATE_HOME or MACHMETER_STATE")?;
+    let dir = directory().ok_or(NONE)?;
+    let is_named = std::env::var_os("MACHMETER_STATE").is_some_and(|v| !v.is_empty());
+    // `sudo` may leave HOME as it was; files of root would shut its owner out.
+    let owner = dir.ancestors().find_map(|dir| dir.metadata().ok()).map_or(0, |m| m.uid());
+    if !is_named && effective_user() == 0 && owner != 0 {
+        let what = format!("{} is of user {owner}, and root keeps nothing there", dir.display());
+        return Err(format!("{what}: sudo -H, or set MACHMETER_STATE"));
+    }
     History::open(&dir).map_err(|e| e.to_string())
 }

@@ -1,19 +1,19 @@
 //! Strangers: records and files of others, names that steer terminals, directories of another user, inputs without an end. None of
 //! them steers, fills or blocks anything, and each gets one short line.
 
-#![allow(clippy::unwrap_used, reason = "tests fail loudly")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail loudly and say what they skip")]
 
 mod program;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
 use machmeter_data::Record;
 use machmeter_data::text::steers;
-use program::{Ended, Lab};
+use program::{Ended, Lab, NOBODY, Running, is_root, kept_runs, names_in, warned};
 use serde_json::Value;
 
 /// Sets the title of a terminal, its color with one byte, and the direction of text.
@@ -154,4 +154,79 @@ fn what_a_stranger_named_is_told_in_one_short_line() {
         is_plain(&run);
         lab.run(&[arguments, &["--json"]].concat()).expect(2).record();
     }
+}
+
+#[test]
+fn reading_needs_no_writing() {
+    let lab = Lab::new();
+    for line in ["report last", "compare last last", "export --to csv last"] {
+        lab.line(line).refused("no run saved yet");
+    }
+    lab.line("list runs").expect(0);
+    assert!(!lab.state().exists(), "reading made the state directory");
+    lab.line("noise -t 100ms -q --tag when=before").expect(0);
+    assert_eq!(fs::metadata(lab.state()).unwrap().permissions().mode() & 0o777, 0o700);
+    if !is_root() {
+        return println!("skipped the other user: needs root");
+    }
+    // Another user reads what it may, and is told what it may not.
+    lab.nobody("report last").refused("ermission denied");
+    lab.nobody("report before").refused("ermission denied");
+    let runs = kept_runs(&lab.state());
+    for folder in [lab.state(), lab.state().join("runs"), lab.state().join("tags")] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for line in ["report last", "report before", "compare last last", "export --to csv last", "list runs"] {
+        lab.nobody(line).expect(0);
+    }
+    assert_eq!((kept_runs(&lab.state()), names_in(&lab.state().join("runs")).len()), (runs, 6));
+}
+
+#[test]
+fn root_keeps_nothing_below_the_home_of_another_user() {
+    if !is_root() {
+        return println!("skipped: needs root");
+    }
+    let lab = Lab::new();
+    let home = lab.work().join("home");
+    fs::create_dir(&home).unwrap();
+    chown(&home, Some(NOBODY), None).unwrap();
+    let noise = ["noise", "-t", "100ms", "--json"];
+    let in_home = |mut command: Command| {
+        command.env_remove("MACHMETER_STATE").env_remove("XDG_STATE_HOME").env("HOME", &home);
+        Running::of(command).end()
+    };
+    let said = |run: &Ended, what: &str| {
+        let record = run.expect(0).record();
+        warned(&record, "W901");
+        assert!(record.warnings.iter().any(|w| w.text.contains(what)), "{what}: {:?}", record.warnings);
+    };
+    said(&in_home(lab.command(&noise)), "is of user 65534");
+    assert!(names_in(&home).is_empty(), "{:?}", names_in(&home));
+    // A directory that root made there is told with its owner.
+    fs::create_dir_all(home.join(".local/state/machmeter")).unwrap();
+    said(&in_home(lab.as_nobody(&noise)), "belongs to user 0");
+}
+
+#[test]
+fn runs_with_long_tags_and_names_are_kept_and_what_is_no_run_blocks_nothing() {
+    let lab = Lab::new();
+    let long = "t".repeat(300);
+    fs::write(lab.work().join("n.toml"), "[noise]\n").unwrap();
+    let job = ["--job", "n.toml", "-t", "100ms", "-q", "--raw", "none", "--json", "--name", &long];
+    let record = lab.run(&[&job[..], &["--tag", &format!("key={long}")]].concat()).expect(0).record();
+    assert!(!record.warnings.iter().any(|w| w.code == "W901"), "{:?}", record.warnings);
+    assert_eq!((lab.files().len(), kept_runs(&lab.state()).len()), (3, 1));
+    let runs = lab.state().join("runs");
+    let pipe = runs.join("99991231T235959Z-999999-aaaaaaaa.json");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    fs::create_dir(runs.join("99991231T235959Z-999999-bbbbbbbb.json")).unwrap();
+    symlink("/dev/zero", runs.join("99991231T235959Z-999999-cccccccc.json")).unwrap();
+    for name in ["last", long.as_str(), &format!("key={long}")] {
+        assert_eq!(lab.run(&["report", name, "--json"]).expect(0).record().id, record.id);
+    }
+    assert_eq!(lab.line("list runs").expect(0).stdout.lines().count(), 1);
+    lab.line("noise -t 100ms -q").expect(0);
+    assert_eq!(names_in(&runs).iter().filter(|name| name.starts_with("9999")).count(), 3);
 }

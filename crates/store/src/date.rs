@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 
 /// The time now in UTC as RFC 3339 with milliseconds: `2026-11-21T19:42:00.500Z`.
 pub fn now_rfc3339() -> String {
@@ -20,8 +20,18 @@ fn stamp(t: DateTime<Utc>) -> String {
 
 /// A stamp that sorts by time down to the microsecond: `20261121T194200Z-000417`.
 pub(crate) fn fine_stamp() -> String {
-    let now = Utc::now();
-    format!("{}-{:06}", stamp(now), now.timestamp_subsec_micros())
+    fine(Utc::now())
+}
+
+fn fine(t: DateTime<Utc>) -> String {
+    format!("{}-{:06}", stamp(t), t.timestamp_subsec_micros())
+}
+
+/// The stamp a microsecond after `stamp`; `None` if that is none.
+pub(crate) fn after(stamp: &str) -> Option<String> {
+    let t = NaiveDateTime::parse_from_str(stamp, "%Y%m%dT%H%M%SZ-%6f").ok()?.and_utc();
+    let next = t.checked_add_signed(TimeDelta::microseconds(1)).filter(|next| next.year() <= 9999)?;
+    Some(fine(next))
 }
 
 /// A new run id in the form of a version 4 UUID (RFC 9562). The keys of hashers are from the system's random source.
@@ -58,6 +68,8 @@ mod tests {
         assert_eq!(now_stamp().len(), 16);
         let fine = fine_stamp();
         assert_eq!(fine.len(), 23, "{fine}");
+        assert_eq!(after("20261231T235959Z-999999").as_deref(), Some("20270101T000000Z-000000"));
+        assert!(["99991231T235959Z-999999", "20261341T194200Z-000417"].iter().all(|s| after(s).is_none()));
     }
 
     #[test]

@@ -9,8 +9,10 @@
 //! ```
 //! Names sort by time, each file appears in one step, and the record comes last, so processes need no lock.
 
-use std::fs;
-use std::io::Write;
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use machmeter_data::{Record, Table};
@@ -67,25 +69,47 @@ pub fn raw_tables(record: &Record, path: &Path) -> Result<Vec<Table>, StoreError
 }
 
 impl History {
-    /// Opens the state directory, creating it where needed. A caller that gets the error goes on without a history and
-    /// shows the reason.
+    /// The runs kept in a state directory, which need not be there: for reading.
+    pub fn at(state_dir: &Path) -> Self {
+        Self { dir: state_dir.to_owned() }
+    }
+
+    /// Opens the state directory, creating it where needed, for this user alone. A caller that gets the error goes on without a
+    /// history and shows the reason.
     /// Errors: why runs cannot be kept there: read-only, no permission, no space.
     pub fn open(state_dir: &Path) -> Result<Self, StoreError> {
-        let history = Self { dir: state_dir.to_owned() };
+        let history = Self::at(state_dir);
         for folder in [history.runs(), history.tags()] {
-            fs::create_dir_all(&folder).map_err(|e| StoreError::io(&folder, "create", &e))?;
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            made.map_err(|e| history.refused(&folder, "create", &e))?;
         }
         // Creating a file is the only test of write permission that also sees read-only mounts and full disks.
         let probe = history.runs().join(format!(".writable.{}", date::new_run_id()));
-        fs::write(&probe, b"x").map_err(|e| StoreError::io(&history.runs(), "write", &e))?;
-        fs::remove_file(&probe).map_err(|e| StoreError::io(&history.runs(), "write", &e))?;
+        let written = fs::write(&probe, b"x");
+        let removed = fs::remove_file(&probe);
+        written.and(removed).map_err(|e| history.refused(&history.runs(), "write", &e))?;
         Ok(history)
+    }
+
+    /// The system's answer, and whose the directory is: a run under `sudo` may have made it.
+    fn refused(&self, folder: &Path, action: &str, e: &io::Error) -> StoreError {
+        let owner = fs::metadata(&self.dir).map_or(0, |m| m.uid());
+        if e.kind() != io::ErrorKind::PermissionDenied || owner == rustix::process::geteuid().as_raw() {
+            return StoreError::io(folder, action, e);
+        }
+        let what = format!("cannot {action}: permission denied, the state directory belongs to user {owner}");
+        StoreError::new(folder, format!("{what}; give it back with chown -R, or set MACHMETER_STATE"))
     }
 
     /// Saves the run under a new name and makes it `last`; its tags point to it.
     pub fn save(&self, record: &mut Record, tables: &[Table]) -> Result<Saved, StoreError> {
         let id: String = record.id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
-        let name = format!("{}-{}", date::fine_stamp(), if id.is_empty() { "run" } else { &id });
+        let mut stamp = date::fine_stamp();
+        // After a clock that was ahead the newest run still sorts last.
+        if let Some(last) = self.list()?.pop().filter(|last| *last >= stamp) {
+            stamp = date::after(&last[..STAMP.len()]).unwrap_or(stamp);
+        }
+        let name = format!("{stamp}-{}", if id.is_empty() { "run" } else { &id });
         let saved = save_as(record, tables, &self.runs().join(format!("{name}.json")))?;
         for (key, value) in &record.run.tags {
             for tag in tag_names(key, value) {
@@ -114,7 +138,7 @@ impl History {
         }
         if let Ok(run) = fs::read_to_string(self.tags().join(portable(name))) {
             let path = self.runs().join(format!("{}.json", run.trim()));
-            if path.exists() {
+            if path.is_file() {
                 return Ok(path);
             }
         }
@@ -130,42 +154,64 @@ impl History {
     }
 
     /// The record of a saved run by its whole name, as [`Self::list`] gives it.
-    /// Errors: when it is no file or no record. A pipe of that name is not waited for.
+    /// Errors: when it is not there or no record.
     pub fn read(&self, name: &str) -> Result<Record, StoreError> {
-        let path = self.runs().join(format!("{name}.json"));
-        if path.is_file() { json::read(&path) } else { Err(StoreError::new(&path, "no file".to_owned())) }
+        json::read(&self.runs().join(format!("{name}.json")))
     }
 
     /// Names of all saved runs, oldest first.
     pub fn list(&self) -> Result<Vec<String>, StoreError> {
-        let entries = fs::read_dir(self.runs()).map_err(|e| StoreError::io(&self.runs(), "read", &e))?;
-        let mut names: Vec<String> = entries
-            .filter_map(|e| e.ok()?.file_name().into_string().ok())
-            .filter_map(|n| n.strip_suffix(".json").map(str::to_owned))
-            .filter(|n| !n.starts_with('.'))
-            .collect();
-        names.sort();
-        Ok(names)
+        let files = self.files()?;
+        Ok(files.into_iter().filter(|(_, of)| of.contains_key("json")).map(|(name, _)| name).collect())
     }
 
-    /// Removes the oldest runs until `keep` are left and returns the names of those removed. Tags of removed runs go too.
-    pub fn prune(&self, keep: usize) -> Result<Vec<String>, StoreError> {
-        let mut names = self.list()?;
-        names.truncate(names.len().saturating_sub(keep));
-        for name in &names {
+    /// Removes the oldest runs until at most `keep` of at most `max_bytes` are left, never the newest, and returns the names of
+    /// those removed. Tags of removed runs go too.
+    pub fn prune(&self, keep: usize, max_bytes: u64) -> Result<Vec<String>, StoreError> {
+        let mut files = self.files()?;
+        files.retain(|_, of| of.contains_key("json"));
+        let mut kept_bytes = 0;
+        let mut removed = Vec::new();
+        for (i, (name, of)) in files.iter().rev().enumerate() {
+            kept_bytes += of.values().sum::<u64>();
+            if i < keep && (i == 0 || kept_bytes <= max_bytes) {
+                continue;
+            }
             // The record goes first: a run without its record is no run, a record without its samples is a broken one.
-            for path in [self.runs().join(format!("{name}.json"))].into_iter().chain(self.raw_files(name)?) {
+            for ending in
+                std::iter::once("json").chain(of.keys().map(String::as_str).filter(|e| *e != "json"))
+            {
+                let path = self.runs().join(format!("{name}.{ending}"));
                 fs::remove_file(&path).map_err(|e| StoreError::io(&path, "remove", &e))?;
             }
+            removed.push(name.clone());
         }
         if let Ok(tags) = fs::read_dir(self.tags()) {
             for tag in tags.filter_map(Result::ok) {
-                if fs::read_to_string(tag.path()).is_ok_and(|run| names.contains(&run)) {
+                if fs::read_to_string(tag.path()).is_ok_and(|run| removed.contains(&run)) {
                     let _ = fs::remove_file(tag.path());
                 }
             }
         }
-        Ok(names)
+        Ok(removed)
+    }
+
+    /// Files of each run, oldest first: their endings and bytes. What no run is called, and what is no file, is not ours.
+    fn files(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>, StoreError> {
+        let entries = match fs::read_dir(self.runs()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            entries => entries.map_err(|e| StoreError::io(&self.runs(), "read", &e))?,
+        };
+        let mut files: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for entry in entries.filter_map(Result::ok) {
+            let file = entry.file_name();
+            let Some((name, ending)) = file.to_str().and_then(|f| f.split_once('.')) else { continue };
+            let is_ours = is_run(name) && (ending == "json" || ending.ends_with(".parquet"));
+            if is_ours && let Some(facts) = entry.metadata().ok().filter(fs::Metadata::is_file) {
+                files.entry(name.to_owned()).or_default().insert(ending.to_owned(), facts.len());
+            }
+        }
+        Ok(files)
     }
 
     /// Best values of this user's machines.
@@ -178,18 +224,6 @@ impl History {
         ReferenceStore::in_state_dir(&self.dir)
     }
 
-    fn raw_files(&self, name: &str) -> Result<Vec<PathBuf>, StoreError> {
-        let entries = fs::read_dir(self.runs()).map_err(|e| StoreError::io(&self.runs(), "read", &e))?;
-        let start = format!("{name}.");
-        Ok(entries
-            .filter_map(Result::ok)
-            .filter(|e| {
-                e.file_name().to_str().is_some_and(|n| n.starts_with(&start) && n.ends_with(".parquet"))
-            })
-            .map(|e| e.path())
-            .collect())
-    }
-
     fn runs(&self) -> PathBuf {
         self.dir.join("runs")
     }
@@ -197,6 +231,16 @@ impl History {
     fn tags(&self) -> PathBuf {
         self.dir.join("tags")
     }
+}
+
+/// A digit where names of runs have one.
+const STAMP: &str = "00000000T000000Z-000000";
+
+/// Whether [`History::save`] names runs so.
+fn is_run(name: &str) -> bool {
+    let digits: String = name.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let id = digits.strip_prefix(STAMP).and_then(|rest| rest.strip_prefix('-'));
+    id.is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// How many runs before the last one `last`, `last~N` means.
@@ -212,14 +256,18 @@ fn tag_names(key: &str, value: &str) -> Vec<String> {
     if value.is_empty() { vec![key.to_owned()] } else { vec![format!("{key}={value}"), value.to_owned()] }
 }
 
-/// A name as a file name: bytes that are not plain are written as `%41`.
+/// A name as a file name: bytes that are not plain are written as `%41`. Its beginning, where it is longer than files are named.
 pub(crate) fn portable(name: &str) -> String {
-    name.bytes()
+    let mut portable: String = name
+        .bytes()
         .map(|b| match b {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'=' => char::from(b).to_string(),
             _ => format!("%{b:02X}"),
         })
-        .collect()
+        .collect();
+    // 255 less the rest of a temporary file's name and of a table's.
+    portable.truncate(160);
+    portable
 }
 
 #[cfg(test)]

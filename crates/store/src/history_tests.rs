@@ -116,7 +116,7 @@ fn pruning_keeps_the_newest_and_their_samples() {
         record.run.tags.insert(format!("t{seed}"), String::new());
         history.save(&mut record, &[table(3)]).unwrap();
     }
-    assert_eq!(history.prune(2).unwrap().len(), 3);
+    assert_eq!(history.prune(2, u64::MAX).unwrap().len(), 3);
     assert_eq!(history.list().unwrap().len(), 2);
     assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 4);
     assert!(history.resolve("t1").is_err());
@@ -143,4 +143,50 @@ fn savers_at_the_same_time_lose_nothing() {
     for n in names {
         json::read(&history.resolve(&n).unwrap()).unwrap();
     }
+}
+
+/// A file of a run of that stamp.
+fn planted(history: &History, stamp: &str, ending: &str, bytes: usize) {
+    fs::write(history.runs().join(format!("{stamp}-aaaaaaaa.{ending}")), vec![b' '; bytes]).unwrap();
+}
+
+#[test]
+fn pruning_touches_nothing_that_is_no_run_and_keeps_within_its_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path()).unwrap();
+    let others = ["0.json", "package.json", "20200101T000000Z-000001.json", "notes.txt", "x.t.parquet"];
+    for name in others {
+        fs::write(history.runs().join(name), "{}").unwrap();
+    }
+    fs::create_dir(history.runs().join("19990101T000000Z-000000-aaaaaaaa.json")).unwrap();
+    for second in 0..6 {
+        planted(&history, &format!("20200101T00000{second}Z-000000"), "json", 10);
+        planted(&history, &format!("20200101T00000{second}Z-000000"), "t.parquet", 90);
+    }
+    assert_eq!((history.prune(5, 1000).unwrap().len(), history.prune(5, 250).unwrap().len()), (1, 3));
+    assert_eq!((history.prune(5, 1).unwrap().len(), history.list().unwrap().len()), (1, 1));
+    assert_eq!(
+        history.resolve("last").unwrap(),
+        history.runs().join(format!("{}.json", history.list().unwrap()[0]))
+    );
+    assert!(others.iter().all(|name| history.runs().join(name).exists()));
+    assert_eq!(fs::read_dir(history.runs()).unwrap().count(), others.len() + 3);
+}
+
+#[test]
+fn after_a_clock_that_was_ahead_the_newest_run_is_last_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path()).unwrap();
+    for day in 1..=3 {
+        planted(&history, &format!("2999010{day}T000000Z-000000"), "json", 10);
+    }
+    for seed in 1..=3 {
+        let saved = history.save(&mut run(seed), &[table(1)]).unwrap();
+        history.prune(3, u64::MAX).unwrap();
+        assert_eq!(history.resolve("last").unwrap(), saved.record);
+    }
+    assert_eq!(
+        history.list().unwrap().iter().filter(|name| name.starts_with("29990103T000000Z-00000")).count(),
+        3
+    );
 }

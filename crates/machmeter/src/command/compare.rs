@@ -198,5 +198,5 @@ pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Fai
 
 /// Earlier runs in the history, for the spread between runs.
 fn earlier(a: &Record) -> Vec<Record> {
-    state::history().map_or_else(|_| Vec::new(), |h| past::like(&h, a, MAX_HISTORY, usize::MAX))
+    state::past().map_or_else(|_| Vec::new(), |h| past::like(&h, a, MAX_HISTORY, usize::MAX))
 }

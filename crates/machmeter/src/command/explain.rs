@@ -103,7 +103,7 @@ fn heading(c: &Code) -> &'static str {
 
 /// The newest run of the history, where there is one.
 fn last_run() -> Option<Record> {
-    machmeter_store::json::read(&state::history().ok()?.resolve("last").ok()?).ok()
+    machmeter_store::json::read(&state::past().ok()?.resolve("last").ok()?).ok()
 }
 
 /// What a run says under a code. Texts of records are not believed to be without control characters.

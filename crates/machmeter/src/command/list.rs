@@ -68,7 +68,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
 
 /// Stored runs, the newest first: name, when and what, tags and size. One that cannot be read says so.
 fn runs() -> Result<Vec<[String; 3]>, Failure> {
-    let history = state::history().map_err(Failure::usage)?;
+    let history = state::past().map_err(Failure::usage)?;
     let row = |(i, name): (usize, String)| {
         let told = history.resolve(&name).map_err(|e| e.to_string()).and_then(|path| {
             let text = std::fs::read(&path).map_err(|e| e.to_string())?;

@@ -36,6 +36,8 @@ const ASK_RUNS: usize = 16;
 /// Records that are opened to find them, at most: a tenth of a second.
 const ASK_FILES: usize = 50;
 const KEEP_RUNS: usize = 200;
+/// Of their records and samples together.
+const KEEP_BYTES: u64 = 1 << 30;
 
 /// `machmeter PROBE`.
 pub(crate) fn probe(
@@ -240,8 +242,12 @@ fn host_name() -> Option<String> {
     machmeter_sys::facts::capture().text("private.hostname").map(str::to_owned)
 }
 
+/// Its beginning, where it is longer than files are named.
 fn file_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect()
+    name.chars()
+        .take(100)
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
+        .collect()
 }
 
 /// Ends the session, stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be
@@ -285,7 +291,7 @@ fn finish(
         let one_of_many = globals.runs > 1;
         let kept = history.and_then(|h| {
             let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
-            let _ = h.prune(KEEP_RUNS);
+            let _ = h.prune(KEEP_RUNS, KEEP_BYTES);
             kept
         });
         match kept {

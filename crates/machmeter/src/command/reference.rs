@@ -56,7 +56,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
 
 /// Ranges that have grown on this machine; none where no history can be read.
 pub(super) fn grown() -> Vec<usual::Entry> {
-    let machines = state::history().ok().and_then(|h| h.reference().machines().ok()).unwrap_or_default();
+    let machines = state::past().ok().and_then(|h| h.reference().machines().ok()).unwrap_or_default();
     usual::grown(machines.values().map(|m| (m.kind.as_str(), m.figures.as_slice())))
 }
 

@@ -83,18 +83,24 @@ pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts
 }
 
 fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record, Failure> {
+    let mut no_run = None;
     if let [one] = names {
         if one.as_os_str() == "-" {
             return json::read_from(&mut std::io::stdin().lock(), Path::new("-")).map_err(Failure::usage);
         }
         if !one.exists()
-            && let Ok(history) = state::history()
-            && let Ok(path) = history.resolve(&one.to_string_lossy())
+            && let Ok(history) = state::past()
         {
-            return json::read(&path).map_err(Failure::usage);
+            let name = one.to_string_lossy();
+            match history.resolve(&name) {
+                Ok(path) => return json::read(&path).map_err(Failure::usage),
+                // A name of files of another tool, unless they are not there either.
+                Err(e) => no_run = Some(e).filter(|_| name.starts_with("last") || history.list().is_err()),
+            }
         }
     }
-    let mut record = match document::open(names, known).map_err(Failure::usage)? {
+    let opened = document::open(names, known);
+    let mut record = match opened.map_err(|e| Failure::usage(no_run.unwrap_or(e)))? {
         Document::Record(record) => *record,
         Document::Foreign(imported) => record_of(registries, *imported),
     };
@@ -111,7 +117,7 @@ pub(super) fn located(name: &Path) -> Result<(Record, PathBuf), Failure> {
     let path = if name.is_file() {
         name.to_owned()
     } else {
-        let history = state::history().map_err(Failure::usage)?;
+        let history = state::past().map_err(Failure::usage)?;
         history.resolve(&name.to_string_lossy()).map_err(Failure::usage)?
     };
     Ok((json::read(&path).map_err(Failure::usage)?, path))
