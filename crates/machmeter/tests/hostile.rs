@@ -209,6 +209,22 @@ fn root_keeps_nothing_below_the_home_of_another_user() {
 }
 
 #[test]
+fn a_device_or_an_open_file_has_no_tables_beside_it() {
+    let lab = Lab::new();
+    for target in ["/dev/null", "/dev/stdout", "/dev/fd/1"] {
+        let run = lab.line(&format!("noise -t 100ms -q --no-save --raw all --md=page.md -o {target}"));
+        let mut left = names_in(Path::new("/dev"));
+        left.retain(|name| name.ends_with(".parquet"));
+        for name in &left {
+            fs::remove_file(Path::new("/dev").join(name)).unwrap();
+        }
+        run.expect(0);
+        assert!(left.is_empty(), "{target}: {left:?}");
+    }
+    assert_eq!(lab.files(), ["page.md"]);
+}
+
+#[test]
 fn runs_with_long_tags_and_names_are_kept_and_what_is_no_run_blocks_nothing() {
     let lab = Lab::new();
     let long = "t".repeat(300);

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
 use std::iter;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ const MAX_LINKS: usize = 40;
 /// Writes `path` through `fill` so that a reader sees the old file or the whole new one, never a part.
 ///
 /// The bytes go to a file beside `path`, are forced to disk, and are renamed over it. A symbolic link is followed if only
-/// this user can have made it ([`beyond`]), else it is replaced itself. A device or pipe (`/dev/stdout`) is written
+/// this user can have made it ([`beyond`]), else it is replaced itself. Owner and rights of a replaced file stay. A device or pipe (`/dev/stdout`) is written
 /// directly, since it must not be replaced by a file.
 /// Errors: what the system answered; the file beside `path` is removed and `path` itself is as it was.
 pub(crate) fn replace<T>(
@@ -45,7 +45,9 @@ pub(crate) fn replace<T>(
     }
     let temporary = name_beside(&target);
     let write = || {
-        let (value, file) = filled(File::create_new(&temporary)?, fill)?;
+        let file = File::create_new(&temporary)?;
+        inherit(&file, &target)?;
+        let (value, file) = filled(file, fill)?;
         file.sync_all()?;
         fs::rename(&temporary, &target)?;
         Ok(value)
@@ -89,6 +91,18 @@ fn beyond(path: &Path) -> Option<PathBuf> {
     let open_file = [path, &next].iter().any(|p| p.starts_with("/proc/self/fd"));
     let own = link.uid() == user && folder.uid() == user && (!to.is_file() || to.uid() == user);
     (open_file || own).then_some(next)
+}
+
+/// Gives a file the owner and rights of the one it replaces, unless somebody else can have planted that.
+fn inherit(file: &File, target: &Path) -> io::Result<()> {
+    let Some(old) = fs::symlink_metadata(target).ok().filter(fs::Metadata::is_file) else { return Ok(()) };
+    let is_shared = fs::metadata(folder_of(target)).is_ok_and(|f| f.mode() & 0o002 != 0);
+    if is_shared && old.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    // Only root may give files away.
+    let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+    file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777))
 }
 
 /// The file with what `fill` wrote, and what it returned.
@@ -198,6 +212,28 @@ mod tests {
         symlink("/dev/null", &device).unwrap();
         replace(&device, |w| w.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&device).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_owner_and_rights_unless_it_may_be_planted() {
+        use std::os::unix::fs::chown;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.json");
+        let rights = |owner, folder_mode| {
+            fs::write(&path, "old").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o4600)).unwrap();
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(folder_mode)).unwrap();
+            chown(&path, owner, None).unwrap();
+            replace(&path, |w| w.write_all(b"new")).unwrap();
+            let now = fs::metadata(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            (now.uid(), now.mode() & 0o7777 == 0o600)
+        };
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!([rights(None, 0o755), rights(None, 0o1777)], [(own, true); 2]);
+        if own == 0 {
+            assert_eq!([rights(Some(7), 0o755), rights(Some(7), 0o1777)], [(7, true), (0, false)]);
+        }
     }
 
     #[test]

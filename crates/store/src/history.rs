@@ -36,14 +36,18 @@ pub struct Saved {
     pub raw: Vec<PathBuf>,
 }
 
-/// Writes the record to `path` and its tables beside it as `STEM.TABLE.parquet`; `record.raw` then names them.
+/// Writes the record to `path` and its tables beside it as `STEM.TABLE.parquet`; `record.raw` then names them. Beside a device, a
+/// pipe or an open file of a process there is no room for tables.
 /// Errors: when anything cannot be written; the files of this call are removed then.
 pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Saved, StoreError> {
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let mut saved = Saved { name: stem.clone(), record: path.to_owned(), raw: Vec::new() };
+    let folder = fs::canonicalize(atomic::folder_of(path)).unwrap_or_default();
+    let is_special = fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
+    let has_room = !is_special && folder != Path::new("/dev") && !folder.starts_with("/proc");
     let mut write_all = || {
         record.raw.clear();
-        for table in tables {
+        for table in tables.iter().filter(|_| has_room) {
             let file = path.with_file_name(format!("{stem}.{}.parquet", portable(&table.name)));
             record.raw.push(parquet::write_table(table, &file)?);
             saved.raw.push(file);
