@@ -25,7 +25,7 @@ const AFTER: &str = "Without a command: one minute, a page here, JSON and HTML i
                      Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive; the others: --help.";
 const AFTER_LONG: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
                           Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
-                          5 partial, 130/143/129 interrupted (result saved).";
+                          5 partial, 130/143/129/152 interrupted (result saved).";
 
 /// Options that act on the bare command only.
 const BARE_ONLY: [&str; 2] = ["job", "allow_commands"];

@@ -16,7 +16,7 @@ pub enum Exit {
     /// Could not measure: permission, I/O, internal.
     CannotMeasure,
     Partial,
-    /// Ended by a signal, result saved: 130, 143, 129.
+    /// Ended by a signal, result saved: 130, 143, 129, 152.
     Signal(u8),
 }
 

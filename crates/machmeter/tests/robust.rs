@@ -371,3 +371,13 @@ fn a_bare_run_stopped_at_any_moment_is_honest() {
         assert_eq!(below.iter().filter(left).count(), 0, "{moment_ms} ms: processes are left");
     }
 }
+
+#[test]
+fn a_limit_of_cpu_time_ends_a_run_as_a_signal_does() {
+    let lab = Lab::new();
+    let command = lab.command(&["noise", "-t", "30s", "--json", "--no-save", "-q", "-o", "r.json"]);
+    let run = Running::of(lab.after(&["sh", "-c"], "ulimit -St 2", &command)).end();
+    let record = run.expect(152).record();
+    assert_eq!((record.complete, record.stopped_by.as_str()), (false, "signal:XCPU"));
+    assert_eq!(lab.record("r.json").id, record.id);
+}

@@ -23,8 +23,8 @@ use rustix::process::{Pid, Signal};
 
 /// After this long a program that was to run for at most a few seconds hangs.
 const HANGS_AFTER: Duration = Duration::from_mins(1);
-/// Exit codes that the help names; 129 is SIGHUP's.
-const DOCUMENTED: [i32; 9] = [0, 1, 2, 3, 4, 5, 129, 130, 143];
+/// Exit codes that the help names; 129 is SIGHUP's, 152 SIGXCPU's.
+const DOCUMENTED: [i32; 10] = [0, 1, 2, 3, 4, 5, 129, 130, 143, 152];
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// A place to run in; removed with everything in it.

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the program to stop, so that ordinary unwinding runs the guards and a result is
+//! SIGINT, SIGTERM, SIGHUP and SIGXCPU: the first asks the program to stop, so that ordinary unwinding runs the guards and a result is
 //! saved; a second one restores from the registry in a thread of its own and ends the process.
 
 use std::fmt;
@@ -10,15 +10,16 @@ use std::sync::{Mutex, PoisonError};
 
 use super::restore_all;
 
-/// The signals that ask the program to stop: from the keyboard, by `kill`, `timeout` or a service manager, by a closed terminal.
-const ASKING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+/// The signals that ask the program to stop: from the keyboard, by `kill`, `timeout` or a service manager, by a closed terminal, at a
+/// limit of CPU time (`ulimit -t`).
+const ASKING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXCPU];
 
 /// A signal that asked the program to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signal(i32);
 
 impl Signal {
-    /// The conventional exit code of a program ended by this signal: 128 + number (130, 143, 129).
+    /// The conventional exit code of a program ended by this signal: 128 + number (130, 143, 129, 152).
     pub fn exit_code(self) -> u8 {
         128 + self.0 as u8
     }
@@ -36,7 +37,7 @@ static FIRST_AT_NS: AtomicI64 = AtomicI64::new(0);
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
 /// `timeout` and shells may send one request twice, to the process and to its group; only a signal later than this counts as
-/// the user's second.
+/// the user's second. The kernel repeats SIGXCPU each second of CPU time.
 const SECOND_AFTER_NS: i64 = 300_000_000;
 
 /// The flag set by the first signal; for polling in loops (one relaxed load).
@@ -92,7 +93,7 @@ fn on_signal(number: i32, wake: RawFd) {
     if FIRST.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         FIRST_AT_NS.store(now_ns, Ordering::Release);
         STOP.store(true, Ordering::Release);
-    } else if now_ns - FIRST_AT_NS.load(Ordering::Acquire) >= SECOND_AFTER_NS {
+    } else if number != libc::SIGXCPU && now_ns - FIRST_AT_NS.load(Ordering::Acquire) >= SECOND_AFTER_NS {
         let byte = number as u8;
         // SAFETY: one readable byte, and a pipe that stays open as long as the process.
         unsafe { libc::write(wake, (&raw const byte).cast(), 1) };
