@@ -52,7 +52,10 @@ fn options_are_refused_where_they_do_not_act() {
 
 /// Verbs with what each refuses, separated by bars.
 const WRONG: &[(&str, &str)] = &[
-    ("", "--no-such-option|--job nothere.toml|--job wrong.toml|-o x.txt|-t 1s --job short.toml"),
+    (
+        "",
+        "--no-such-option|--job nothere.toml|--job wrong.toml|--job key.toml|-o x.txt|-t 1s --job short.toml",
+    ),
     (
         "interactive",
         "--custom-cpu 101 --custom-interval 5ms|--custom-cpu 0|--custom-cpu 5|--custom-interval 1us|-t 1s|-t 5|\
@@ -82,20 +85,21 @@ const WRONG: &[(&str, &str)] = &[
 fn a_dry_run_refuses_what_the_run_refuses() {
     let lab = Lab::new();
     fs::write(lab.work().join("short.toml"), "[interactive]\n").unwrap();
+    fs::write(lab.work().join("key.toml"), "[noise]\nnokey = 1\n").unwrap();
     fs::write(lab.work().join("wrong.toml"), "[memory]\npages = \"x\"\n").unwrap();
     for (verb, options) in WRONG.iter().flat_map(|(v, all)| all.split('|').map(move |o| (*v, o))) {
         let words: Vec<&str> = verb.split_whitespace().chain(options.split(' ')).collect();
         let refusals = ["-q", "--dry-run"].map(|more| {
             let ended = lab.run(&[&words[..], &[more]].concat());
             // It names an option or its value, or says that the time is short or that there is no CPU.
-            let mut words = options.split([' ', ',']).chain(["short", "CPU", "pages"]);
+            let mut words = options.split([' ', ',']).chain(["short", "CPU", "pages", "nokey"]);
             ended.refused(words.find(|w| ended.errors().iter().any(|e| e.contains(w))).unwrap_or(options));
             // Times and memory left differ from one to the other.
             ended.errors()[0].replace(|c: char| c.is_ascii_digit() || c == '.', "")
         });
         assert_eq!(refusals[0], refusals[1], "{verb} {options}");
     }
-    assert_eq!(lab.files(), ["short.toml", "wrong.toml"]);
+    assert_eq!(lab.files(), ["key.toml", "short.toml", "wrong.toml"]);
     assert!(kept_runs(&lab.state()).is_empty());
 }
 

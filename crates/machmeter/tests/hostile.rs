@@ -246,3 +246,20 @@ fn runs_with_long_tags_and_names_are_kept_and_what_is_no_run_blocks_nothing() {
     lab.line("noise -t 100ms -q").expect(0);
     assert_eq!(names_in(&runs).iter().filter(|name| name.starts_with("9999")).count(), 3);
 }
+
+#[test]
+fn lists_are_one_document_and_so_is_a_record_with_impossible_facts() {
+    let lab = Lab::new();
+    for what in ["codes", "formats", "loads", "metrics", "probes", "readers", "runs", "tasks"] {
+        let list: Value = serde_json::from_str(&lab.run(&["list", what, "--json"]).expect(0).stdout).unwrap();
+        let rows = list.as_array().unwrap();
+        assert!(rows.iter().all(|row| row["name"].is_string() && row["text"].is_string()), "{list}");
+        assert_eq!(rows.is_empty(), what == "runs");
+    }
+    let quiet = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/foreign/ftq-2009/quiet");
+    for hz in ["1e-300", "1e300", "-1", "0", "nan"] {
+        let run = lab.run(&["report", quiet, "--json", &format!("--tick-hz={hz}")]);
+        assert!(matches!(run.code, Some(0 | 2)), "{hz}: {run:?}");
+        run.record();
+    }
+}

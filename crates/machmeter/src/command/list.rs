@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::{output, state};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, takes: &[], run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, takes: &["json"], run };
 
 const KINDS: [&str; 8] = ["codes", "formats", "loads", "metrics", "probes", "readers", "runs", "tasks"];
 
@@ -26,7 +26,7 @@ fn define() -> Command {
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
 
-fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let what = matches.get_one::<String>("what").map_or("metrics", String::as_str);
     let row = |a: &str, b: &str, c: &str| [a, b, c].map(str::to_owned);
     let probes = registries.probes.iter().map(|p| p.info);
@@ -57,10 +57,17 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
             probes.flat_map(Info::metrics).map(|m| row(&id(m), &unit(m), &text(m))).collect()
         }
     };
+    // Tags and errors come from files.
+    let rows: Vec<[String; 3]> = rows.iter().map(|r| r.each_ref().map(|text| printable(text))).collect();
+    if let Some(target) = &globals.json {
+        let object = |r: &[String; 3]| serde_json::json!({"name": r[0], "kind": r[1], "text": r[2]});
+        let all: serde_json::Value = rows.iter().map(object).collect();
+        output::put(target, &format!("{all:#}\n")).map_err(Failure::cannot)?;
+        return Ok(Exit::Fine);
+    }
     let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
     let (a, b) = (width(0), width(1));
-    // Tags and errors come from files.
-    let line = |r: &[String; 3]| printable(&format!("{:a$}  {:b$}  {}", r[0], r[1], r[2])) + "\n";
+    let line = |r: &[String; 3]| format!("{:a$}  {:b$}  {}\n", r[0], r[1], r[2]);
     let text: String = rows.iter().map(line).collect();
     output::print(&text).map_err(Failure::cannot)?;
     Ok(Exit::Fine)
