@@ -6,12 +6,13 @@ use machmeter_data::{Metric, Record};
 use machmeter_stats::quantile::median_of;
 
 use crate::advice::advice;
+use crate::assumed;
 use crate::comparison::{Comparison, Counts, Group, Row, RunName, Scale, Side, Verdict};
-use crate::environment::difference;
+use crate::environment::{difference, same_state};
 use crate::evidence::{lend, seen, weigh};
 use crate::judge::judge;
 use crate::options::{Options, glob_matches};
-use crate::pair::Pair;
+use crate::pair::{Pair, of_population};
 
 /// Figures of several runs by key, each run's in its order.
 type Figures<'a> = BTreeMap<String, Vec<&'a Metric>>;
@@ -105,20 +106,39 @@ fn by_key<'a>(
     out
 }
 
-/// Runs before the first side in its state: of the same machine, program and plan, with nothing around them that differs.
+/// Half of a run's figures so many assumed deviations off those of another: it was in another state.
+const OTHER_STATE_SD: f64 = 5.0;
+
+/// Runs before the first side in its state: of the same machine, program and plan, with nothing around them that differs, and figures
+/// that are alike on the whole. A run that was changed tells nothing of the others.
 fn before<'a>(a: &[Record], b: &[Record], history: &'a [Record]) -> impl Iterator<Item = &'a Record> {
     let first = a.iter().min_by(|x, y| x.run.started.cmp(&y.run.started)).cloned();
     let mut seen: BTreeSet<String> = a.iter().chain(b).map(|r| r.id.clone()).collect();
+    let plan = |r: &Record| {
+        let run = r.run.clone();
+        (r.tool.clone(), run.verb, run.policy, run.cpus, run.parameters, r.machine.fingerprint.clone())
+    };
     history.iter().filter(move |r| {
-        let Some(a) = &first else { return false };
-        let same = (&r.tool, &r.run.verb, &r.run.policy, &r.run.cpus, &r.run.parameters)
-            == (&a.tool, &a.run.verb, &a.run.policy, &a.run.cpus, &a.run.parameters)
-            && r.machine.fingerprint == a.machine.fingerprint;
-        same && r.complete
-            && r.run.started < a.run.started
-            && crate::environment::same_state(r, a)
-            && seen.insert(r.id.clone())
+        first.as_ref().is_some_and(|a| {
+            plan(r) == plan(a)
+                && r.complete
+                && r.run.started < a.run.started
+                && same_state(r, a)
+                && are_alike(r, a)
+        }) && seen.insert(r.id.clone())
     })
+}
+
+fn are_alike(r: &Record, a: &Record) -> bool {
+    let of_a: BTreeMap<String, &Metric> = a.metrics.iter().map(|m| (m.key(), m)).collect();
+    let off = |m: &Metric| {
+        let other = *of_a.get(&m.key())?;
+        let sd = assumed::sd(m, of_population(m));
+        let ratio = (m.value? / other.value?).ln();
+        (ratio.is_finite() && of_population(m) == of_population(other)).then(|| ratio.abs() / sd)
+    };
+    let off: Vec<f64> = r.metrics.iter().filter_map(off).collect();
+    median_of(&off).is_none_or(|off| off <= OTHER_STATE_SD)
 }
 
 /// Keys of the first side, those of one id together, otherwise in the order of its runs.
