@@ -260,6 +260,18 @@ proptest! {
 }
 
 #[test]
+fn a_trace_instance_of_a_run_is_not_to_be_switched_off_by_hand() {
+    let mut situation = Situation::all().swap_remove(0);
+    for (place, advice) in [("machmeter-7", "what one that was killed left goes"), ("osnoise", "echo 0 >")] {
+        let active = FactValue::List(vec![FactValue::Text(format!("{place}: events"))]);
+        situation.facts.set("kernel.tracers", Fact::known(active, "tracefs"));
+        let check = find("E307").unwrap().check(&situation.inputs());
+        assert_eq!(check.state, CheckState::Warn);
+        assert!(check.next.as_ref().unwrap().contains(advice), "{check:?}");
+    }
+}
+
+#[test]
 fn the_verdict_follows_the_checks() {
     let of = |name: &str| {
         let all = Situation::all();

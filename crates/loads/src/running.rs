@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use machmeter_engine::load::{LoadError, LoadReport, LoadRequest, RunningLoad};
 use machmeter_engine::role::{Role, RoleError};
+use machmeter_sys::abandoned::{self, LOAD};
 use machmeter_sys::process::{self, Spawn};
 use machmeter_sys::shared::SharedCounters;
 use machmeter_sys::thread::monotonic_ns;
@@ -34,11 +35,11 @@ pub(crate) struct Running {
 
 pub(crate) fn start(request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError> {
     let cannot = |e: std::io::Error| LoadError::Cannot(format!("load '{}': {e}", request.name));
-    directory::sweep(&request.directory);
+    abandoned::sweep(&request.directory, LOAD);
     // Orphans of a leader that was killed come to us, so that they do not stay as zombies where init does not reap.
     process::become_subreaper().map_err(cannot)?;
     let counters = SharedCounters::create(LANES).map_err(cannot)?;
-    let directory = directory::choose(&request.directory);
+    let directory = abandoned::choose(&request.directory, LOAD);
     let order = Order {
         request: request.clone(),
         directory: directory.clone(),

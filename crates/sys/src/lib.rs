@@ -2,6 +2,7 @@
 //! machine facts, and guards that put everything back. All crates above this one are free of `unsafe` and of paths
 //! into /proc and /sys.
 
+pub mod abandoned;
 pub mod affinity;
 pub mod call;
 pub mod cgroup;

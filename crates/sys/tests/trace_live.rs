@@ -289,6 +289,13 @@ fn the_instance_goes_away_on_signals_and_after_a_kill_at_the_next_start() {
     assert!(!instances().contains(&format!("machmeter-{pid}")), "two signals leave nothing behind");
     let dir = tempfile::tempdir().unwrap();
     let name = format!("machmeter-{}", end_child(dir.path(), &[libc::SIGKILL]));
+    let mount = KernelMount::open(KernelFs::Trace).unwrap();
+    let said =
+        |file: &str| fs::read_to_string(mount.path().join("instances").join(&name).join(file)).unwrap();
+    assert_eq!(said("tracing_on").trim(), "0", "the trace goes on");
+    // 32 MiB were asked for.
+    let freed = said(&format!("per_cpu/cpu{}/buffer_size_kb", last_cpu()));
+    assert!(freed.trim().parse::<u64>().unwrap() < 100, "{freed} kB are held");
     drop(start(&on_cpu(last_cpu())).unwrap());
     assert!(!instances().contains(&name), "the next start removes what a killed process left");
 }

@@ -57,6 +57,7 @@ pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit,
     let mut globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
     globals.check()?;
     globals.quiet |= globals.dry_run;
+    machmeter_sys::abandoned::sweep_machine();
     let Some((name, _)) = matches.subcommand() else {
         return repeated(&globals, || measure::page(registries, &globals));
     };

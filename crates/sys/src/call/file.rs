@@ -1,47 +1,41 @@
 //! Calls on files, and a private directory in which they can be made; it is removed however the program ends, SIGKILL
 //! excepted, and what that leaves is removed by the next.
 
-use std::collections::hash_map::RandomState;
 use std::ffi::{CStr, CString};
-use std::fs::{self, DirBuilder, File};
-use std::hash::{BuildHasher, Hasher};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, getrlimit};
 
 use super::{expect, number};
+use crate::abandoned::{self, CALLS};
 use crate::guard::Guard;
-use crate::process::pid_is_alive;
-use crate::thread::effective_user;
-
-const PREFIX: &str = "machmeter-calls-";
 
 /// A directory of our own, entered by nobody else.
 #[derive(Debug)]
 pub struct PrivateDirectory {
     path: PathBuf,
     _removal: Guard,
+    _lock: File,
 }
 
 impl PrivateDirectory {
     /// Makes one in `parent`, and removes those that killed runs of this user left there.
     /// Errors: the system's error: not there, not writable, read-only, out of space or inodes.
     pub fn create(parent: &Path) -> io::Result<Self> {
-        sweep(parent);
-        // The standard library seeds its hash tables from the system's random numbers.
-        let random = RandomState::new().build_hasher().finish();
-        let path = parent.join(format!("{PREFIX}{}-{random:016x}", std::process::id()));
+        abandoned::sweep(parent, CALLS);
+        let path = abandoned::choose(parent, CALLS);
         let removed = path.clone();
         let removal = Guard::new("files to time calls on", move || {
             let _ = fs::remove_dir_all(removed);
         });
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self { path, _removal: removal })
+        let lock = abandoned::create(&path)?;
+        Ok(Self { path, _removal: removal, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
@@ -69,20 +63,6 @@ impl PrivateDirectory {
             file.write_all_at(&contents[..part], begin)?;
         }
         Ok(file)
-    }
-}
-
-/// Removes what runs of this user left in `parent` that do not live any more.
-fn sweep(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let starter = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
-        let ours =
-            fs::symlink_metadata(entry.path()).is_ok_and(|m| m.is_dir() && m.uid() == effective_user());
-        if ours && starter.is_some_and(|pid: i32| !pid_is_alive(pid)) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
     }
 }
 
@@ -145,13 +125,14 @@ mod tests {
     fn files_live_in_a_private_place_that_goes() {
         let parent = tempfile::tempdir().unwrap();
         // Process ids end far below this number.
-        let left = parent.path().join(format!("{PREFIX}999999999-00"));
+        let left = parent.path().join(format!("{CALLS}999999999-00"));
         let other = parent.path().join("other");
         fs::create_dir(&left).unwrap();
         fs::create_dir(&other).unwrap();
         let place = PrivateDirectory::create(parent.path()).unwrap();
         assert!(!left.exists() && other.exists());
         assert_eq!(fs::metadata(place.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(!abandoned::is_unlocked(place.path()), "from another process namespace it looks abandoned");
         let file = place.file("data", 10_000).unwrap();
         let path = c_path(&place.path().join("data")).unwrap();
         stat(&path, 10_000).unwrap();

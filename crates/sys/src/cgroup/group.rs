@@ -1,6 +1,6 @@
 //! A group of our own, from its making to its removal.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +23,8 @@ pub struct Group {
     /// Undoes controllers that were switched on for the group.
     switched_on: Vec<Guard>,
     made: Vec<Made>,
+    /// They say that this process lives.
+    locks: Vec<File>,
     caveats: Vec<String>,
 }
 
@@ -76,11 +78,17 @@ impl Plan {
                 remove_directory(directory, own);
             }
         });
-        let mut group =
-            Group { _guard: guard, switched_on: Vec::new(), made: self.made, caveats: Vec::new() };
+        let mut group = Group {
+            _guard: guard,
+            switched_on: Vec::new(),
+            made: self.made,
+            locks: Vec::new(),
+            caveats: Vec::new(),
+        };
         for (made, parent) in group.made.iter().zip(&self.parents) {
             group.switched_on.extend(switch_on(&tree, parent)?);
             make_directory(&made.directory, &parent.directory)?;
+            group.locks.extend(crate::abandoned::lock(&made.directory));
             limits::put(&made.directory, &limits::plan(&self.request, parent, &tree)?)?;
             group.caveats.extend(made.real_time_caveat());
         }

@@ -19,6 +19,18 @@ pub use request::{Request, RequestError};
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::fs_root::FsRoot;
+
+/// Removes the groups that processes of ours left when they were killed, beside where new ones are made.
+pub(crate) fn sweep() {
+    let tree = FsRoot::host();
+    for controller in Controller::ALL {
+        for parent in layout::parents(&tree, &[controller]).into_iter().flatten() {
+            removal::sweep_directory(&tree.root().join(parent.directory));
+        }
+    }
+}
+
 /// The number in a line `key value`.
 pub(crate) fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())

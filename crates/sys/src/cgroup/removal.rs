@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::limits::write_existing;
+use crate::abandoned::sweep_by;
 
 /// First part of the name of every group of ours; the maker's process id follows, then a dash.
 pub(super) const PREFIX: &str = "machmeter-";
@@ -40,14 +41,7 @@ pub(super) fn remove_directory(directory: &Path, own: &Path) {
 }
 
 pub(super) fn sweep_directory(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let maker = name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
-        if maker.and_then(Pid::from_raw).is_some_and(|p| test_kill_process(p) == Err(rustix::io::Errno::SRCH))
-        {
-            remove_directory(&entry.path(), parent);
-        }
-    }
+    sweep_by(parent, PREFIX, |directory| remove_directory(directory, parent));
 }
 
 #[cfg(test)]
@@ -73,6 +67,11 @@ mod tests {
         let parent = group.directories().next().unwrap();
         let stale = parent.join(format!("{PREFIX}{dead}-0-test"));
         fs::create_dir(&stale).unwrap();
+        // The maker lives in another process namespace, where its number is not ours to see.
+        let lock = crate::abandoned::lock(&stale).unwrap();
+        sweep_directory(parent);
+        assert!(stale.exists());
+        drop(lock);
         let mut orphan = sleeper();
         write_existing(&stale.join("cgroup.procs"), &orphan.id().to_string()).unwrap();
         std::thread::scope(|s| {

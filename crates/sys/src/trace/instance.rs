@@ -1,14 +1,14 @@
 //! A private tracefs instance: its directory, its lock, its end.
 //!
-//! Instances survive their process. Ours are named `machmeter-PID` and hold a lock on their directory that the kernel drops with
-//! the process, so a later start can tell the left-behind ones from those in use and removes them.
+//! Instances survive their process. Ours stop and free their buffers with it, and a later start removes them (see
+//! [`crate::abandoned`]).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::abandoned::{lock, sweep_by};
 use crate::guard::Guard;
 use crate::pseudofs::KernelMount;
 
@@ -31,19 +31,24 @@ impl Instance {
     pub(super) fn create(mount: KernelMount) -> io::Result<Self> {
         let mount = Arc::new(mount);
         let instances = mount.path().join("instances");
-        remove_stale(&instances);
+        sweep_instances(&instances);
         let dir = make_dir(&instances, std::process::id())?;
+        // Closing it, as the kernel does after SIGKILL, stops the trace and frees its buffers (trace/ftrace.rst).
+        let freeing = File::options().write(true).open(dir.join("free_buffer")).ok();
         let undo = {
             let (dir, mount) = (dir.clone(), Arc::clone(&mount));
             move || {
+                drop(freeing);
                 let _ = remove(&dir);
                 drop(mount);
             }
         };
         let guard = Guard::new("tracefs instance", undo);
-        let lock = File::open(&dir)?;
-        rustix::fs::flock(lock.as_fd(), rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { dir, _guard: guard, _lock: lock, _mount: mount })
+        let lock = lock(&dir)?;
+        let instance = Self { dir, _guard: guard, _lock: lock, _mount: mount };
+        // A kernel without it leaves the instance to the next start.
+        let _ = instance.write("options/disable_on_free", "1");
+        Ok(instance)
     }
 
     pub(super) fn path(&self, leaf: &str) -> PathBuf {
@@ -99,41 +104,17 @@ fn remove(dir: &Path) -> io::Result<()> {
     last
 }
 
-/// The process id in the name of an instance of ours.
-fn owner_of(name: &str) -> Option<u32> {
-    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
-}
-
-/// Removes instances of ours whose process is gone; never touches any other.
-fn remove_stale(instances: &Path) {
-    let Ok(entries) = fs::read_dir(instances) else { return };
-    for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(owner_of) else { continue };
-        if !Path::new(&format!("/proc/{pid}")).exists() && is_unlocked(&entry.path()) {
-            let _ = remove(&entry.path());
-        }
-    }
-}
-
-/// Whether nobody holds the lock: the owner may live in another process namespace, where its number is not ours to see.
-fn is_unlocked(dir: &Path) -> bool {
-    File::open(dir).is_ok_and(|f| {
-        rustix::fs::flock(f.as_fd(), rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
-    })
+/// Removes instances whose process is gone; never touches any other.
+pub(super) fn sweep_instances(instances: &Path) {
+    sweep_by(instances, PREFIX, |directory| {
+        let _ = remove(directory);
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::pseudofs::KernelFs;
-
-    #[test]
-    fn only_names_of_ours_have_an_owner() {
-        assert_eq!(owner_of("machmeter-42"), Some(42));
-        assert_eq!(owner_of("machmeter-42-1"), Some(42));
-        assert_eq!(owner_of("machmeter-x"), None);
-        assert_eq!(owner_of("foo-42"), None);
-    }
 
     #[test]
     fn an_instance_vanishes_with_its_owner_and_stale_ones_at_the_next_start() {
@@ -151,8 +132,7 @@ mod tests {
                 return println!("skipped: {e}");
             }
         }
-        let lock = File::open(&locked).unwrap();
-        rustix::fs::flock(lock.as_fd(), rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        let lock = lock(&locked).unwrap();
         let own = Instance::create(KernelMount::open(KernelFs::Trace).unwrap()).unwrap();
         let own_dir = instances.join(own.path("").components().next_back().unwrap());
         let seen = (own_dir.exists(), stale.exists(), locked.exists(), foreign.exists());

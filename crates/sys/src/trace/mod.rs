@@ -1,7 +1,7 @@
 //! Kernel events from a private tracefs instance: who ran, which interrupt came, in the ticks of the measuring clock.
 //!
 //! Nothing outside the instance is written, tracefs is not mounted where others would see it, and the instance goes away on
-//! drop, on signals and, after SIGKILL, at the next start. Sources: Documentation/trace/{ftrace,events,ring-buffer-design}.rst.
+//! drop and on signals; after SIGKILL it stops, and goes at the next start. Sources: Documentation/trace/{ftrace,events,ring-buffer-design}.rst.
 
 mod decode;
 mod format;
@@ -16,3 +16,10 @@ pub use log::{
     softirq_name,
 };
 pub use session::{DEFAULT_EVENTS, TraceConfig, TraceError, TraceSession};
+
+/// Removes the instances of processes of ours that were killed. Without rights nothing is seen, and nothing done.
+pub(crate) fn sweep() {
+    if let Ok(mount) = crate::pseudofs::KernelMount::open(crate::pseudofs::KernelFs::Trace) {
+        instance::sweep_instances(&mount.path().join("instances"));
+    }
+}
