@@ -5,6 +5,8 @@ use std::sync::mpsc;
 use machmeter_engine::placement::Placement;
 use machmeter_engine::{Host, ProbeError};
 use machmeter_sys::clock::{self, dispatch};
+use machmeter_sys::fs_root::FsRoot;
+use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
@@ -35,6 +37,14 @@ const NOTE_NS: f64 = 1_000.0;
 const LISTED_PER_SECOND: f64 = 5_000.0;
 /// Memory for lists of gaps over all CPUs at most, bytes.
 const GAP_BYTES: usize = 512 << 20;
+/// All buffers together take at most one part in so many of the memory that machine and control groups leave.
+const MEMORY_PARTS: u64 = 10;
+
+/// What the windows of all CPUs may take, and as much again each their lists of gaps and the witness's events, bytes.
+pub(crate) fn room_bytes() -> u64 {
+    let left = MemoryLeft::of_this_process(&FsRoot::host());
+    left.map_or(u64::MAX, |left| left.available_bytes) / MEMORY_PARTS / 2
+}
 
 pub(super) fn cannot(why: impl std::fmt::Display) -> ProbeError {
     ProbeError::Cannot(why.to_string())
@@ -121,7 +131,7 @@ impl Job<'_> {
     }
 
     fn gap_capacity(&self, schedule: &Schedule) -> usize {
-        let most = GAP_BYTES / size_of::<Gap>() / self.cpus.len().max(1);
+        let most = GAP_BYTES.min(room_bytes() as usize) / size_of::<Gap>() / self.cpus.len().max(1);
         let by_time = self.host.rate.ns(schedule.end_ticks()) / 1e9 * LISTED_PER_SECOND;
         let chosen = self.params.gap_capacity.map_or(by_time as usize, |n| n as usize);
         chosen.clamp(16, most.max(16)).max(if self.params.gap_capacity.is_some() { 16 } else { 8192 })

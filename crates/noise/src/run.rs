@@ -10,8 +10,8 @@ use machmeter_sys::topology::CpuSet;
 
 use super::attribute;
 use super::attribute::matching::attribute;
-use super::job::{Job, LEAD_NS};
-use super::measure::Schedule;
+use super::job::{Job, LEAD_NS, room_bytes};
+use super::measure::{Schedule, Sums};
 use super::on_cpu::Recorded;
 use super::samples::{References, Samples, SpeedPhase};
 use super::speed;
@@ -27,6 +27,8 @@ const RESERVE_SHARE: f64 = 0.065;
 /// Base windows of one CPU, and of all together, at most; a longer run gets longer windows.
 const MAX_WINDOWS: u64 = 10_000_000;
 const MAX_WINDOWS_OF_ALL: u64 = 80_000_000;
+/// Memory that a window of a CPU takes while it is recorded, bytes.
+const WINDOW_BYTES: u64 = (size_of::<u32>() + size_of::<Sums>()) as u64;
 /// Longest period and least runtime of a deadline policy: a thread that has used its runtime sleeps for the rest.
 const MAX_PERIOD_NS: u64 = 100_000_000;
 const MIN_RUNTIME_NS: u64 = 100_000;
@@ -37,8 +39,13 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let placement = place(host);
     feasible(&placement)?;
     let window_ns = match params.windows {
-        Some(_) => params.window_ns()?,
-        None => window_for(params.window_ns()?, host.budget.left_ns(), cpus.len()),
+        Some(windows) => {
+            fits(windows, cpus.len())?;
+            params.window_ns()?
+        }
+        None => {
+            window_for(params.window_ns()?, host.budget.left_ns(), windows_within(room_bytes(), cpus.len()))
+        }
     };
     params.threshold_ns()?;
     host.begin()?;
@@ -104,10 +111,27 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     })
 }
 
-/// The base window, or the next longer one (1, 2, 5 times a power of ten) with which a run of `total_ns` has no more
-/// windows than memory and analysis can take.
-fn window_for(window_ns: u64, total_ns: u64, cpus: usize) -> u64 {
-    let most = (MAX_WINDOWS_OF_ALL / cpus.max(1) as u64).clamp(100_000, MAX_WINDOWS);
+/// Windows of each CPU that memory for all and the analysis can take.
+fn windows_within(bytes: u64, cpus: usize) -> u64 {
+    let cpus = cpus.max(1) as u64;
+    (MAX_WINDOWS_OF_ALL / cpus).clamp(100_000, MAX_WINDOWS).min(bytes / cpus / WINDOW_BYTES)
+}
+
+/// Refuses more windows than all buffers together may take of the memory.
+fn fits(windows: u64, cpus: usize) -> Result<(), ProbeError> {
+    let (bytes, most) = (windows.saturating_mul(cpus as u64 * WINDOW_BYTES), 2 * room_bytes());
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(ProbeError::Usage(format!(
+        "--windows {windows}: they take {} MB, and a tenth of the memory that is left is {} MB; ask for fewer, or measure fewer CPUs",
+        bytes / 1_000_000,
+        most / 1_000_000
+    )))
+}
+
+/// The base window, or the next longer one (1, 2, 5 times a power of ten) with which a run of `total_ns` has at most so many.
+fn window_for(window_ns: u64, total_ns: u64, most: u64) -> u64 {
     let longer = (4..=8).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
     let mut enough = std::iter::once(window_ns)
         .chain(longer.filter(|w| *w > window_ns && WINDOW_NS.contains(w)))
@@ -211,13 +235,17 @@ mod tests {
     #[test]
     fn long_runs_get_longer_windows() {
         const S: u64 = 1_000_000_000;
-        assert_eq!(window_for(100_000, 60 * S, 2), 100_000);
-        assert_eq!(window_for(100_000, 600 * S, 2), 100_000);
+        let of = |window_ns, total_ns, cpus| window_for(window_ns, total_ns, windows_within(u64::MAX, cpus));
+        assert_eq!(of(100_000, 60 * S, 2), 100_000);
+        assert_eq!(of(100_000, 600 * S, 2), 100_000);
         // Soak: a day.
-        assert_eq!(window_for(100_000, 86_400 * S, 2), 10_000_000);
-        assert_eq!(window_for(37_000, 600 * S, 2), 100_000);
-        assert_eq!(window_for(100_000, 600 * S, 128), 1_000_000);
-        assert_eq!(window_for(10_000, u64::MAX, 1), 100_000_000);
+        assert_eq!(of(100_000, 86_400 * S, 2), 10_000_000);
+        assert_eq!(of(37_000, 600 * S, 2), 100_000);
+        assert_eq!(of(100_000, 600 * S, 128), 1_000_000);
+        assert_eq!(of(10_000, u64::MAX, 1), 100_000_000);
+        // A container of 128 MiB: half of a tenth is for windows.
+        assert_eq!(window_for(100_000, 600 * S, windows_within(6 << 20, 2)), 10_000_000);
+        assert_eq!(window_for(100_000, 30 * S, windows_within(6 << 20, 2)), 500_000);
     }
 
     #[test]

@@ -21,15 +21,11 @@ pub fn share_heap_under_limit() {
 
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// More than the machine has free; touching it would end in the out-of-memory killer.
+    /// More than the machine or a control group has free; touching it would end in the out-of-memory killer.
     #[error(
         "a buffer of {bytes} bytes does not fit: {available_bytes} bytes of memory are available; use a shorter run or fewer CPUs"
     )]
-    TooLarge {
-        bytes: usize,
-        /// `MemAvailable` of `/proc/meminfo`.
-        available_bytes: u64,
-    },
+    TooLarge { bytes: usize, available_bytes: u64 },
     /// A signal asked to stop meanwhile: gigabytes take seconds on a loaded machine.
     #[error("a signal asks to stop")]
     Stopped,
@@ -65,9 +61,9 @@ impl<T: Copy + Default> LockedBuf<T> {
     fn unless(len: usize, stop: &AtomicBool) -> Result<Self, MemoryError> {
         const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to pages only") };
         let too_large =
-            |bytes| MemoryError::TooLarge { bytes, available_bytes: available_bytes().unwrap_or(0) };
+            |bytes| MemoryError::TooLarge { bytes, available_bytes: available_bytes(bytes).unwrap_or(0) };
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| too_large(usize::MAX))?;
-        if available_bytes().is_some_and(|available| bytes as u64 > available) {
+        if available_bytes(bytes).is_some_and(|available| bytes as u64 > available) {
             return Err(too_large(bytes));
         }
         let region = Region::new(bytes).map_err(|source| MemoryError::Map { bytes, source })?;
@@ -105,8 +101,8 @@ fn lock(start: NonNull<u8>, bytes: usize) -> io::Result<()> {
     Ok(unsafe { rustix::mm::mlock(start.as_ptr().cast(), bytes) }?)
 }
 
-fn available_bytes() -> Option<u64> {
-    MemoryLeft::of_machine(&FsRoot::host()).ok().map(|left| left.available_bytes)
+fn available_bytes(bytes: usize) -> Option<u64> {
+    MemoryLeft::for_request(&FsRoot::host(), bytes).ok().map(|left| left.available_bytes)
 }
 
 /// Touches and locks `bytes` of the calling thread's stack below this call. The stack is touched even when locking fails.

@@ -4,12 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use machmeter_sys::clock::SourceId;
 use machmeter_sys::topology::CpuSet;
-use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceSession};
+use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceEvent, TraceSession};
 
 use super::activity_log::{ActivityLog, Sight};
 use super::spans::{self, Processes};
 use super::totals::Totals;
 use super::{Meter, Witness};
+use crate::job::room_bytes;
 
 /// Buffer per CPU and second of recording: 4,000 events a second of about 48 bytes.
 const BYTES_PER_SECOND: f64 = 200_000.0;
@@ -22,12 +23,18 @@ struct Running {
     processes: Processes,
     /// Events looked at per CPU.
     looked_at: Vec<usize>,
+    /// Events of all CPUs that are kept at most.
+    most_events: usize,
     /// Why the buffers could not be emptied the last time that this failed.
     trouble: Option<String>,
 }
 
 impl Running {
     fn drain(&mut self) {
+        // The kernel's buffers fill up then, and it counts what it loses.
+        if self.looked_at.iter().sum::<usize>() >= self.most_events {
+            return;
+        }
         if let Err(e) = self.session.drain() {
             self.trouble = Some(e.to_string());
         }
@@ -68,8 +75,9 @@ pub(super) struct Traced {
 impl Traced {
     pub(super) fn start(cpus: &[usize], seconds: f64) -> Result<Self, String> {
         let mut config = TraceConfig::on(cpus.iter().copied().collect::<CpuSet>());
-        config.buffer_bytes_per_cpu =
-            (seconds * BYTES_PER_SECOND).clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()) as usize;
+        let wanted = (seconds * BYTES_PER_SECOND).clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end());
+        let room = room_bytes() as usize;
+        config.buffer_bytes_per_cpu = (wanted as usize).min(room / cpus.len().max(1));
         let session = TraceSession::start(&config).map_err(|e| format!("kernel trace: {e}"))?;
         let same_clock = match session.clock() {
             TraceClock::X86Tsc => {
@@ -85,7 +93,9 @@ impl Traced {
                 SourceId::best()
             ));
         }
-        let running = Running { session, processes: Processes::new(), looked_at: Vec::new(), trouble: None };
+        let most_events = room / size_of::<TraceEvent>();
+        let (processes, looked_at) = (Processes::new(), Vec::new());
+        let running = Running { session, processes, looked_at, most_events, trouble: None };
         Ok(Self { running: Mutex::new(running), totals: Totals::start() })
     }
 }
