@@ -121,19 +121,20 @@ fn task_attributes(host: &Host<'_>, params: &Params) -> Result<Attributes, Probe
     }
     let cpus = (!everywhere).then(|| host.cpus.to_string());
     let attributes = params.task_attributes(Some(policy.to_string()), cpus)?;
-    try_it(&attributes).map_err(ProbeError::Usage)?;
+    try_it(&attributes, "")?;
     Ok(attributes)
 }
 
 /// Applies attributes to a thread that ends at once: what is refused is refused before anything runs.
-fn try_it(attributes: &Attributes) -> Result<(), String> {
-    std::thread::scope(|scope| scope.spawn(|| attributes.apply()).join())
-        .unwrap_or_else(|_| Err("attributes could not be tried".to_owned()))
+fn try_it(attributes: &Attributes, of: &str) -> Result<(), ProbeError> {
+    let tried = thread::on_its_own(|| attributes.apply());
+    let tried = tried.map_err(|e| ProbeError::Cannot(format!("a thread cannot be started: {e}")))?;
+    tried.map_err(|e| ProbeError::Usage(format!("{of}{e}")))
 }
 
 fn load_requests(host: &Host<'_>, params: &Params) -> Result<Vec<(LoadRequest, bool)>, ProbeError> {
     let attributes = params.load_attributes()?;
-    try_it(&attributes).map_err(|e| ProbeError::Usage(format!("loads: {e}")))?;
+    try_it(&attributes, "loads: ")?;
     // Each load makes a group of its own; that one can be had is found out now.
     drop(attributes.make_group("try").map_err(|e| ProbeError::Usage(format!("loads: {e}")))?);
     let directory = directory(params)?;

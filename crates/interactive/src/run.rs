@@ -310,11 +310,11 @@ fn start(
     seed: u64,
     group: Option<&Group>,
 ) -> Result<TaskProcess, ProbeError> {
-    let usage = |e: &dyn std::fmt::Display| ProbeError::Usage(format!("task {name}: {e}"));
     let request = TaskRequest { stream: stream.clone(), attributes: plan.attributes.clone(), seed };
-    let process = TaskProcess::start(&request).map_err(|e| usage(&e))?;
+    let process =
+        TaskProcess::start(&request).map_err(|e| ProbeError::Cannot(format!("task {name}: {e}")))?;
     if let Some(group) = group {
-        group.add(process.ready.pid).map_err(|e| usage(&e))?;
+        group.add(process.ready.pid).map_err(|e| ProbeError::Usage(format!("task {name}: {e}")))?;
     }
     Ok(process)
 }

@@ -4,6 +4,7 @@
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
 use machmeter_sys::affinity;
 use machmeter_sys::sched::{self, Policy};
+use machmeter_sys::thread;
 
 use crate::streams::play_share;
 use crate::work::{LoadEntry, Work, usage};
@@ -40,7 +41,7 @@ fn check(request: &LoadRequest) -> Result<(), LoadError> {
     }
     let policy = policy(request)?;
     // On a thread that ends at once, so that a refusal comes before anything runs.
-    let tried = std::thread::scope(|scope| scope.spawn(|| sched::apply(policy)).join());
+    let tried = thread::on_its_own(|| sched::apply(policy));
     tried.map_or(Ok(()), |t| t.map_err(|e| usage(request, e)))
 }
 

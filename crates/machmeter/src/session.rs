@@ -54,7 +54,8 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let whole = Deadline::start(total_ns);
         globals.output.iter().try_for_each(|path| crate::view::ending(path, "json").map(|_| ()))?;
-        guard::signals::install().map_err(Failure::cannot)?;
+        guard::signals::install()
+            .map_err(|e| Failure::cannot(format!("signals cannot be waited for: {e}")))?;
         let started = date::now_rfc3339();
         let (topology, allowed, cpus) = cpus(&globals.cpus)?;
         let before = facts::capture();

@@ -4,6 +4,8 @@
 //! Sources: Linux Documentation/admin-guide/cgroup-v2.rst (PID), cgroup-v1/pids.rst; getrlimit(2), `RLIMIT_NPROC`;
 //! proc(5), `threads-max`.
 
+use std::io;
+
 use rustix::process::{Resource, getrlimit};
 
 use crate::facts::field;
@@ -33,6 +35,17 @@ impl TaskHeadroom {
             .chain(of_user)
             .chain(Self::of_machine(&host))
             .min_by_key(|r| r.tasks)
+    }
+
+    /// Why a thread or process could not be started, with the limit that leaves no room (`EAGAIN`, `pthread_create(3)`).
+    pub(crate) fn explain(e: io::Error) -> io::Error {
+        match Self::now().filter(|_| e.kind() == io::ErrorKind::WouldBlock) {
+            Some(room) => {
+                let text = format!("{} leaves room for {} more: raise it", room.limit, room.tasks);
+                io::Error::new(e.kind(), text)
+            }
+            None => e,
+        }
     }
 
     /// The room that each limited group on the way from the root to this process leaves.

@@ -12,6 +12,7 @@ use crate::affinity::{self, AffinityError};
 use crate::counters::schedstat::{Schedstat, SchedstatReader};
 use crate::memory;
 use crate::sched::{self, Policy, SchedError};
+use crate::task_headroom::TaskHeadroom;
 
 /// Stack that is touched and locked before a placed thread's work begins; deeper use takes page faults as usual.
 const PREPARED_STACK_BYTES: usize = 256 * 1024;
@@ -117,11 +118,20 @@ pub fn spawn_plain<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    Builder::new().name(name.to_owned()).spawn(work)
+    Builder::new().name(name.to_owned()).spawn(work).map_err(TaskHeadroom::explain)
+}
+
+/// What `work` gives on a thread that ends at once, for attributes that are tried before anything runs.
+/// Errors: the thread cannot be started, or panicked.
+pub fn on_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = Builder::new().spawn_scoped(scope, work).map_err(TaskHeadroom::explain)?;
+        thread.join().map_err(|_| io::Error::other("it panicked"))
+    })
 }
 
 fn spawn_error(name: &str, source: io::Error) -> PlaceError {
-    PlaceError::Spawn { name: name.to_owned(), source }
+    PlaceError::Spawn { name: name.to_owned(), source: TaskHeadroom::explain(source) }
 }
 
 fn place_and_run<T>(

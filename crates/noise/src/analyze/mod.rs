@@ -107,8 +107,12 @@ fn side_by_side<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<
         mine.map(|i| (i, work(i))).collect::<Vec<(usize, R)>>()
     };
     let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(one)).collect();
-        threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+        // Where no thread can be had, this one does it all.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, one).ok();
+        let threads: Vec<_> = (1..workers).filter_map(start).collect();
+        let others =
+            threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
+        one().into_iter().chain(others).collect()
     });
     done.sort_by_key(|d| d.0);
     done.into_iter().map(|d| d.1).collect()

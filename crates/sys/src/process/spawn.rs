@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use super::child::Child;
 use super::parent_death::die_with_parent;
 use super::{WORKER_ARGUMENT, program};
+use crate::task_headroom::TaskHeadroom;
 
 /// Descriptors below this one are stdin, stdout and stderr.
 const FIRST_FREE_FD: RawFd = 3;
@@ -103,7 +104,13 @@ impl<'fd> Spawn<'fd> {
         if self.die_with_parent || !self.passed.is_empty() {
             prepare(&mut command, self.die_with_parent, self.passed);
         }
-        Child::new(command.spawn()?, self.new_group)
+        let spawned = command.spawn().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::new(e.kind(), format!("{} is not there: mount /proc", program().display()))
+            }
+            _ => TaskHeadroom::explain(e),
+        });
+        Child::new(spawned?, self.new_group)
     }
 }
 

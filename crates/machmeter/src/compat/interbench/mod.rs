@@ -139,14 +139,9 @@ fn permitted(name: &str, options: &Options) -> Result<(), Failure> {
     let real_time = if options.real_time { "-r" } else { "-B" };
     for (option, policy) in [(real_time, options.task_policy()), ("-N", options.load_policy())] {
         let attributes = Attributes { policy, ..Attributes::default() };
-        let tried = std::thread::scope(|s| s.spawn(|| attributes.apply()).join());
-        match tried {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => return Err(Failure::usage(format!("{name}: {option}: {why}"))),
-            Err(_) => {
-                return Err(Failure::cannot(format!("{name}: {option}: the policy could not be tried")));
-            }
-        }
+        let tried = machmeter_sys::thread::on_its_own(|| attributes.apply());
+        let tried = tried.map_err(|e| Failure::cannot(format!("{name}: a thread cannot be started: {e}")))?;
+        tried.map_err(|why| Failure::usage(format!("{name}: {option}: {why}")))?;
     }
     Ok(())
 }
