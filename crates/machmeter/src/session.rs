@@ -15,7 +15,7 @@ use machmeter_engine::{Deadline, Entry, Host, Loads, ProbeError, Progress};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
-use machmeter_sys::{facts, guard};
+use machmeter_sys::{facts, guard, process};
 use sha2::{Digest, Sha256};
 
 use crate::Registries;
@@ -139,7 +139,12 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the record of the run from what its probes gave.
-    pub(crate) fn end(self, verb: &str, outcomes: Vec<(&Entry, Outcome)>) -> (Record, Vec<Table>) {
+    pub(crate) fn end(mut self, verb: &str, outcomes: Vec<(&Entry, Outcome)>) -> (Record, Vec<Table>) {
+        if process::lost_any() {
+            let text = "a process of this run was ended by a signal that machmeter did not send".to_owned();
+            let next = "run it again; dmesg tells whether memory had run out";
+            self.left_out.push(warning("W904", text, next));
+        }
         let after = facts::capture();
         let mut record = empty_record();
         record.clock = Some(clock_record(&self.clock));

@@ -15,6 +15,7 @@ mod tests;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 
 use machmeter_sys::process::{self, Child, ReadUntil, Spawn, TimedWriter};
 use machmeter_sys::thread::monotonic_ns;
@@ -38,7 +39,11 @@ pub trait Peer {
 
 impl Peer for Child {
     fn ending(&mut self) -> Option<String> {
-        self.wait(STATUS_WITHIN_NS).map(|status| status.to_string())
+        let status = self.wait(STATUS_WITHIN_NS)?;
+        if status.signal().is_some() {
+            process::note_lost();
+        }
+        Some(status.to_string())
     }
 
     fn kill(&mut self) {

@@ -1,6 +1,7 @@
 //! Processes with shared sections, as Sequent's parallel library had them: `m_fork` copies the program, the copies run one
 //! function on shared memory and end. What a member writes outside shared memory is lost with it.
 
+use machmeter_sys::process;
 use machmeter_sys::process::fork::{Ended, Forked, PANICKED, fork_run, limit_real_time};
 use machmeter_sys::thread::{self, monotonic_ns};
 
@@ -76,7 +77,7 @@ fn wait_placed(roster: &Roster, children: &mut [Forked]) -> Result<(), (usize, S
                 State::Refused => return Err((rank, roster.text(rank))),
                 State::Absent => {
                     if let Ok(Some(ended)) = child.wait_until(0) {
-                        return Err((rank, format!("it {ended} before it was placed")));
+                        return Err((rank, format!("it {} before it was placed", lost(ended))));
                     }
                     waiting = Some(rank);
                 }
@@ -92,11 +93,19 @@ fn wait_placed(roster: &Roster, children: &mut [Forked]) -> Result<(), (usize, S
     }
 }
 
+/// How a member ended before its time.
+fn lost(ended: Ended) -> String {
+    if matches!(ended, Ended::Killed(_)) {
+        process::note_lost();
+    }
+    ended.to_string()
+}
+
 /// Waits for the end of a member and kills it if it is late; `None` when all is well.
 fn fate(child: &mut Forked, ends_ns: u64, limit_ns: u64) -> Option<String> {
     match child.wait_until(ends_ns) {
         Ok(Some(Ended::Exited(0 | PANICKED))) => None,
-        Ok(Some(ended)) => Some(ended.to_string()),
+        Ok(Some(ended)) => Some(lost(ended)),
         Ok(None) => {
             child.kill();
             let _ = child.wait();

@@ -50,6 +50,15 @@ pub(crate) const CODES: &[Code] = &[
         next: "See the text; often more time is needed: -t 30 or more for the whole page.",
         undo: None,
     },
+    Code {
+        id: "W904",
+        name: "process lost",
+        what: "A process of the run was ended by a signal that machmeter did not send. The run is partial.",
+        why: "What that process measured or did as a load is missing, even where figures could be had without it.",
+        how: "Its exit status.",
+        next: "Run it again; dmesg tells whether memory had run out.",
+        undo: None,
+    },
 ];
 
 /// All codes of the program, its checks and its probes.

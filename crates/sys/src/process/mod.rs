@@ -24,10 +24,23 @@ pub use spawn::Spawn;
 pub use streams::{ReadUntil, TimedWriter};
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// First argument of this program when it is started as a worker; the role follows.
 pub const WORKER_ARGUMENT: &str = "__worker";
+
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether a worker was ended by a signal that this program did not send: what was measured may miss its part.
+pub fn lost_any() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Notes that a worker was ended so.
+pub fn note_lost() {
+    LOST.store(true, Ordering::Relaxed);
+}
 
 static PROGRAM: Mutex<Option<PathBuf>> = Mutex::new(None);
 
