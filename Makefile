@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: all build run test check docs man completions static cross bench audit setup clean
+.PHONY: all build run test check docs man completions static cross bench fuzz audit setup clean
 
 all: build run
 
@@ -49,6 +49,14 @@ cross:
 
 bench: build
 	./bench/run
+
+# Every parser of foreign bytes for a minute, with at most 1 GiB and 10 s for one input.
+fuzz:
+	@if ! $(CARGO) +nightly --version >/dev/null 2>&1; then echo "fuzz: a nightly compiler is missing: rustup toolchain install nightly"; \
+	elif ! $(CARGO) fuzz --version >/dev/null 2>&1; then echo "fuzz: cargo-fuzz is missing: cargo install cargo-fuzz"; \
+	else cp Cargo.lock fuzz/; for target in $$($(CARGO) +nightly fuzz list); do \
+		mkdir -p fuzz/target/found/$$target; $(CARGO) +nightly fuzz run $$target fuzz/target/found/$$target fuzz/corpus/$$target -- \
+			-max_total_time=60 -rss_limit_mb=1024 -timeout=10 || exit 1; done; fi
 
 # Manual pages in target/man, completions for bash, fish and zsh in target/completions.
 man completions:

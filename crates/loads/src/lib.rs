@@ -31,6 +31,7 @@ mod work;
 mod write;
 mod x;
 
+pub use message::orders;
 pub use work::{Count, LoadEntry, Run, Work};
 
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest, Loads, RunningLoad};

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use machmeter_engine::load::{LoadError, LoadRequest};
-use machmeter_engine::role::MessageWriter;
+use machmeter_engine::role::{self, MessageWriter};
 use machmeter_sys::shared::SharedCounters;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,13 @@ pub(crate) const LANES: usize = 64;
 pub(crate) enum Request {
     Begin(Box<Order>),
     End,
+}
+
+/// Orders to a load in bytes of somebody else, and what it says.
+pub fn orders(bytes: &[u8]) -> usize {
+    role::count::<Request>(bytes, role::MAX_MESSAGE_BYTES)
+        + role::count::<Order>(bytes, role::MAX_MESSAGE_BYTES)
+        + role::count::<Message>(bytes, role::MAX_MESSAGE_BYTES)
 }
 
 /// What to do, for a leader and from it for its worker.

@@ -52,7 +52,7 @@ pub(crate) fn destinations(parts: &[Part]) -> Result<Vec<Destination>, Failure> 
     Ok(parts.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>, Failure> {
+pub(crate) fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>, Failure> {
     let tables: Map<String, Value> = toml::from_str(text).map_err(|e| Failure::usage(e.to_string()))?;
     let names: Vec<&str> = registries.probes.iter().map(|p| p.info.name).collect();
     if let Some(unknown) = tables.keys().find(|k| !names.contains(&k.as_str())) {

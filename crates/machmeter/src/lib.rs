@@ -13,6 +13,7 @@ mod past;
 mod progress;
 mod session;
 mod state;
+pub mod untrusted;
 mod view;
 
 use std::ffi::OsString;

@@ -39,7 +39,7 @@ use machmeter_engine::part::{Part, Verb};
 use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
 
 pub use params::{Direction, Params};
-pub use peer::{PORT, Token};
+pub use peer::{PORT, Token, frames};
 pub use serve::{Served, Server, Stop};
 
 /// What each link said of itself: transport and words.

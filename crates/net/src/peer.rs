@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use machmeter_engine::ProbeError;
-use machmeter_engine::role::{MessageReader, MessageWriter, Role, printable};
+use machmeter_engine::role::{MessageReader, MessageWriter, Role, count, printable};
 use machmeter_sys::call::random_by_call;
 use machmeter_sys::link::{End, Transport, Wait};
 use machmeter_sys::thread::monotonic_ns;
@@ -128,6 +128,15 @@ pub(crate) struct Request {
     /// Transports by name, and whether their ends poll.
     pub(crate) links: Vec<(String, bool)>,
     pub(crate) congestion: Option<String>,
+}
+
+/// What a stranger may send to either side, up to the first that is none of it.
+pub fn frames(bytes: &[u8]) -> usize {
+    count::<Greeting>(bytes, LINE_BYTES)
+        + count::<Request>(bytes, LINE_BYTES)
+        + count::<Admission>(bytes, LINE_BYTES)
+        + count::<Order>(bytes, LINE_BYTES)
+        + count::<Answer>(bytes, ANSWER_BYTES)
 }
 
 #[derive(Debug, Serialize, Deserialize)]

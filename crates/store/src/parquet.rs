@@ -26,7 +26,7 @@ use crate::date::hex;
 use crate::error::StoreError;
 
 mod reading;
-pub use reading::{read_table, read_verified};
+pub use reading::{from_bytes, read_table, read_verified};
 
 /// Rows of one row group: large enough to compress, small enough to hold one in memory.
 const ROWS_PER_GROUP: usize = 1 << 20;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 
-use machmeter_sys::process::{ReadUntil, TimedWriter};
+use machmeter_sys::process::{InMemory, ReadUntil, TimedWriter};
 use machmeter_sys::thread::spawn_plain;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -113,6 +113,12 @@ impl<Message: DeserializeOwned + 'static, R: ReadUntil + Send + 'static> Message
         })
         .map(drop)
     }
+}
+
+/// Messages in bytes of somebody else up to the first that is none, each of at most `max_bytes`.
+pub fn count<Message: DeserializeOwned>(bytes: &[u8], max_bytes: usize) -> usize {
+    let mut reader: MessageReader<Message, _> = MessageReader::new(InMemory(bytes), max_bytes);
+    std::iter::from_fn(|| reader.next(None).ok()).count()
 }
 
 /// The reason may hold anything that the other side sent.

@@ -22,10 +22,10 @@ use machmeter_sys::thread::monotonic_ns;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use message::{MessageReader, MessageWriter, RoleError, printable};
+pub use message::{MessageReader, MessageWriter, RoleError, count, printable};
 
 /// Bytes of a message between processes of this program: the 100,000 jobs of a long segment take about 8 MB.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// How long an ended process may take to have an exit status.
 const STATUS_WITHIN_NS: u64 = 300_000_000;

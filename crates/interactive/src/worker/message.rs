@@ -1,7 +1,7 @@
 //! What the main process and a task's process say to each other.
 
-use machmeter_engine::Attributes;
 use machmeter_engine::stream::{Fate, Job, Stream};
+use machmeter_engine::{Attributes, role};
 use serde::{Deserialize, Serialize};
 
 use super::super::samples::Segment;
@@ -26,6 +26,12 @@ pub(super) enum Request {
         length_ns: u64,
     },
     Stop,
+}
+
+/// Orders to a task in bytes of somebody else, and replies of one.
+pub fn orders(bytes: &[u8]) -> usize {
+    role::count::<Request>(bytes, role::MAX_MESSAGE_BYTES)
+        + role::count::<Reply>(bytes, role::MAX_MESSAGE_BYTES)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ mod message;
 mod role;
 
 pub(crate) use message::short_jobs;
-pub use message::{Ready, TaskRequest};
+pub use message::{Ready, TaskRequest, orders};
 
 use machmeter_engine::role::{Role, RoleError};
 use machmeter_engine::worker::Worker;

@@ -1,6 +1,7 @@
 //! Reading tables back.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use ::parquet::schema::types::ColumnDescriptor;
 use machmeter_data::record::RawFile;
 use machmeter_data::text::printable;
 use machmeter_data::{Column, Table, Unit, Values};
+use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
 
 use super::{Hashed, NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, open};
@@ -23,7 +25,19 @@ use crate::history::portable;
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
 /// Errors: one line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
 pub fn read_table(path: &Path) -> Result<Table, StoreError> {
-    let file = open(path)?;
+    from_file(open(path)?, path)
+}
+
+/// The same from bytes already read; `name` stands for the file in messages.
+pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table, StoreError> {
+    let failed = |e: io::Error| StoreError::io(name, "read", &e);
+    let file = memfd_create(c"machmeter-table", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+    let mut file = File::from(file);
+    file.write_all(bytes).map_err(failed)?;
+    from_file(file, name)
+}
+
+fn from_file(file: File, path: &Path) -> Result<Table, StoreError> {
     // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
     // must not end a report over many files.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| {

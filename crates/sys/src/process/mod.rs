@@ -21,7 +21,7 @@ pub use group::{
 };
 pub use parent_death::{become_subreaper, die_with_parent, take_stdout};
 pub use spawn::Spawn;
-pub use streams::{ReadUntil, TimedWriter};
+pub use streams::{InMemory, ReadUntil, TimedWriter};
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

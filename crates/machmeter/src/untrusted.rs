@@ -1,0 +1,61 @@
+//! Every parser of bytes that somebody else may have written, as a function of bytes: whatever they are, it may not panic, hang, or
+//! take memory without bound.
+
+use std::path::Path;
+
+use machmeter_store::foreign::{Input, READERS, SideFacts, SourceFile};
+use machmeter_store::{json, parquet};
+
+use crate::{Registries, job};
+
+pub type Parser = fn(&[u8]);
+
+/// By name, which is that of the fuzz target and of the folder with its seeds.
+pub const PARSERS: [(&str, Parser); 6] = [
+    ("foreign", foreign),
+    ("frames", frames),
+    ("job", job),
+    ("orders", orders),
+    ("parquet", parquet),
+    ("record", record),
+];
+
+const NAME: &str = "fuzz_0_times.dat";
+
+/// Files of other tools: every reader, whether the file looks like its format or not, and the analysis of what it read.
+pub fn foreign(bytes: &[u8]) {
+    let input = Input { files: vec![SourceFile::new(NAME, bytes)], known: SideFacts::default() };
+    for reader in READERS {
+        let _ = (reader.sniff)(&input);
+        let _ = reader.read(&input);
+    }
+}
+
+/// What a peer sends to `machmeter serve`, and `serve` to it.
+pub fn frames(bytes: &[u8]) {
+    machmeter_net::frames(bytes);
+}
+
+/// Job files.
+pub fn job(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(parts) = job::parse(&Registries::default(), &text) {
+        let _ = (job::commands(&parts), job::destinations(&parts));
+    }
+}
+
+/// Messages between the processes of a run.
+pub fn orders(bytes: &[u8]) {
+    machmeter_interactive::worker::orders(bytes);
+    machmeter_loads::orders(bytes);
+}
+
+/// Files of samples.
+pub fn parquet(bytes: &[u8]) {
+    let _ = parquet::from_bytes(bytes, Path::new(NAME));
+}
+
+/// Records and report pages.
+pub fn record(bytes: &[u8]) {
+    let _ = json::from_bytes(bytes, Path::new(NAME));
+}
