@@ -39,6 +39,8 @@ const LISTED_PER_SECOND: f64 = 5_000.0;
 const GAP_BYTES: usize = 512 << 20;
 /// All buffers together take at most one part in so many of the memory that machine and control groups leave.
 const MEMORY_PARTS: u64 = 10;
+/// Attribution and figures of a gap take about 250 bytes more: with a third of the room, a quarter of the memory that is left.
+const GAP_PARTS: usize = 3;
 
 /// What the windows of all CPUs may take, and as much again each their lists of gaps and the witness's events, bytes.
 pub(crate) fn room_bytes() -> u64 {
@@ -131,7 +133,8 @@ impl Job<'_> {
     }
 
     fn gap_capacity(&self, schedule: &Schedule) -> usize {
-        let most = GAP_BYTES.min(room_bytes() as usize) / size_of::<Gap>() / self.cpus.len().max(1);
+        let room = room_bytes() as usize / GAP_PARTS;
+        let most = GAP_BYTES.min(room) / size_of::<Gap>() / self.cpus.len().max(1);
         let by_time = self.host.rate.ns(schedule.end_ticks()) / 1e9 * LISTED_PER_SECOND;
         let chosen = self.params.gap_capacity.map_or(by_time as usize, |n| n as usize);
         chosen.clamp(16, most.max(16)).max(if self.params.gap_capacity.is_some() { 16 } else { 8192 })
