@@ -16,6 +16,8 @@ use crate::pair::Pair;
 const ASSUMED_OF_OWN: f64 = 1.0;
 /// Degrees of freedom granted to an assumption, and to an interval of a run.
 const ASSUMED_DOF: f64 = 10.0;
+/// Degrees of freedom of single runs at most: figures of runs have tails like that of Student's t with so few (`docs/compare.md`).
+const SINGLE_DOF: f64 = 3.0;
 /// Earlier runs that tell a spread at least.
 const LEAST_EARLIER: usize = 3;
 /// Residuals farther out than this many robust standard deviations are pulled in: one run in another state is no spread (Huber 1981).
@@ -103,15 +105,11 @@ pub(crate) fn lend<'a>(pairs: impl Iterator<Item = (&'a str, &'a Pair<'a>)>, see
             let v = seen[*j]?.variance;
             Some(Variance { value: v.value / scales[*j], dof: v.dof })
         };
-        let parts: Vec<Variance> = alike.iter().filter_map(part).collect();
-        let of_all = spread::mean(&parts.iter().map(|v| v.value).collect::<Vec<_>>());
-        let lent = moderated(&parts);
+        let lent = moderated(&alike.iter().filter_map(part).collect::<Vec<_>>());
         for (j, lent) in alike.iter().zip(lent) {
             done[*j] = true;
-            // A metric of which no earlier run was in another state may be so in the next, as others are: a single run cannot tell.
-            let least = of_all.filter(|_| !pairs[*j].1.is_of_groups()).unwrap_or_default();
             if let Some(s) = &mut seen[*j] {
-                s.variance = Variance { value: lent.value.max(least) * scales[*j], dof: lent.dof };
+                s.variance = Variance { value: lent.value * scales[*j], dof: lent.dof };
             }
         }
     }
@@ -123,8 +121,9 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     let difference = rank::hodges_lehmann(&a, &b, 0.95)?.estimate;
     let rises = difference >= 0.0;
     let between = assumed(pair);
-    // Variance of a run: what runs were seen to differ by, which has what they know of themselves in it, and not below that.
+    // Variance of a run: what runs were seen to differ by, which has what they know of themselves in it; of few runs not below that.
     let of_run = |own: Option<f64>| match seen {
+        Some(s) if pair.is_of_groups() => Some(s.variance.value),
         Some(s) => Some(s.variance.value.max(own.unwrap_or_default().powi(2))),
         None => own.map(|own| own.powi(2) + between.powi(2)),
     };
@@ -135,7 +134,9 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     let shift = if a.len() + b.len() > 2 { SHIFT_VARIANCE } else { 1.0 };
     let variance = shift * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?);
     let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { quantile::median_of(&a)?.abs() };
-    let dof = seen.map_or(ASSUMED_DOF, |s| s.variance.dof);
+    let is_single = pair.scale == Scale::Relative && !pair.is_of_groups();
+    let most_dof = if is_single { SINGLE_DOF } else { f64::INFINITY };
+    let dof = seen.map_or(ASSUMED_DOF, |s| s.variance.dof.min(most_dof));
     let from = seen.map_or(SpreadFrom::Assumed, |s| s.from);
     let sd = (variance / (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();
     let se = variance.sqrt().max(least);

@@ -234,12 +234,12 @@ fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
     if several(&|r| r.machine.fingerprint.clone().unwrap_or_default()).is_some() {
         out.push("different hardware: this compares machines".to_owned());
     }
-    let facts: [(&str, &dyn Fn(&Record) -> String); 3] = [
-        ("tool version", &|r| r.tool.version.clone()),
-        ("level", &|r| r.run.level.clone()),
-        ("scheduling policy", &|r| r.run.policy.clone()),
-    ];
-    out.extend(facts.iter().filter_map(|(what, of)| Some(format!("{what} differs: {}", several(*of)?))));
+    let mut differs = |what: &str, of: &dyn Fn(&Record) -> String| {
+        out.extend(several(of).map(|values| format!("{what} differs: {values}")));
+    };
+    differs("tool version", &|r| r.tool.version.clone());
+    differs("level", &|r| r.run.level.clone());
+    differs("scheduling policy", &|r| r.run.policy.clone());
     let probes: BTreeSet<&String> = all().flat_map(|r| r.run.parameters.keys()).collect();
     for probe in probes {
         let values: BTreeSet<String> =

@@ -6,6 +6,7 @@ use machmeter_data::{Better, Metric, Quality, Unit};
 use machmeter_stats::distribution::normal_quantile;
 use machmeter_stats::quantile::median_of;
 use machmeter_stats::regimes::LEVEL_RATIO;
+use machmeter_stats::spread;
 
 use crate::comparison::Scale;
 
@@ -13,6 +14,8 @@ use crate::comparison::Scale;
 /// harmonics, a pair of CPUs at another place (a virtual machine's are moved).
 const NAMES_A_THING: [(&str, f64); 2] = [("noise.period", 1.1), ("memory.core_to_core", LEVEL_RATIO)];
 
+/// Blocks that count as one where a run gives no interval: of 20, five independent values are left.
+const TOGETHER: usize = 4;
 /// Runs a side from which on ranks alone can tell anything at 1 %.
 const LEAST_RANKED: usize = 5;
 
@@ -78,13 +81,23 @@ impl<'a> Pair<'a> {
         runs.iter().filter_map(|m| m.value).map(|v| self.scale.apply(v)).collect()
     }
 
-    /// Standard deviation that a run's own interval gives it on the side towards `above` (or below); none without an interval. The
-    /// ends that face each other tell how far two figures are apart (Zou, Donner, Statistics in Medicine 27, 2008).
+    /// Standard deviation that a run's own interval gives it on the side towards `above` (or below): the ends that face each other tell
+    /// how far two figures are apart (Zou, Donner, Statistics in Medicine 27, 2008). Of a run that gives none, what its blocks give;
+    /// `None` without either.
     pub(crate) fn own_sd(&self, m: &Metric, above: bool) -> Option<f64> {
-        let (value, ci) = (m.value?, m.own_interval()?);
+        let Some(ci) = m.own_interval() else { return self.sd_of_blocks(m) };
         let sure = normal_quantile(f64::midpoint(1.0, ci.level))?;
-        let (value, end) = (self.scale.apply(value), self.scale.apply(if above { ci.high } else { ci.low }));
+        let (value, end) =
+            (self.scale.apply(m.value?), self.scale.apply(if above { ci.high } else { ci.low }));
         let sd = (end - value).abs() / sure;
+        sd.is_finite().then_some(sd)
+    }
+
+    /// Standard deviation of a figure by its blocks, of which [`TOGETHER`] count as one: they hang together, or it had an interval.
+    fn sd_of_blocks(&self, m: &Metric) -> Option<f64> {
+        let blocks: Vec<f64> = m.blocks.iter().map(|b| self.scale.apply(*b)).collect();
+        let independent = (blocks.len() / TOGETHER).checked_sub(1).filter(|n| *n > 0)? as f64;
+        let sd = spread::stddev(&blocks)? / independent.sqrt();
         sd.is_finite().then_some(sd)
     }
 }

@@ -23,17 +23,17 @@ pub struct Level {
 /// found (binary segmentation: Scott, Knott, Biometrics 30, 1974).
 pub fn levels(values: &[f64]) -> Vec<Level> {
     let mut ends = vec![0, values.len()];
-    let mut open = vec![0..values.len()];
-    while let Some(part) = open.pop() {
-        let places = part.start + LEAST..(part.end + 1).saturating_sub(LEAST);
+    let mut open = Vec::from([(0, values.len())]);
+    while let Some((start, end)) = open.pop() {
+        let places = start + LEAST..(end + 1).saturating_sub(LEAST);
         let count = places.len() as f64;
-        let of = |at: usize| Some((mann_whitney(&values[part.start..at], &values[at..part.end])?, at));
+        let of = |at: usize| Some((mann_whitney(&values[start..at], &values[at..end])?, at));
         let best = places.filter_map(of).min_by(|x, y| x.0.total_cmp(&y.0));
         if let Some((p, at)) = best
             && p * count <= ERROR
         {
             ends.push(at);
-            open.extend([part.start..at, at..part.end]);
+            open.extend([(start, at), (at, end)]);
         }
     }
     ends.sort_unstable();

@@ -6,7 +6,7 @@
 mod machines;
 
 use machines::Machine;
-use machmeter_compare::paired::{self, LEAST_ROUNDS, RUNS_PER_ROUND, Round, order};
+use machmeter_compare::paired::{self, LEAST_ROUNDS, Round, order};
 use machmeter_compare::{Options, Verdict, compare};
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
@@ -58,7 +58,7 @@ fn false_changes_are_rare_and_planted_ones_are_found() {
         ("quiet", QUIET, 1, 0, 0, 1.0, 4, 0.0),
         ("quiet", QUIET, 1, 0, ROWS, 1.07, 0, 90.0),
         ("quiet", QUIET, 1, 8, 0, 1.0, 4, 0.0),
-        ("quiet", QUIET, 1, 8, 1, 1.05, 4, 90.0),
+        ("quiet", QUIET, 1, 8, ROWS, 1.06, 0, 90.0),
         ("quiet", QUIET, 6, 0, 0, 1.0, 4, 0.0),
         ("quiet", QUIET, 6, 0, 1, 1.03, 4, 90.0),
         ("quiet", QUIET, 6, 8, 1, 1.03, 4, 90.0),
@@ -113,7 +113,9 @@ fn rounds(count: usize, factor: f64, seed: u64) -> Vec<Round> {
     };
     let mut round = |i: usize| -> Round {
         let mut out: Round = Default::default();
-        order(i, seed).into_iter().for_each(|s| out[s].push(one(s)));
+        for s in order(i, seed) {
+            out[s].push(one(s));
+        }
         out
     };
     (0..count).map(&mut round).collect()
@@ -134,7 +136,6 @@ fn settings_in_turns_are_judged_beside_a_drift_of_forty_percent() {
     }
     println!("false {wrong} of 60, found {found} of 300, same {same} of 300, rounds {}", looks / 60);
     assert!(wrong <= 6 && found >= 290 && same >= 270 && looks / 60 <= 20);
-    assert!(RUNS_PER_ROUND == 4);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 
 /// Bytes of inflated text at most: far more than any record has, few enough that a hostile page can't exhaust memory.
-pub const MOST_BYTES: usize = 64 << 20;
+pub const MOST_BYTES: usize = 128 << 20;
 /// Effort of the compressor, 0 to 10; more than 9 costs time and gains next to nothing.
 const EFFORT: u8 = 9;
 

@@ -124,7 +124,7 @@ fn what_a_stranger_named_is_told_in_one_short_line() {
         fs::write(lab.work().join(name), text).unwrap();
     }
     // A record of which nobody knows the end, and a job without one.
-    fs::File::create(lab.work().join("large.json")).unwrap().set_len((64 << 20) + 1).unwrap();
+    fs::File::create(lab.work().join("large.json")).unwrap().set_len((128 << 20) + 1).unwrap();
     let run = lab.run(&["report", "large.json"]);
     run.refused("large.json");
     for arguments in [

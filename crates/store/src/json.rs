@@ -88,7 +88,7 @@ pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreErro
     let mut bytes = Vec::new();
     source.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
     if bytes.len() as u64 > LARGEST_BYTES {
-        return Err(StoreError::new(name, "larger than 64 MiB, which no record is"));
+        return Err(StoreError::new(name, "larger than 128 MiB, which no record is"));
     }
     from_bytes(&bytes, name)
 }

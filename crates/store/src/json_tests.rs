@@ -78,7 +78,7 @@ fn a_page_with_a_deflated_record_yields_it_and_says_what_is_broken() {
             deflated::write(&json.replace("\"version\": \"1.0\"", "\"version\": \"2.0\"")),
             "newer than this program",
         ),
-        (deflated::write(&" ".repeat(deflated::MOST_BYTES + 1)), "more than 64 MiB"),
+        (deflated::write(&" ".repeat(deflated::MOST_BYTES + 1)), "more than 128 MiB"),
     ] {
         let e = error(&page(&body));
         assert!(e.contains(says), "{says}: {e}");

@@ -12,6 +12,7 @@ use machmeter_engine::probe::Parameters;
 use machmeter_engine::settings::Settings;
 use machmeter_engine::{Attributes, Deadline};
 use machmeter_sys::guard::signals;
+use machmeter_sys::thread::spawn_plain;
 
 use super::{CommandEntry, compare};
 use crate::Registries;
@@ -232,12 +233,14 @@ fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Re
         }
     };
     let (mut child, group) = started.map_err(|e| Failure::cannot(format!("setting {name}: {e}")))?;
+    let (sender, words) = std::sync::mpsc::channel();
     let errors = child.stderr.take();
-    let words = std::thread::spawn(move || {
+    let reader = move || {
         let mut text = String::new();
         let _ = errors.map(|mut e| e.read_to_string(&mut text));
-        text
-    });
+        let _ = sender.send(text);
+    };
+    spawn_plain("mm-words", reader).map_err(Failure::cannot)?;
     let mut text = Vec::new();
     let _ = child.stdout.take().map(|mut out| out.read_to_end(&mut text));
     let status = child.wait().map_err(Failure::cannot)?;
@@ -249,7 +252,7 @@ fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Re
         return Ok(None);
     }
     let failed = || {
-        let words = words.join().unwrap_or_default();
+        let words = words.recv().unwrap_or_default();
         let last = words.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no word of why").to_owned();
         Failure::cannot(format!("a run under setting {name} ended with {status}: {last}"))
     };

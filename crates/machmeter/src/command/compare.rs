@@ -108,7 +108,7 @@ fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2], Fai
     };
     if let Some(tag) = &asked.by {
         let runs = if asked.a.is_empty() { tagged(tag)? } else { all(&asked.a)? };
-        return by_tag(runs, tag);
+        return by_tag(&runs, tag);
     }
     match (asked.a.as_slice(), asked.b.as_slice()) {
         ([a, b], []) => Ok([all(std::slice::from_ref(a))?, all(std::slice::from_ref(b))?]),
@@ -146,7 +146,7 @@ fn tagged(tag: &str) -> Result<Vec<Record>, Failure> {
 }
 
 /// Runs by the value of a tag; the value that comes first is side A, the latest two values count.
-fn by_tag(runs: Vec<Record>, tag: &str) -> Result<[Vec<Record>; 2], Failure> {
+fn by_tag(runs: &[Record], tag: &str) -> Result<[Vec<Record>; 2], Failure> {
     let value = |r: &Record| r.run.tags.get(tag).cloned();
     let mut values: Vec<String> = Vec::new();
     for v in runs.iter().filter_map(value) {

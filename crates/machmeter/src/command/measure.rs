@@ -309,7 +309,7 @@ fn finish(
     }
     if globals.runs > 1 {
         // Their figures are for comparison; the page is one command away.
-        saved.iter().for_each(|name| trouble.extend(output::print(&format!("saved {name}")).err()));
+        trouble.extend(saved.iter().filter_map(|name| output::print(&format!("saved {name}")).err()));
     } else {
         trouble.extend(view::show(&record, &tables, globals, &saved));
     }

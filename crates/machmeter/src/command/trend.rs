@@ -27,9 +27,9 @@ pub(super) fn record(glob: &str) -> Result<Record, Failure> {
     let history = state::history().map_err(Failure::usage)?;
     let names = history.list().map_err(Failure::usage)?;
     let runs: Vec<Record> = names.iter().filter_map(|n| history.read(n).ok()).collect();
-    let machine = runs.last().and_then(|r| r.machine.fingerprint.clone());
+    let machine = runs.last().map(|r| r.machine.clone()).unwrap_or_default();
     let mut found: Vec<(String, Vec<Point>)> = Vec::new();
-    for run in runs.into_iter().filter(|r| r.machine.fingerprint == machine) {
+    for run in runs.into_iter().filter(|r| r.machine.fingerprint == machine.fingerprint) {
         let started = run.run.started;
         for m in run.metrics {
             let key = m.key();
@@ -56,6 +56,7 @@ pub(super) fn record(glob: &str) -> Result<Record, Failure> {
         return Err(Failure::usage(what).help("name one: 'ops.cost{*operation=getppid*'"));
     }
     let mut record = empty_record();
+    record.machine = machine;
     record.complete = true;
     "history".clone_into(&mut record.run.verb);
     "end of history".clone_into(&mut record.stopped_by);
