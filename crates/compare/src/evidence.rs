@@ -12,10 +12,8 @@ use crate::assumed;
 use crate::comparison::{Scale, Spread, SpreadFrom};
 use crate::pair::Pair;
 
-/// Standard deviation between runs of a share, in those of its run's own interval, where nothing tells it.
-const ASSUMED_OF_OWN: f64 = 1.0;
-/// Degrees of freedom granted to an assumption, and to an interval of a run.
-const ASSUMED_DOF: f64 = 10.0;
+/// Degrees of freedom granted to the interval of a run, and to what is assumed.
+const INTERVAL_DOF: f64 = 10.0;
 /// Degrees of freedom of single runs at most: figures of runs have tails like that of Student's t with so few (`docs/compare.md`).
 const SINGLE_DOF: f64 = 3.0;
 /// Earlier runs that tell a spread at least.
@@ -120,7 +118,8 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     let (a, b) = (pair.values(&pair.a), pair.values(&pair.b));
     let difference = rank::hodges_lehmann(&a, &b, 0.95)?.estimate;
     let rises = difference >= 0.0;
-    let between = assumed(pair);
+    // A share is taken by its own variance.
+    let between = if pair.scale == Scale::Relative { assumed(pair) } else { 0.0 };
     // Variance of a run: what runs were seen to differ by, which has what they know of themselves in it; of few runs not below that.
     let of_run = |own: Option<f64>| match seen {
         Some(s) if pair.is_of_groups() => Some(s.variance.value),
@@ -134,9 +133,13 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     let shift = if a.len() + b.len() > 2 { SHIFT_VARIANCE } else { 1.0 };
     let variance = shift * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?);
     let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { quantile::median_of(&a)?.abs() };
-    let is_single = pair.scale == Scale::Relative && !pair.is_of_groups();
-    let most_dof = if is_single { SINGLE_DOF } else { f64::INFINITY };
-    let dof = seen.map_or(ASSUMED_DOF, |s| s.variance.dof.min(most_dof));
+    let dof = match (pair.scale, seen) {
+        (_, Some(s)) if pair.is_of_groups() => s.variance.dof,
+        (Scale::Relative, Some(s)) => s.variance.dof.min(SINGLE_DOF),
+        (Scale::Absolute, Some(s)) => s.variance.dof,
+        // What is assumed has runs in other states in it.
+        (_, None) => INTERVAL_DOF,
+    };
     let from = seen.map_or(SpreadFrom::Assumed, |s| s.from);
     let sd = (variance / (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();
     let se = variance.sqrt().max(least);
@@ -163,5 +166,5 @@ fn assumed(pair: &Pair<'_>) -> f64 {
         .filter_map(|m| Some(pair.own_sd(m, true)?.max(pair.own_sd(m, false)?).powi(2)))
         .collect();
     let own = spread::mean(&own).unwrap_or_default().sqrt();
-    if own > 0.0 { ASSUMED_OF_OWN * own } else { 1.0 }
+    if own > 0.0 { own } else { 1.0 }
 }

@@ -288,7 +288,6 @@ fn finish(
     saved.splice(..0, made);
     trouble.extend(troubled);
     if !globals.no_save {
-        let one_of_many = globals.runs > 1;
         let kept = history.and_then(|h| {
             let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
             let _ = h.prune(KEEP_RUNS, KEEP_BYTES);
@@ -296,7 +295,7 @@ fn finish(
         });
         match kept {
             Ok(s) => {
-                if one_of_many || (stem.is_none() && globals.output.is_empty()) {
+                if globals.runs > 1 || (stem.is_none() && globals.output.is_empty()) {
                     saved.push(format!("run {} (machmeter report last)", s.name));
                 }
             }
@@ -308,7 +307,6 @@ fn finish(
         }
     }
     if globals.runs > 1 {
-        // Their figures are for comparison; the page is one command away.
         trouble.extend(saved.iter().filter_map(|name| output::print(&format!("saved {name}")).err()));
     } else {
         trouble.extend(view::show(&record, &tables, globals, &saved));
