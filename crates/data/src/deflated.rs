@@ -86,6 +86,6 @@ mod tests {
         let zeros = vec![b' '; MOST_BYTES + 1];
         let bomb = base64(&compress_to_vec_zlib(&zeros, 1));
         assert!(bomb.len() < 4 << 20, "{}", bomb.len());
-        assert!(read(&bomb).unwrap_err().contains("more than 64 MiB"));
+        assert!(read(&bomb).unwrap_err().contains("more than 128 MiB"));
     }
 }

@@ -21,8 +21,7 @@ pub(crate) enum Parsed {
 }
 
 const ABOUT: &str = "Measures what this machine's operations cost, and who disturbs them";
-const AFTER: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
-                     Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive; the others: --help.";
+const AFTER: &str = "Without a command: one minute, a page, JSON and HTML here. Exit codes: --help.";
 const AFTER_LONG: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
                           Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
                           5 partial, 130/143/129/152 interrupted (result saved).";

@@ -76,7 +76,9 @@ enum Sides {
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (labels, mut sides) = sides(&asked)?;
-    let run_ns = run_ns(registries, &asked.probe)? + AROUND_NS;
+    let Some(run_ns) = run_ns(registries, &asked.probe)?.map(|ns| ns + AROUND_NS) else {
+        return Ok(Exit::Fine);
+    };
     let total_ns = globals.time.unwrap_or(DEFAULT_NS);
     let planned = ((total_ns / (run_ns * RUNS_PER_ROUND as u64)) as usize).min(MOST_ROUNDS);
     if planned < LEAST_ROUNDS {
@@ -180,8 +182,8 @@ fn attributes(text: &str) -> Result<Attributes, String> {
     Ok(out)
 }
 
-/// Time of one run of the probe, after its options were found right; ns.
-fn run_ns(registries: &Registries, probe: &[String]) -> Result<u64, Failure> {
+/// Time of one run of the probe, ns, after its options were found right; `None` where its help was asked for and printed.
+fn run_ns(registries: &Registries, probe: &[String]) -> Result<Option<u64>, Failure> {
     let ours = ["--json", "--csv", "--md", "--dry-run", "-o", "--output", "-n"];
     if let Some(word) = probe.iter().find(|w| ours.iter().any(|o| *w == o || w.starts_with(&format!("{o}="))))
     {
@@ -193,7 +195,7 @@ fn run_ns(registries: &Registries, probe: &[String]) -> Result<u64, Failure> {
     let matches = match cli::parse(registries, &words) {
         Parsed::Run(matches) => matches,
         Parsed::Wrong(failure) => return Err(failure),
-        Parsed::Said(_) => return Err(Failure::usage("the probe's help is no run")),
+        Parsed::Said(_) => return Ok(None),
     };
     let found = matches
         .subcommand()
@@ -203,7 +205,7 @@ fn run_ns(registries: &Registries, probe: &[String]) -> Result<u64, Failure> {
     };
     let globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
     let by_level_ns = (entry.default_ns)(&Parameters::Given(given), globals.level)?;
-    Ok(globals.time.unwrap_or(by_level_ns))
+    Ok(Some(globals.time.unwrap_or(by_level_ns)))
 }
 
 /// One run under a setting; `None` where it was stopped.
