@@ -58,7 +58,7 @@ fn plot(rows: &[&Row], scale: Scale) -> String {
     let mut widths: Vec<f64> = rows.iter().map(|r| ends(r)).collect();
     widths.sort_by(f64::total_cmp);
     // Nine rows in ten fit; of the others the line ends at the edge.
-    let reach = machmeter_stats::quantile::quantile(&widths, 0.9).unwrap_or(1.0).max(1e-9);
+    let reach = round_up(machmeter_stats::quantile::quantile(&widths, 0.9).unwrap_or(1.0).max(1e-9));
     let x = |v: f64| NAMES + PLOT * f64::midpoint(1.0, (v / reach).clamp(-1.0, 1.0));
     let height = ROW * (rows.len() as f64 + 1.5);
     let mut out = format!("<svg viewBox=\"0 0 {} {height}\" role=\"img\">", NAMES + PLOT + SIDES);
@@ -94,6 +94,12 @@ fn plot(rows: &[&Row], scale: Scale) -> String {
         );
     }
     out + "</svg>"
+}
+
+/// The next of 1, 2, 4, 10, 20, ... times a power of ten: its half is round, too.
+fn round_up(reach: f64) -> f64 {
+    let decade = 10_f64.powf(reach.log10().floor());
+    [1.0, 2.0, 4.0, 10.0].into_iter().map(|n| n * decade).find(|n| *n >= reach).unwrap_or(reach)
 }
 
 fn escaped(s: &str) -> String {

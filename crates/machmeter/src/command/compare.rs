@@ -19,6 +19,8 @@ pub(crate) const ENTRY: CommandEntry =
 
 /// Earlier runs of the same kind of machine that are looked at for the run-to-run spread at most.
 const MAX_HISTORY: usize = 30;
+/// Records that are opened to find them, at most: a second.
+const MAX_FILES: usize = 300;
 /// Runs of a side at most: a range such as `last~999..last` is a mistake.
 const MOST_RUNS: usize = 200;
 
@@ -198,5 +200,5 @@ pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Fai
 
 /// Earlier runs in the history, for the spread between runs.
 fn earlier(a: &Record) -> Vec<Record> {
-    state::past().map_or_else(|_| Vec::new(), |h| past::like(&h, a, MAX_HISTORY, usize::MAX))
+    state::past().map_or_else(|_| Vec::new(), |h| past::like(&h, a, MAX_HISTORY, MAX_FILES))
 }
