@@ -71,7 +71,7 @@ fn groups_are_told_apart_however_they_are_named() {
 #[test]
 fn sides_that_are_the_same_are_the_same() {
     let lab = history();
-    let run = lab.line("compare --at-least 10% --json last~11..last~9 -- last~8..last~6");
+    let run = lab.line("compare --at-least 100% --json last~11..last~9 -- last~8..last~6");
     let c: Value = serde_json::from_str(&run.expect(0).stdout).unwrap();
     let of = |name: &str| c["counts"][name].as_u64().unwrap();
     assert!(
