@@ -81,6 +81,8 @@ fn figures_of_other_things_are_not_comparable() {
     assert_eq!(said, "the CPUs were 27.5 ns apart in A, 105 ns in B");
     let rhythm = |hz: f64| known("noise.period", Unit::Hertz, Better::Neither, hz);
     assert_eq!(not_comparable(rhythm(100.0), rhythm(250.0)), "another one: 100 Hz in A, 250 Hz in B");
+    let mode = |ns: f64| known("sync.mode", Unit::Nanoseconds, Better::Lower, ns);
+    assert_eq!(not_comparable(mode(10.0), mode(180.0)), "another one: 10.0 ns in A, 180 ns in B");
     let figure = |unit, estimator| metric("x.y", unit, Better::Lower, 3.0, estimator);
     let median = || figure(Unit::Count, "median");
     assert!(not_comparable(median(), figure(Unit::Hertz, "median")).contains("units differ"));

@@ -1,6 +1,6 @@
-//! Calls and starts are priced in a process of their own, small and of one thread: the price of a fork grows with the memory of
-//! who forks, that of a call on a descriptor with the threads that share the descriptor. It inherits CPU and policy of the thread that
-//! measures, which sleeps meanwhile.
+//! Most rows are priced in a process of their own, small and of one thread: the price of a fork grows with the memory of who forks,
+//! that of a call on a descriptor with the threads that share the descriptor. It inherits CPU and policy of the thread that measures,
+//! which sleeps meanwhile. Another process follows after a visit of each row: addresses are drawn anew, and costs hang on them.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use super::repeated::Planned;
-use super::{Params, calls, processes, table};
+use super::{Params, arithmetic, calls, decades, processes, table};
 
 pub(super) const WORKER: Worker = Worker { name: "ops-prices", run };
 
@@ -87,7 +87,8 @@ pub(super) fn cells(
         exec_target: params.exec_target.clone(),
         files,
     };
-    let mut process = Process { setting, limit_ns, role: None, started: 0, visits: 0, rows: Vec::new() };
+    let mut process =
+        Process { setting, limit_ns, role: None, started: 0, visited: Vec::new(), rows: Vec::new() };
     process.start().map_err(|e| ProbeError::Cannot(process.said(&e)))?;
     let rows = process.rows.clone();
     let process = Rc::new(RefCell::new(process));
@@ -146,8 +147,8 @@ struct Process {
     limit_ns: u64,
     role: Option<Role<Request, Reply>>,
     started: u64,
-    /// Of the process that runs.
-    visits: usize,
+    /// Rows that the process that runs has visited.
+    visited: Vec<usize>,
     rows: Vec<(Row, bool)>,
 }
 
@@ -157,15 +158,17 @@ impl Process {
         if row.refused.is_some() {
             return None;
         }
-        // What a call costs depends on where the process got its memory, by 5 to 30 %: each has a visit for each row, then comes another.
-        if self.visits >= self.rows.len() {
+        // What an operation costs depends on where its process got memory, by 5 to 30 %.
+        if self.visited.contains(&n) {
             self.role = None;
         }
-        self.visits += 1;
         let turns = (row.short_turns, row.long_turns);
         let request = Request::Visit { row: n, turns, pace: *pace, until_ns };
         row.refused = match self.start().and_then(|()| self.ask(&request, self.limit_ns)) {
-            Ok(Some(Reply::Visited(seen))) => return Some(*seen),
+            Ok(Some(Reply::Visited(seen))) => {
+                self.visited.push(n);
+                return Some(*seen);
+            }
             Ok(_) => None,
             Err(RoleError::Late) => {
                 let given = self.setting.exec_target.clone().filter(|_| row.text("program") == "given");
@@ -189,7 +192,7 @@ impl Process {
     fn start(&mut self) -> Result<(), RoleError> {
         if self.role.is_none() {
             self.started += 1;
-            self.visits = 0;
+            self.visited.clear();
             self.role = Some(Role::start(Spawn::worker(WORKER.name).new_group().die_with_parent())?);
             let open = Request::Open(self.setting.clone());
             if let Some(Reply::Rows(rows)) = self.ask(&open, READY_WITHIN_NS)? {
@@ -235,11 +238,18 @@ fn run(_: &[OsString]) -> u8 {
     let Ok((mut requests, replies)) = role::starter() else { return 1 };
     let Ok(Request::Open(setting)) = requests.next(None) else { return 1 };
     let timing = HostTiming::new(setting.source);
-    if setting.part == processes::PART.name {
-        let planned = processes::starts(setting.exec_target.as_deref());
-        serve(&setting, processes::Sharing::new(timing), planned, requests, replies)
-    } else {
-        calls::with_all(&setting.files, |planned| serve(&setting, timing, planned, requests, replies))
+    match &setting.part {
+        part if part == processes::PART.name => {
+            let planned = processes::starts(setting.exec_target.as_deref());
+            serve(&setting, processes::Sharing::new(timing), planned, requests, replies)
+        }
+        part if part == arithmetic::PART.name => {
+            arithmetic::with_all(setting.seed, |planned| serve(&setting, timing, planned, requests, replies))
+        }
+        part if part == decades::PART.name => {
+            decades::with_all(&setting.files, |planned| serve(&setting, timing, planned, requests, replies))
+        }
+        _ => calls::with_all(&setting.files, |planned| serve(&setting, timing, planned, requests, replies)),
     }
 }
 

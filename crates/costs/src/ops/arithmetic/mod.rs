@@ -8,6 +8,8 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::Ordering;
+
 use machmeter_data::Metric;
 use machmeter_data::code::Code;
 use machmeter_data::metric::{Population, params};
@@ -24,7 +26,8 @@ use machmeter_sys::pages::{Backing, Pages};
 use super::Params;
 use super::cost::{COST, NO_FIGURE};
 use super::daxpy::Daxpy;
-use super::repeated::{Planned, affordable};
+use super::prices;
+use super::repeated::{Planned, affordable, one_line};
 use super::table::{self, Priced};
 use crate::passes::Passes;
 use crate::show;
@@ -67,28 +70,33 @@ const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
 const PAIRS_PER_VISIT: usize = 12;
 const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT) };
 
-fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
-    at.host.begin()?;
-    let element_bytes = size_of::<f64>();
-    let room_bytes = ELEMENTS[2] * element_bytes;
-    let made = Pages::new(2 * room_bytes.next_multiple_of(4_096), Backing::Unasked);
-    let pages = made.map_err(|e| ProbeError::Cannot(e.to_string()))?;
-    let one = 1.0_f64.to_bits();
-    for word in pages.extent().atomics() {
-        word.store(one, std::sync::atomic::Ordering::Relaxed);
+/// All rows, in the process that prices them: what a pass over a buffer takes depends on where it lies, by up to a third.
+pub(super) fn with_all<T>(seed: u64, work: impl FnOnce(Vec<Planned<'_>>) -> T) -> T {
+    let room_bytes = ELEMENTS[2] * size_of::<f64>();
+    let pages =
+        Pages::new(2 * room_bytes.next_multiple_of(4_096), Backing::Unasked).map_err(|e| one_line(&e));
+    if let Ok(pages) = &pages {
+        let one = 1.0_f64.to_bits();
+        pages.extent().atomics().iter().for_each(|word| word.store(one, Ordering::Relaxed));
     }
     let mut planned = ladder();
     planned.extend(clocks());
     planned.extend(daxpys(&pages));
     for bytes in SIZES {
         for (operation, fill) in [("memcpy", false), ("memset", true)] {
-            let moved = Bytes::new(bytes, fill, at.host.seed);
-            let row = throughput(operation, moved).with("bytes", bytes);
+            let row = throughput(operation, Bytes::new(bytes, fill, seed)).with("bytes", bytes);
             planned.push(if bytes == SIZES[1] { row.first() } else { row });
         }
     }
-    let planned = affordable(planned, |p| p.first, PACE.visit_ns(), at.left_ns());
-    at.run(CellList::of_benches(planned.into_iter().map(|p| p.bench).collect(), PACE));
+    work(planned)
+}
+
+fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
+    let no_files = Err("no row works on files".to_owned());
+    let cells = prices::cells(PART_NAME, at, params, no_files, PACE)?;
+    let cells = affordable(cells, |cell| cell.first, PACE.visit_ns(), at.left_ns());
+    at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())
 }
 
@@ -123,15 +131,17 @@ fn clocks<'a>() -> Vec<Planned<'a>> {
 }
 
 /// `y = a x + y` by the compiler, and by each kernel that fits the number of elements.
-fn daxpys(pages: &Pages) -> Vec<Planned<'_>> {
+fn daxpys(pages: &Result<Pages, String>) -> Vec<Planned<'_>> {
     let mut planned = Vec::new();
     for n in ELEMENTS {
         let compiled = throughput("daxpy", Daxpy::new(n)).with("elements", n).with("code", "compiled");
         planned.push(compiled.first());
         for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {
-            if let Some(grows) = whole(k, n, pages) {
-                planned.push(throughput("daxpy", grows).with("elements", n).with("code", k.name));
-            }
+            let row = match pages {
+                Ok(pages) => whole(k, n, pages).map(|grows| throughput("daxpy", grows)),
+                Err(why) => Some(Planned::refused(PART_NAME, "daxpy", why)),
+            };
+            planned.extend(row.map(|row| row.with("elements", n).with("code", k.name)));
         }
     }
     planned

@@ -1,12 +1,12 @@
 //! Measures the rows of the table.
 
 use std::ffi::CString;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
-use machmeter_engine::experiment::CellList;
+use machmeter_engine::experiment::{BenchCell, CellList};
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_sys::call::file::{PrivateDirectory, c_path};
 use machmeter_sys::fs_root::FsRoot;
@@ -17,8 +17,8 @@ use machmeter_sys::pages::{Backing, Pages};
 use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes};
 use super::{PART, Params, elsewhere};
 use crate::ops::daxpy::Daxpy;
-use crate::ops::processes;
-use crate::ops::repeated::Repeated;
+use crate::ops::repeated::{Planned, Repeated};
+use crate::ops::{prices, processes};
 use machmeter_engine::part::PartContext;
 
 /// Words that a row of memory reads or writes per turn.
@@ -39,7 +39,20 @@ const MEMORY_SHARE: u64 = 2;
 const MAIN_TURNS: (u64, u64) = (8, 16);
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
+/// Rows of main memory: it would have to be filled anew for each process that prices.
+const IN_MAIN: [&str; 2] = ["read_main_8000", "write_main_8000"];
 const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, 12) };
+
+/// All rows but those of main memory, in the process that prices them.
+pub(in crate::ops) fn with_all<T>(
+    folder: &Result<PathBuf, String>,
+    work: impl FnOnce(Vec<Planned<'_>>) -> T,
+) -> T {
+    let path = file(folder);
+    let cache = ones(CACHE_BYTES);
+    let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| !IN_MAIN.contains(id));
+    work(ids.map(|id| Planned { bench: bench(id, &path, &cache), first: true }).collect())
+}
 
 pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let parent = params.files_in();
@@ -48,19 +61,23 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         return Err(ProbeError::Usage(why.clone()));
     }
     at.host.begin()?;
-    let path = folder.as_ref().map_err(Clone::clone).and_then(|f| file(f.path()));
+    let path = folder.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
     let claimed = at.host.topology.caches.iter().filter_map(|c| c.size_bytes).max().unwrap_or(0);
     let left = MemoryLeft::of_this_process(&FsRoot::host());
     let main = left.and_then(|left| main_bytes(claimed, left.available_bytes)).and_then(ones);
-    let cache = ones(CACHE_BYTES);
+    let cells = prices::cells(PART.name, at, params, path.clone(), PACE)?;
     let here = |id: &str| elsewhere(id).is_none_or(|(part, _)| !params.measures(part));
-    let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| here(id));
-    let benches: Vec<Bench<'_>> = ids.map(|id| bench(id, &path, &main, &cache)).collect();
-    at.run(CellList::of_benches(benches, PACE));
+    let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| !IN_MAIN.contains(id));
+    let mut here: CellList<'_> = ids.zip(cells).filter(|(id, _)| here(id)).map(|(_, cell)| cell).collect();
+    for id in IN_MAIN {
+        here.push(BenchCell::new(bench(id, &file(&path), &main), PACE));
+    }
+    at.run(here);
     Ok(())
 }
 
-fn file(folder: &Path) -> Result<CString, String> {
+fn file(folder: &Result<PathBuf, String>) -> Result<CString, String> {
+    let folder = folder.as_ref().map_err(Clone::clone)?;
     c_path(&folder.join("stream")).map_err(|e| e.to_string())
 }
 
@@ -93,17 +110,12 @@ fn boxed<'a>(subject: impl Subject + 'a) -> Box<dyn Subject + 'a> {
 }
 
 /// The bench of a row; what it needs and cannot have becomes the reason for which the row is refused.
-fn bench<'a>(
-    id: &str,
-    path: &Result<CString, String>,
-    main: &'a Result<Pages, String>,
-    cache: &'a Result<Pages, String>,
-) -> Bench<'a> {
+fn bench<'a>(id: &str, path: &Result<CString, String>, pages: &'a Result<Pages, String>) -> Bench<'a> {
     let kind = if matches!(id, "fopen" | "fclose" | "printf") { Kind::Latency } else { Kind::Throughput };
     let mut row = elsewhere(id).map_or_else(|| Row::new(PART.name, id, kind), |(_, row)| row);
     (row.short_turns, row.long_turns) = match id {
         "fopen" | "fclose" => STREAM_TURNS,
-        "read_main_8000" | "write_main_8000" => MAIN_TURNS,
+        id if IN_MAIN.contains(&id) => MAIN_TURNS,
         _ => (0, 0),
     };
     let path = || path.clone();
@@ -116,7 +128,6 @@ fn bench<'a>(
         "daxpy1000" => Ok(boxed(Daxpy::new(1_000))),
         "daxpy10000" => Ok(boxed(Daxpy::new(10_000))),
         _ => {
-            let pages = if row.short_turns > 0 { main } else { cache };
             let reads = id.starts_with("read");
             row = row.with("stride_bytes", STEP_BYTES);
             pages.as_ref().map_err(Clone::clone).and_then(|p| areas(reads, p)).map(|(areas, words)| {
@@ -178,12 +189,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let main = ones(2 << 20);
         let cache = ones(CACHE_BYTES);
-        let path = file(folder.path());
+        let path = file(&Ok(folder.path().to_owned()));
         let no_path: Result<CString, String> = Err("no such thing".to_owned());
         let no_main: Result<Pages, String> = Err("no such thing".to_owned());
         for (id, _) in super::super::OPERATIONS {
-            let had = bench(id, &path, &main, &cache).row;
-            let refused = bench(id, &no_path, &no_main, &no_main).row;
+            let had = bench(id, &path, if IN_MAIN.contains(&id) { &main } else { &cache }).row;
+            let refused = bench(id, &no_path, &no_main).row;
             assert_eq!((had.refused, &had.params, had.kind), (None, &refused.params, refused.kind), "{id}");
             let needs = ON_FILES.contains(&id) || id.ends_with("_8000");
             assert_eq!(refused.refused.as_deref(), needs.then_some("no such thing"), "{id}");

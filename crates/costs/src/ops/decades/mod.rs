@@ -18,6 +18,7 @@ use super::Params;
 use super::cost::{NO_FIGURE, NO_FILES};
 use super::{arithmetic, processes, table};
 use machmeter_engine::part::Part;
+pub(super) use measure::with_all;
 
 pub(super) const PART: Part<Params> = Part::of("decades", 25, measure::measure, analyze);
 
