@@ -3,4 +3,5 @@
 //! [`loggps`] fits a table of parameters to what trains of messages took, says which sizes to measure next, and predicts.
 #![forbid(unsafe_code)]
 
+mod breaks;
 pub mod loggps;

@@ -7,7 +7,7 @@
 
 use crate::Interval;
 use crate::distribution::{normal_quantile, t_quantile};
-use crate::spread;
+use crate::error::finite;
 
 /// Earlier runs from which on their spread is known at all.
 pub const FEWEST: usize = 2;
@@ -33,14 +33,12 @@ pub fn among_runs(this: Estimate, earlier: &[Estimate]) -> Option<Interval> {
     let ratios = all.iter().all(|e| e.value > 0.0) && this.own.low > 0.0;
     let scaled = |v: f64| if ratios { v.ln() } else { v };
     let mut values = Vec::new();
-    let mut variances = Vec::new();
     for e in &all {
         let sure = normal_quantile(f64::midpoint(1.0, e.own.level))?;
         let error = e.own.width() / 2.0 / sure / if ratios { e.value } else { 1.0 };
-        values.push(scaled(e.value));
-        variances.push(error * error);
+        values.push([scaled(e.value), error * error]);
     }
-    let between = variance_between(&values, &variances)?.sqrt();
+    let between = variance_between(&[values], earlier.len() as f64)?.sqrt();
     let reach = between * t_quantile(f64::midpoint(1.0, this.own.level), earlier.len() as f64)?;
     let middle = scaled(this.value);
     let low = middle - (middle - scaled(this.own.low)).hypot(reach);
@@ -53,23 +51,31 @@ pub fn among_runs(this: Estimate, earlier: &[Estimate]) -> Option<Interval> {
     Interval::new(this.own.level, low.min(this.own.low), high.max(this.own.high))
 }
 
-/// The variance that `values` have in addition to their own `variances`: with weights of one over the sum of both, the squared distances
-/// from the weighted mean add up to the degrees of freedom. 0 where their own explain more than there is.
-fn variance_between(values: &[f64], variances: &[f64]) -> Option<f64> {
+/// The variance that values have in addition to their own, each a value and its variance: with weights of one over the sum of
+/// both, the squared distances from the weighted mean of their group add up to the degrees of `freedom`. 0 where their own
+/// variances explain more than there is. `None` without freedom or with figures that are not finite.
+pub fn variance_between(groups: &[Vec<[f64; 2]>], freedom: f64) -> Option<f64> {
     const HALVINGS: usize = 200;
-    let freedom = values.len().checked_sub(1).filter(|f| *f > 0)? as f64;
+    let all = || groups.iter().flatten().flatten();
+    if !(freedom > 0.0 && all().all(|v| v.is_finite())) {
+        return None;
+    }
+    let distance = |group: &[[f64; 2]], weight: &dyn Fn(f64) -> f64| {
+        let weights: f64 = group.iter().map(|[_, v]| weight(*v)).sum();
+        let mean = group.iter().map(|[x, v]| weight(*v) * x).sum::<f64>() / weights;
+        group.iter().map(|[x, v]| weight(*v) * (x - mean).powi(2)).sum::<f64>()
+    };
+    // A run that claims to know itself exactly has a weight, too.
     let excess = |between: f64| {
-        // A run that claims to know itself exactly has a weight, too.
-        let weights: Vec<f64> = variances.iter().map(|v| 1.0 / (v + between).max(1e-200)).collect();
-        let mean = weights.iter().zip(values).map(|(w, x)| w * x).sum::<f64>() / weights.iter().sum::<f64>();
-        weights.iter().zip(values).map(|(w, x)| w * (x - mean).powi(2)).sum::<f64>() - freedom
+        groups.iter().map(|g| distance(g, &|v| 1.0 / (v + between).max(1e-200))).sum::<f64>() - freedom
     };
     let none = excess(0.0);
     if none.is_nan() || none <= 0.0 {
         return Some(0.0);
     }
     // It falls with the variance, and is not above zero at that of the values as they stand.
-    let (mut low, mut high) = (0.0, spread::variance(values)?);
+    let plain: f64 = groups.iter().map(|g| distance(g, &|_| 1.0)).sum();
+    let (mut low, mut high) = (0.0, finite(plain / freedom)?);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
         if excess(middle) > 0.0 {

@@ -15,7 +15,7 @@
 //! | [`levels`] | which levels of a memory hierarchy a curve of prices over working sets shows |
 //! | [`segmented`] | where does a line bend |
 //! | [`regimes`] | between which levels does a series jump |
-//! | [`regression`] | the line through points |
+//! | [`regression`] | the line through points, sums of columns, and how well they fit |
 //! | [`spectrum`] | periodicity and memory of an evenly sampled series |
 //! | [`events`], [`coincidence`] | periodicity of event times; do two CPUs stop together |
 //! | [`histogram`] | counting in a hot path with bounded error |

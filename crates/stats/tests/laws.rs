@@ -5,7 +5,7 @@ use machmeter_stats::histogram::{Bucket, LogHistogram};
 use machmeter_stats::quantile::{median, median_of, quantile, quantile_interval, sorted};
 use machmeter_stats::rank::{hodges_lehmann, holm, mann_whitney};
 use machmeter_stats::regression::{Weighting, line};
-use machmeter_stats::segmented::breaks;
+use machmeter_stats::segmented::{Curve, breaks};
 use machmeter_stats::spectrum::{autocorrelation, clip_robust, welch};
 use machmeter_stats::spread::{mad, mean, stddev, variance};
 use proptest::prelude::*;
@@ -129,7 +129,7 @@ proptest! {
             line(&x, &x, Weighting::Relative(&ones)).map(|f| f.coefficients.to_vec()).unwrap_or_default(),
         ];
         prop_assert!(lists.iter().flatten().all(|v| v.is_finite()), "{:?}", lists);
-        let broken = breaks(&sorted(&x).unwrap_or_default(), &x, &ones, 3, 3).unwrap_or_default();
+        let broken = breaks(&sorted(&x).unwrap_or_default(), &[Curve { y: &x, weights: &ones }], 3, 3).unwrap_or_default();
         prop_assert!(broken.iter().all(|at| (3..=x.len() - 3).contains(at)), "{:?}", broken);
         let moderate: Vec<f64> = x.iter().copied().filter(|v| v.abs() <= 1e3).collect();
         for comb in comb_search(&moderate, 0.5, 5.0).unwrap_or_default() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use machmeter_stats::regression::{Weighting, line};
+use machmeter_stats::regression::{Weighting, chi_square_q, line, weighted_least_squares};
 use machmeter_stats::{distribution, quantile, rank, spectrum, spread};
 use serde_json::Value;
 
@@ -103,6 +103,28 @@ fn lines() {
     let fit = line(&x, &y, Weighting::Sigma(&sigma)).expect("a line");
     all_close(&fit.standard_errors, &oracle["known"]["standard_errors"], 1e-9, "known");
     close(Some(fit.chi2), &oracle["known"]["chi2"], 1e-9, "known");
+}
+
+#[test]
+fn sums_of_columns() {
+    let oracle = &load("regression")["sizes"];
+    let columns: Vec<Vec<f64>> = list(&oracle["columns"]).iter().map(numbers).collect();
+    let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+    let (y, sigma) = (numbers(&oracle["y"]), numbers(&oracle["sigma"]));
+    let fit = weighted_least_squares(&columns, &y, &sigma).expect("a fit");
+    // The condition number is near 1e9: 1e-6 is what f64 leaves, of either implementation.
+    all_close(&fit.coefficients, &oracle["coefficients"], 1e-6, "sizes");
+    for (row, want) in fit.covariance.iter().zip(list(&oracle["covariance"])) {
+        all_close(row, want, 1e-6, "covariance");
+    }
+    // The oracle's residuals are differences of values up to 1e9.
+    close(Some(fit.chi2), &oracle["chi2"], 1e-8, "chi2");
+    close(chi_square_q(fit.chi2, fit.dof), &oracle["q"], 1e-8, "Q");
+    assert_eq!(chi_square_q(0.0, 0), None, "no freedom, no Q");
+    let twice = [columns[1], columns[1]];
+    assert!(weighted_least_squares(&twice, &y, &sigma).is_err(), "dependent columns");
+    assert!(weighted_least_squares(&[&[0.0; 30]], &y, &sigma).is_err(), "a column of zeros");
+    assert!(weighted_least_squares(&columns, &y[..3], &sigma[..3]).is_err(), "fewer points than columns");
 }
 
 #[test]

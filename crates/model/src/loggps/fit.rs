@@ -1,24 +1,16 @@
 //! The fit, in sequence and never jointly: ranges of sizes by the time per message, then the lines within them, then L.
 
 use machmeter_stats::StatsError;
-use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regression::{Weighting, line};
-use machmeter_stats::segmented::breaks;
+use machmeter_stats::segmented::{Curve, breaks};
+
+use crate::breaks::{APART, At, JUMP, MAX_BREAKS, Verdict, prune, ranges, scatter};
 
 use super::observed::{Measured, SizePoint};
 use super::segments::{Begins, Latency, Line, Pace, Segment, Table};
 
 /// Fewest sizes of a segment: a line and one size that can contradict it.
 pub const LEAST_POINTS: usize = 3;
-/// Breaks looked for at most; the libraries known have up to four protocols, and each may have a kink.
-const MAX_BREAKS: usize = 8;
-/// Least jump that is another protocol, relative to the time per message.
-const JUMP: f64 = 0.05;
-/// Standard deviations that tell two figures apart.
-const APART: f64 = 2.0;
-/// Median of the square of a standard normal variable.
-const NORMAL_MEDIAN: f64 = 0.454_936;
-
 /// Why there is no table.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum FitError {
@@ -53,21 +45,23 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
     if let Some(p) = points.iter().find(wrong) {
         return Err(FitError::Impossible { size_bytes: p.size_bytes });
     }
-    let scatter = scatter(&points);
+    let at = |p: &SizePoint| At { x: p.further_bytes(), y: p.gap.ns, sigma: p.gap.sigma_ns };
+    let scatter = scatter(&points.iter().map(at).collect::<Vec<_>>());
     for p in &mut points {
         p.gap.sigma_ns = p.gap.sigma_ns.hypot(scatter * p.gap.ns);
     }
     let cuts = cuts(&points)?;
     let mut segments = Vec::new();
     // A kink is no other protocol: overheads and one-way times go on as before.
-    for protocol in ranges(points.len(), &cuts, |c| c.begins != Begins::Kink) {
+    let protocols = cuts.iter().filter(|c| c.begins != Begins::Kink).map(|c| c.at);
+    for protocol in ranges(points.len(), protocols) {
         let own = &points[protocol.clone()];
         let one_way = straight(own, |p| Some(p.round_trip.half()))?;
         let overhead_send = straight(own, |p| p.overhead_send)?;
         let overhead_recv = straight(own, |p| p.overhead_recv)?;
         let Some(one_way) = one_way else { continue };
         let latency = latency(&one_way, overhead_send.as_ref(), overhead_recv.as_ref());
-        for part in ranges(points.len(), &cuts, |_| true) {
+        for part in ranges(points.len(), cuts.iter().map(|c| c.at)) {
             if !protocol.contains(&part.start) {
                 continue;
             }
@@ -98,26 +92,6 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
     Ok(Table { segments })
 }
 
-/// How much times per message differ from size to size beyond their errors, relative: a standard deviation.
-///
-/// Allocators and caches make one size dearer than its neighbors by causes that no line has; breaks must gain more than that.
-/// Median over sizes of the distance from the line through both neighbors, so that few sizes beside breaks weigh nothing.
-fn scatter(points: &[SizePoint]) -> f64 {
-    let squared = points.windows(3).map(|w| {
-        let x: [f64; 3] = std::array::from_fn(|i| w[i].further_bytes());
-        let before = (x[2] - x[1]) / (x[2] - x[0]);
-        let weights = [-before, 1.0, before - 1.0];
-        let sum =
-            |of: &dyn Fn(&Measured) -> f64| weights.iter().zip(w).map(|(k, p)| k * of(&p.gap)).sum::<f64>();
-        let squares = |of: &dyn Fn(&Measured) -> f64| -> f64 {
-            weights.iter().zip(w).map(|(k, p)| (k * of(&p.gap)).powi(2)).sum()
-        };
-        (sum(&|m| m.ns).powi(2) / NORMAL_MEDIAN - squares(&|m| m.sigma_ns)) / squares(&|m| m.ns)
-    });
-    let squared: Vec<f64> = squared.collect();
-    sorted(&squared).ok().and_then(|s| quantile(&s, 0.5)).unwrap_or(0.0).max(0.0).sqrt()
-}
-
 /// A break: the place of the first point behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cut {
@@ -125,46 +99,25 @@ struct Cut {
     begins: Begins,
 }
 
-/// Stretches of points between the cuts that count.
-fn ranges(n: usize, cuts: &[Cut], counts: impl Fn(&Cut) -> bool) -> Vec<std::ops::Range<usize>> {
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(cuts.iter().filter(|c| counts(c)).map(|c| c.at)).collect();
-    let ends = starts[1..].iter().copied().chain([n]);
-    starts.iter().copied().zip(ends).map(|(a, b)| a..b).collect()
-}
-
 /// The breaks that are jumps or kinks. What is neither is taken out, the one that costs the fit least first.
 fn cuts(points: &[SizePoint]) -> Result<Vec<Cut>, FitError> {
     let x: Vec<f64> = points.iter().map(SizePoint::further_bytes).collect();
     let y: Vec<f64> = points.iter().map(|p| p.gap.ns).collect();
     let weights: Vec<f64> = points.iter().map(|p| p.gap.sigma_ns.powi(-2)).collect();
-    let mut starts = breaks(&x, &y, &weights, MAX_BREAKS, LEAST_POINTS)?;
-    loop {
-        let mut weakest: Option<(f64, usize)> = None;
-        let mut cuts = Vec::new();
-        for (i, at) in starts.iter().copied().enumerate() {
-            let from = if i == 0 { 0 } else { starts[i - 1] };
-            let to = starts.get(i + 1).copied().unwrap_or(points.len());
-            let (before, behind) = (gap_line(&points[from..at])?, gap_line(&points[at..to])?);
-            let both = gap_line(&points[from..to])?;
-            if let Some(begins) = begins(points, at, &before.0, &behind.0) {
-                cuts.push(Cut { at, begins });
-                continue;
-            }
-            if points[from..to].iter().any(|p| is_missed(p, &both.0)) {
-                cuts.push(Cut { at, begins: Begins::Bend });
-                continue;
-            }
-            let cost = both.1 - before.1 - behind.1;
-            if weakest.is_none_or(|(least, _)| cost < least) {
-                weakest = Some((cost, i));
-            }
+    let starts = breaks(&x, &[Curve { y: &y, weights: &weights }], MAX_BREAKS, LEAST_POINTS)?;
+    let judge = |from: usize, at: usize, to: usize| {
+        let (before, behind) = (gap_line(&points[from..at])?, gap_line(&points[at..to])?);
+        let both = gap_line(&points[from..to])?;
+        if let Some(begins) = begins(points, at, &before.0, &behind.0) {
+            return Ok(Verdict::Counts(begins));
         }
-        match weakest {
-            Some((_, i)) => starts.remove(i),
-            None => return Ok(cuts),
-        };
-    }
+        if points[from..to].iter().any(|p| is_missed(p, &both.0)) {
+            return Ok(Verdict::Counts(Begins::Bend));
+        }
+        Ok::<_, FitError>(Verdict::Costs(both.1 - before.1 - behind.1))
+    };
+    let counted = prune(starts, points.len(), judge)?;
+    Ok(counted.into_iter().map(|(at, begins)| Cut { at, begins }).collect())
 }
 
 /// Whether a line is off a size by as much as a jump, and by more than the errors of the size.
