@@ -248,3 +248,33 @@ fn laws_print_as_the_seed_does_and_points_as_extra_p_reads_them() {
                 DATA 1000000000\nDATA 0.0000001 1.25\nDATA 3.5\n";
     assert_eq!(extrap("bcast", "time", &all), text);
 }
+
+#[test]
+fn wild_figures_are_refused_or_give_finite_laws() {
+    let mut random = Random::new(77);
+    let mut fitted = 0;
+    for _ in 0..300 {
+        let decades = 10_f64.powf(2.5 * random.unit());
+        let mut wild = || 10_f64.powf(decades * (2.0 * random.unit() - 1.0));
+        let tame = wild();
+        let mut points = Vec::new();
+        for (p, d) in grid() {
+            let point = Point { p, d: d << 40, launch: p % 3, value: wild(), standard_error: wild() };
+            points.push(if tame < 1.0 {
+                point
+            } else {
+                Point { standard_error: 0.1 * point.value, ..point }
+            });
+        }
+        for law in fit(&points).into_iter().flatten() {
+            assert!(
+                law.segments.iter().all(|s| s.chosen().at(2, 8).is_finite() && !s.chosen().text().is_empty())
+            );
+            fitted += 1;
+            let far = law.predict(u32::MAX, u64::MAX);
+            assert!(far.is_none_or(|f| f.interval.contains(f.value) && f.value.is_finite()), "{far:?}");
+        }
+    }
+    println!("{fitted} laws");
+    assert!(fitted >= 50, "{fitted} laws of 300");
+}

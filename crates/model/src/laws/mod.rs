@@ -15,7 +15,7 @@ use machmeter_stats::segmented::{Curve, breaks};
 use machmeter_stats::{Interval, StatsError};
 
 use crate::breaks::{APART, At, JUMP, MAX_BREAKS, Verdict, prune, ranges, scatter};
-use launches::{Pooled, Spread, pool};
+use launches::{Pooled, pool};
 
 pub use launches::LEAST_LAUNCHES;
 pub use select::Form;
@@ -189,7 +189,7 @@ pub fn fit(points: &[Point]) -> Result<Vec<Law>, LawError> {
     laws(&pool(points))
 }
 
-/// The same of cells whose errors hold everything there is, as those of simulations do. Cells of the same p and d are one by one.
+/// The same of cells whose errors hold everything there is, as those of simulations do.
 ///
 /// # Errors
 /// As [`fit`].
@@ -226,9 +226,8 @@ fn laws(pooled: &Pooled) -> Result<Vec<Law>, LawError> {
 
 /// The law of cells in the order of their sizes.
 fn law(cells: &[Cell], only_p: Option<u32>, pooled: &Pooled) -> Result<Law, LawError> {
-    let too_few = LawError::TooFew { p: cells[0].p, points: cells.len() };
     if cells.len() < LEAST_CELLS {
-        return Err(too_few);
+        return Err(LawError::TooFew { p: cells[0].p, points: cells.len() });
     }
     let by_size: Vec<&[Cell]> = cells.chunk_by(|a, b| a.d == b.d).collect();
     let starts = starts(cells, &by_size)?;
@@ -237,7 +236,7 @@ fn law(cells: &[Cell], only_p: Option<u32>, pooled: &Pooled) -> Result<Law, LawE
     for range in ranges(by_size.len(), starts) {
         let own = by_size[range.clone()].concat();
         let forms = select::forms(&own, spread.map_or(0.0, |s| s.shared_reach));
-        let Some(chosen) = forms.first() else { return Err(too_few) };
+        let Some(chosen) = forms.first() else { return Err(StatsError::Overflow("law").into()) };
         let q = match pooled.launches {
             launches @ 1..LEAST_LAUNCHES => Err(NoQ::FewLaunches(launches)),
             _ => chi_square_q(chosen.chi2, chosen.dof).ok_or(NoQ::NoFreedom(own.len())),
@@ -245,7 +244,7 @@ fn law(cells: &[Cell], only_p: Option<u32>, pooled: &Pooled) -> Result<Law, LawE
         let to_bytes = by_size.get(range.end).map_or(by_size[range.end - 1][0].d, |next| next[0].d - 1);
         segments.push(Segment { from_bytes: by_size[range.start][0].d, to_bytes, forms, n: own.len(), q });
     }
-    Ok(Law { only_p, launches: pooled.launches, between: spread.map(|s: &Spread| s.between), segments })
+    Ok(Law { only_p, launches: pooled.launches, between: spread.map(|s| s.between), segments })
 }
 
 /// Where laws of their own begin, as indices of sizes.
