@@ -6,14 +6,20 @@ use std::sync::OnceLock;
 use machmeter_data::Metric;
 use machmeter_data::metric::Population;
 
-/// Metric, operation or level, population, standard deviation of the logarithm.
+/// Metric, operation or level, population, standard deviation of the logarithm, of a share itself.
 const TABLE: &str = include_str!("assumed.txt");
 /// Of a kind that the table does not have: the median of its undisturbed kinds, and of the others.
-const UNDISTURBED: f64 = 0.0069;
-const OTHER: f64 = 0.1455;
+const UNDISTURBED: f64 = 0.0078;
+const OTHER: f64 = 0.1335;
 
 /// Standard deviation of the logarithm from run to run that is assumed of a metric.
 pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
+    let other = if population == Some(Population::Undisturbed) { UNDISTURBED } else { OTHER };
+    listed(metric, population).unwrap_or(other)
+}
+
+/// Standard deviation from run to run that is listed for a metric: of a share itself, else of the logarithm.
+pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<f64> {
     static KINDS: OnceLock<BTreeMap<[&str; 3], f64>> = OnceLock::new();
     let kinds =
         KINDS.get_or_init(|| TABLE.lines().filter(|l| !l.starts_with('#')).filter_map(kind).collect());
@@ -23,9 +29,7 @@ pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
         Some(Population::CoreShared) => "core_shared",
         None => "-",
     };
-    let found = kinds.get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population_name]);
-    let other = if population == Some(Population::Undisturbed) { UNDISTURBED } else { OTHER };
-    found.copied().unwrap_or(other)
+    kinds.get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population_name]).copied()
 }
 
 fn kind(line: &str) -> Option<([&str; 3], f64)> {

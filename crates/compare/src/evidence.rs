@@ -118,8 +118,11 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     let (a, b) = (pair.values(&pair.a), pair.values(&pair.b));
     let difference = rank::hodges_lehmann(&a, &b, 0.95)?.estimate;
     let rises = difference >= 0.0;
-    // A share is taken by its own variance.
-    let between = if pair.scale == Scale::Relative { assumed(pair) } else { 0.0 };
+    // A share of the time that others had is taken by its own variance: how it differs from run to run is what it tells.
+    let between = match pair.scale {
+        Scale::Relative => assumed(pair),
+        Scale::Absolute => assumed::listed(pair.a[0], pair.population).unwrap_or(0.0),
+    };
     // Variance of a run: what runs were seen to differ by, which has what they know of themselves in it; of few runs not below that.
     let of_run = |own: Option<f64>| match seen {
         Some(s) if pair.is_of_groups() => Some(s.variance.value),
