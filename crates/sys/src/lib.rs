@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod link;
 pub mod memory;
 pub mod mirror;
+pub mod mpi;
 pub mod oom;
 pub mod pages;
 pub mod perf;

@@ -1,0 +1,314 @@
+//! What a compiled program takes from `mpi.h`: three tables of constants, and the functions by name.
+//!
+//! Handles are machine words: addresses in Open MPI, 32-bit integers in MPICH and its relatives, small numbers in the standard's own ABI.
+//! The calling conventions of x86-64 and `AArch64` pass all three alike. Sources: `mpi.h` of Open MPI 4.1 and 5.0, `mpi.h` of MPICH
+//! 4.0 and 5.0, MPI 5.0 chapter 20.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use super::Error;
+use super::library::Opened;
+
+/// Which table fits a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavor {
+    OpenMpi,
+    /// MPICH and what keeps its ABI: Intel MPI, MVAPICH, Cray MPICH.
+    Mpich,
+    /// The ABI of MPI 5.0.
+    Standard,
+}
+
+impl Flavor {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Mpich => "MPICH",
+            Self::Standard => "MPI 5 ABI",
+        }
+    }
+}
+
+/// Handles and numbers of `mpi.h` that calls need.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Constants {
+    pub(super) world: usize,
+    pub(super) byte: usize,
+    pub(super) int64: usize,
+    pub(super) double: usize,
+    pub(super) sum: usize,
+    pub(super) min: usize,
+    pub(super) max: usize,
+    pub(super) replace: usize,
+    pub(super) info_null: usize,
+    pub(super) errors_return: usize,
+    pub(super) in_place: usize,
+    pub(super) status_ignore: usize,
+    pub(super) any_source: c_int,
+    pub(super) any_tag: c_int,
+    pub(super) undefined: c_int,
+    pub(super) shared_memory: c_int,
+    pub(super) funneled: c_int,
+    /// Places of source and tag in `MPI_Status`, counted in `c_int`.
+    pub(super) source_at: usize,
+    pub(super) tag_at: usize,
+}
+
+/// Room for the largest `MPI_Status` (32 bytes in the standard's ABI, 24 in Open MPI, 20 in MPICH), aligned for its `size_t`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(8))]
+pub(super) struct RawStatus(pub(super) [c_int; 16]);
+
+/// `MPI_MAX_LIBRARY_VERSION_STRING` of MPICH and of the standard's ABI, the largest of all texts.
+pub(super) const TEXT_BYTES: usize = 8_192;
+
+const MPICH: Constants = Constants {
+    world: 0x4400_0000,
+    byte: 0x4c00_010d,
+    int64: 0x4c00_083a,
+    double: 0x4c00_080b,
+    sum: 0x5800_0003,
+    min: 0x5800_0002,
+    max: 0x5800_0001,
+    replace: 0x5800_000d,
+    info_null: 0x1c00_0000,
+    errors_return: 0x5400_0001,
+    in_place: usize::MAX,
+    status_ignore: 1,
+    any_source: -2,
+    any_tag: -1,
+    undefined: -32_766,
+    shared_memory: 1,
+    funneled: 1,
+    source_at: 2,
+    tag_at: 3,
+};
+
+const STANDARD: Constants = Constants {
+    world: 0x101,
+    byte: 0x247,
+    int64: 0x258,
+    double: 0x214,
+    sum: 0x21,
+    min: 0x22,
+    max: 0x23,
+    replace: 0x3c,
+    info_null: 0x130,
+    errors_return: 0x142,
+    in_place: 1,
+    status_ignore: 0,
+    any_source: -1,
+    any_tag: -2,
+    undefined: -32_766,
+    shared_memory: 221,
+    funneled: 1_024,
+    source_at: 0,
+    tag_at: 1,
+};
+
+impl Constants {
+    /// Errors: [`Error::Symbol`] when an Open MPI lacks one of its objects.
+    pub(super) fn of(flavor: Flavor, library: &Opened) -> Result<Self, Error> {
+        let address = |name| library.symbol(name).map(|p| p.as_ptr().addr());
+        Ok(match flavor {
+            Flavor::Mpich => MPICH,
+            Flavor::Standard => STANDARD,
+            Flavor::OpenMpi => Self {
+                world: address(c"ompi_mpi_comm_world")?,
+                byte: address(c"ompi_mpi_byte")?,
+                int64: address(c"ompi_mpi_int64_t")?,
+                double: address(c"ompi_mpi_double")?,
+                sum: address(c"ompi_mpi_op_sum")?,
+                min: address(c"ompi_mpi_op_min")?,
+                max: address(c"ompi_mpi_op_max")?,
+                replace: address(c"ompi_mpi_op_replace")?,
+                info_null: address(c"ompi_mpi_info_null")?,
+                errors_return: address(c"ompi_mpi_errors_return")?,
+                in_place: 1,
+                status_ignore: 0,
+                any_source: -1,
+                any_tag: -1,
+                undefined: -32_766,
+                shared_memory: 0,
+                funneled: 1,
+                source_at: 0,
+                tag_at: 1,
+            },
+        })
+    }
+}
+
+type Data = *const c_void;
+type Memory = *mut c_void;
+type Handle = usize;
+
+/// A table of functions, resolved once, and a method for each: one indirect call and a look at its code.
+macro_rules! functions {
+    ($($field:ident $name:literal ($($argument:ident: $kind:ty),*);)*) => {
+        #[derive(Debug, Clone, Copy)]
+        pub(super) struct Functions {
+            $($field: unsafe extern "C" fn($($kind),*) -> c_int,)*
+        }
+
+        impl Functions {
+            /// Errors: [`Error::Symbol`] when the library lacks one: it is older than MPI 3.0.
+            pub(super) fn of(library: &Opened) -> Result<Self, Error> {
+                Ok(Self {
+                    $($field: {
+                        let address = library.symbol($name)?;
+                        // SAFETY: the library defines this name as the C function of the MPI standard.
+                        unsafe {
+                            std::mem::transmute::<Memory, unsafe extern "C" fn($($kind),*) -> c_int>(address.as_ptr())
+                        }
+                    },)*
+                })
+            }
+
+            $(
+                /// # Safety
+                /// Handles are live ones of this library; memory is valid for what the MPI standard says of this function.
+                #[inline]
+                #[allow(clippy::too_many_arguments, reason = "as many as the MPI standard has")]
+                #[allow(dead_code, reason = "texts are read through the table: their failure has no text")]
+                pub(super) unsafe fn $field(&self, $($argument: $kind),*) -> Result<(), Error> {
+                    // SAFETY: as the caller promises.
+                    let code = unsafe { (self.$field)($($argument),*) };
+                    if code == 0 { Ok(()) } else { Err(self.failed($name, code)) }
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    library_version c"MPI_Get_library_version" (text: *mut c_char, length: *mut c_int);
+    processor_name c"MPI_Get_processor_name" (text: *mut c_char, length: *mut c_int);
+    error_string c"MPI_Error_string" (code: c_int, text: *mut c_char, length: *mut c_int);
+    initialized c"MPI_Initialized" (flag: *mut c_int);
+    init_thread c"MPI_Init_thread" (argc: Memory, argv: Memory, required: c_int, provided: *mut c_int);
+    finalize c"MPI_Finalize" ();
+    abort c"MPI_Abort" (comm: Handle, code: c_int);
+    comm_rank c"MPI_Comm_rank" (comm: Handle, rank: *mut c_int);
+    comm_size c"MPI_Comm_size" (comm: Handle, size: *mut c_int);
+    comm_set_errhandler c"MPI_Comm_set_errhandler" (comm: Handle, handler: Handle);
+    comm_split c"MPI_Comm_split" (comm: Handle, color: c_int, key: c_int, new: *mut Handle);
+    comm_split_type c"MPI_Comm_split_type" (comm: Handle, kind: c_int, key: c_int, info: Handle, new: *mut Handle);
+    comm_free c"MPI_Comm_free" (comm: *mut Handle);
+    send c"MPI_Send" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
+    ssend c"MPI_Ssend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
+    rsend c"MPI_Rsend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
+    recv c"MPI_Recv" (into: Memory, count: c_int, kind: Handle, from: c_int, tag: c_int, comm: Handle, status: Memory);
+    sendrecv c"MPI_Sendrecv" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int,
+        into: Memory, into_count: c_int, into_kind: Handle, from: c_int, from_tag: c_int, comm: Handle, status: Memory);
+    iprobe c"MPI_Iprobe" (from: c_int, tag: c_int, comm: Handle, flag: *mut c_int, status: Memory);
+    get_count c"MPI_Get_count" (status: Data, kind: Handle, count: *mut c_int);
+    isend c"MPI_Isend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle, request: *mut Handle);
+    issend c"MPI_Issend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle, request: *mut Handle);
+    irecv c"MPI_Irecv" (into: Memory, count: c_int, kind: Handle, from: c_int, tag: c_int, comm: Handle,
+        request: *mut Handle);
+    wait c"MPI_Wait" (request: *mut Handle, status: Memory);
+    test c"MPI_Test" (request: *mut Handle, flag: *mut c_int, status: Memory);
+    barrier c"MPI_Barrier" (comm: Handle);
+    bcast c"MPI_Bcast" (data: Memory, count: c_int, kind: Handle, root: c_int, comm: Handle);
+    gather c"MPI_Gather" (data: Data, count: c_int, kind: Handle, into: Memory, into_count: c_int, into_kind: Handle,
+        root: c_int, comm: Handle);
+    allgather c"MPI_Allgather" (data: Data, count: c_int, kind: Handle, into: Memory, into_count: c_int,
+        into_kind: Handle, comm: Handle);
+    scatter c"MPI_Scatter" (data: Data, count: c_int, kind: Handle, into: Memory, into_count: c_int, into_kind: Handle,
+        root: c_int, comm: Handle);
+    alltoall c"MPI_Alltoall" (data: Data, count: c_int, kind: Handle, into: Memory, into_count: c_int,
+        into_kind: Handle, comm: Handle);
+    reduce c"MPI_Reduce" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, root: c_int, comm: Handle);
+    allreduce c"MPI_Allreduce" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, comm: Handle);
+    reduce_scatter_block c"MPI_Reduce_scatter_block" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle,
+        comm: Handle);
+    scan c"MPI_Scan" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, comm: Handle);
+    ibarrier c"MPI_Ibarrier" (comm: Handle, request: *mut Handle);
+    ibcast c"MPI_Ibcast" (data: Memory, count: c_int, kind: Handle, root: c_int, comm: Handle, request: *mut Handle);
+    iallreduce c"MPI_Iallreduce" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, comm: Handle,
+        request: *mut Handle);
+    ialltoall c"MPI_Ialltoall" (data: Data, count: c_int, kind: Handle, into: Memory, into_count: c_int,
+        into_kind: Handle, comm: Handle, request: *mut Handle);
+    win_allocate c"MPI_Win_allocate" (bytes: isize, unit: c_int, info: Handle, comm: Handle, base: Memory,
+        window: *mut Handle);
+    win_set_errhandler c"MPI_Win_set_errhandler" (window: Handle, handler: Handle);
+    win_lock_all c"MPI_Win_lock_all" (assertion: c_int, window: Handle);
+    win_unlock_all c"MPI_Win_unlock_all" (window: Handle);
+    win_sync c"MPI_Win_sync" (window: Handle);
+    win_flush c"MPI_Win_flush" (rank: c_int, window: Handle);
+    win_free c"MPI_Win_free" (window: *mut Handle);
+    put c"MPI_Put" (data: Data, count: c_int, kind: Handle, to: c_int, at: isize, there_count: c_int,
+        there_kind: Handle, window: Handle);
+    get c"MPI_Get" (into: Memory, count: c_int, kind: Handle, from: c_int, at: isize, there_count: c_int,
+        there_kind: Handle, window: Handle);
+    fetch_and_op c"MPI_Fetch_and_op" (value: Data, result: Memory, kind: Handle, to: c_int, at: isize, op: Handle,
+        window: Handle);
+}
+
+impl Functions {
+    /// The library's text on `code`, one line, with the function's name.
+    #[cold]
+    fn failed(&self, name: &'static CStr, code: c_int) -> Error {
+        let text = read_text(|text, length| {
+            // SAFETY: room for the longest text of any MPI; the function takes every code.
+            unsafe { (self.error_string)(code, text, length) }
+        });
+        // MPICH writes a stack of lines, the cause last.
+        let cause = text.as_deref().and_then(|t| t.lines().rfind(|l| !l.trim().is_empty()));
+        let text = cause.map_or_else(|| format!("error {code}"), |l| l.trim().to_owned());
+        Error::Call { function: name.to_str().unwrap_or("MPI"), text }
+    }
+
+    /// Name and number, as `Open MPI 4.1.4`.
+    pub(super) fn version(&self) -> String {
+        let all = read_text(|text, length| {
+            // SAFETY: room for the longest text of any MPI; the function may be called at any time.
+            unsafe { (self.library_version)(text, length) }
+        });
+        short_version(all.as_deref().unwrap_or_default())
+    }
+
+    /// The name of this machine as MPI has it.
+    pub(super) fn processor(&self) -> Option<String> {
+        read_text(|text, length| {
+            // SAFETY: room for the longest text of any MPI; MPI is initialized.
+            unsafe { (self.processor_name)(text, length) }
+        })
+    }
+}
+
+/// What a function wrote as text; `None` when it failed.
+fn read_text(write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> Option<String> {
+    let (mut text, mut length) = (vec![0_u8; TEXT_BYTES + 1], 0);
+    let code = write(text.as_mut_ptr().cast(), &raw mut length);
+    let said = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
+    (code == 0).then(|| said.into_owned())
+}
+
+/// Name and number of a version text: `Open MPI 4.1.4` from `Open MPI v4.1.4, package: ...`, `MPICH 4.0.2` from `MPICH Version:\t4.0.2`.
+fn short_version(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.split(',').next().unwrap_or_default();
+    let words = line.split_ascii_whitespace().map(|w| w.trim_end_matches(':')).filter(|w| *w != "Version");
+    let number = |w: &str| {
+        w.strip_prefix('v').filter(|n| n.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned)
+    };
+    words.map(|w| number(w).unwrap_or_else(|| w.to_owned())).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_name_and_number() {
+        assert_eq!(short_version("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"), "Open MPI 4.1.4");
+        assert_eq!(short_version("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7"), "MPICH 4.0.2");
+        assert_eq!(short_version("MPICH Version:      5.0.2\nMPICH Release date:"), "MPICH 5.0.2");
+        assert_eq!(
+            short_version("Intel(R) MPI Library 2021.10 for Linux* OS\n"),
+            "Intel(R) MPI Library 2021.10 for Linux* OS"
+        );
+        assert_eq!(short_version(""), "");
+    }
+}

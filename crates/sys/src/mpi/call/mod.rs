@@ -1,0 +1,320 @@
+//! Calls of MPI as safe functions over slices.
+//!
+//! A call checks ranks, tags and lengths of this rank's own memory; that ranks agree with each other is the caller's part, as in every
+//! MPI program: MPI itself refuses messages longer than the memory they would go to.
+
+mod collective;
+mod point;
+mod request;
+mod window;
+
+pub use request::Request;
+pub use window::Window;
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+use std::rc::Rc;
+
+use super::Error;
+use super::abi::{Constants, Flavor, Functions};
+use super::launcher::{Launched, launched};
+use super::library::Library;
+use crate::process::die_with_parent;
+
+/// Largest tag that every MPI takes (MPI 4.0, section 9.1.2).
+const LARGEST_TAG: i32 = 32_767;
+
+/// MPI of this process, shared by all that call it. Dropped last, it ends MPI.
+#[derive(Debug)]
+struct Core {
+    library: Library,
+    /// Whether [`Session::finish`] was called, and whether nothing was left in flight.
+    finished: Cell<bool>,
+    clean: Cell<bool>,
+    /// What ends MPI in place of `MPI_Finalize` once `OpenSHMEM` was started: its end at exit would come too late.
+    shmem_end: Cell<Option<unsafe extern "C" fn()>>,
+    /// MPI is called by the thread that initialized it only.
+    thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Core {
+    fn functions(&self) -> &Functions {
+        &self.library.functions
+    }
+
+    fn constants(&self) -> &Constants {
+        &self.library.constants
+    }
+
+    fn abort(&self, code: c_int) {
+        // SAFETY: the world is a live handle until MPI is finalized.
+        let _ = unsafe { self.functions().abort(self.constants().world, code) };
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if self.finished.get() && self.clean.get() {
+            match self.shmem_end.get() {
+                // SAFETY: OpenSHMEM and MPI are initialized, by this thread; no handle is left, for all hold this value.
+                Some(end) => unsafe { end() },
+                // SAFETY: as above, without OpenSHMEM; finalizing fails only for reasons that end the process anyway.
+                None => drop(unsafe { self.functions().finalize() }),
+            }
+        } else {
+            // Others would wait for this rank until somebody kills them.
+            self.abort(1);
+        }
+    }
+}
+
+/// MPI in this process, started once. A session that is dropped without [`Self::finish`], by an error or a panic, aborts the
+/// whole program with code 1, so that no rank waits for ever.
+#[derive(Debug)]
+pub struct Session {
+    core: Rc<Core>,
+    world: Comm,
+    launched: Option<Launched>,
+}
+
+impl Session {
+    /// Opens the library (`lib`, else the launcher's, else the linker's) and starts MPI. Under a launcher the process from now on
+    /// dies with the launcher's daemon that started it.
+    /// Errors: nothing found or opened; [`Error::ForeignLauncher`]; what MPI says.
+    pub fn start(lib: Option<&Path>) -> Result<Self, Error> {
+        let launched = launched();
+        let library = Library::find(lib, launched.as_ref())?;
+        if launched.is_some() {
+            // Outlives nothing it could talk to; refused only where the parent is gone or hidden already.
+            let parent = rustix::process::getppid().map_or(0, |p| p.as_raw_nonzero().get());
+            let _ = die_with_parent(parent);
+        }
+        let (none, mut provided, mut already) = (std::ptr::null_mut::<c_void>(), 0, 0);
+        // SAFETY: may be called at any time; room for the answer.
+        unsafe { library.functions.initialized(&raw mut already) }?;
+        if already != 0 {
+            return Err(Error::Argument("MPI was started in this process before".to_owned()));
+        }
+        let level = library.constants.funneled;
+        // SAFETY: called once, with no arguments (MPI 2.0 on), and room for the answer.
+        unsafe { library.functions.init_thread(none, none, level, &raw mut provided) }?;
+        let (finished, clean, shmem_end) = (Cell::new(false), Cell::new(true), Cell::new(None));
+        let core = Rc::new(Core { library, finished, clean, shmem_end, thread: std::marker::PhantomData });
+        let handle = core.constants().world;
+        let world = Comm::of(&core, handle)?;
+        let started = launched.map_or(world.size, |l| l.size);
+        if world.size != started {
+            // Each rank is a world of its own here: it ends by itself.
+            core.finished.set(true);
+            let (version, said) = (core.library.version.clone(), world.size);
+            return Err(Error::ForeignLauncher { version, said, started });
+        }
+        Ok(Self { core, world, launched })
+    }
+
+    /// All ranks.
+    pub fn world(&self) -> &Comm {
+        &self.world
+    }
+
+    /// What the launcher said; `None`: this process was started alone.
+    pub fn launched(&self) -> Option<Launched> {
+        self.launched
+    }
+
+    pub fn flavor(&self) -> Flavor {
+        self.core.library.flavor
+    }
+
+    /// Name and number, as `Open MPI 4.1.4`.
+    pub fn version(&self) -> &str {
+        &self.core.library.version
+    }
+
+    /// The library's file.
+    pub fn library(&self) -> &Path {
+        &self.core.library.path
+    }
+
+    /// This machine's name as MPI has it.
+    pub fn processor_name(&self) -> Option<String> {
+        self.core.functions().processor()
+    }
+
+    /// Ends MPI as soon as the last communicator, request and window is dropped; collective. Requests in flight and windows that
+    /// were not freed make it an abort.
+    pub fn finish(self) {
+        self.core.finished.set(true);
+    }
+
+    /// `end` ends MPI with `OpenSHMEM`.
+    pub(in crate::mpi) fn end_by(&self, end: unsafe extern "C" fn()) {
+        self.core.shmem_end.set(Some(end));
+    }
+
+    /// Ends all ranks; the launcher's exit code is `code` where it passes it on.
+    pub fn abort(&self, code: u8) -> ! {
+        self.core.abort(code.into());
+        std::process::abort()
+    }
+}
+
+/// A communicator. Copies mean the same one; it lives until [`Self::free`] or the end of MPI.
+#[derive(Debug, Clone)]
+pub struct Comm {
+    core: Rc<Core>,
+    handle: usize,
+    rank: usize,
+    size: usize,
+}
+
+impl Comm {
+    fn of(core: &Rc<Core>, handle: usize) -> Result<Self, Error> {
+        let (functions, (mut rank, mut size)) = (core.functions(), (0, 0));
+        let returned = core.constants().errors_return;
+        // SAFETY: a live communicator and the handler that returns errors.
+        unsafe { functions.comm_set_errhandler(handle, returned) }?;
+        // SAFETY: a live communicator and room for the answer.
+        unsafe { functions.comm_rank(handle, &raw mut rank) }?;
+        // SAFETY: as above.
+        unsafe { functions.comm_size(handle, &raw mut size) }?;
+        Ok(Self { core: Rc::clone(core), handle, rank: rank as usize, size: size as usize })
+    }
+
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Ranks of the same color together, ordered by `key`, then by rank; `None` for a rank without a color. Collective.
+    pub fn split(&self, color: Option<u16>, key: i32) -> Result<Option<Self>, Error> {
+        let (constants, mut new) = (self.core.constants(), 0);
+        let colored = color.map_or(constants.undefined, c_int::from);
+        // SAFETY: a live communicator and room for a handle.
+        unsafe { self.core.functions().comm_split(self.handle, colored, key, &raw mut new) }?;
+        color.map(|_| Self::of(&self.core, new)).transpose()
+    }
+
+    /// The ranks that share memory with this one. Collective.
+    pub fn split_machine(&self) -> Result<Self, Error> {
+        let (constants, mut new) = (self.core.constants(), 0);
+        let (kind, info) = (constants.shared_memory, constants.info_null);
+        // SAFETY: a live communicator, a kind and an info of this library, room for a handle.
+        unsafe { self.core.functions().comm_split_type(self.handle, kind, 0, info, &raw mut new) }?;
+        Self::of(&self.core, new)
+    }
+
+    /// Gives a split communicator back; collective. Refused while copies, requests or windows of it are left, and for the world,
+    /// which is not freed.
+    pub fn free(self) -> Result<(), Error> {
+        let mut handle = self.handle;
+        if handle == self.core.constants().world {
+            return Err(Error::Argument("the world is not freed".to_owned()));
+        }
+        // SAFETY: a live communicator; copies of it are told by MPI that it is none (errors are returned).
+        unsafe { self.core.functions().comm_free(&raw mut handle) }
+    }
+
+    /// `rank` as MPI takes it.
+    #[inline]
+    pub(in crate::mpi) fn peer(&self, rank: usize) -> Result<c_int, Error> {
+        if rank < self.size { Ok(rank as c_int) } else { Err(self.no_rank(rank)) }
+    }
+
+    #[cold]
+    fn no_rank(&self, rank: usize) -> Error {
+        Error::Argument(format!("rank {rank} of {}", self.size))
+    }
+}
+
+/// A tag as MPI takes it.
+#[inline]
+fn tagged(tag: i32) -> Result<c_int, Error> {
+    let valid = (0..=LARGEST_TAG).contains(&tag);
+    if valid { Ok(tag) } else { Err(Error::Argument(format!("tag {tag}: 0 to {LARGEST_TAG} are"))) }
+}
+
+/// A number of elements as MPI takes it.
+#[inline]
+fn count(len: usize) -> Result<c_int, Error> {
+    c_int::try_from(len)
+        .map_err(|_| Error::Argument(format!("{len} elements: at most {} go in one call", c_int::MAX)))
+}
+
+/// Whether two lengths agree.
+#[inline]
+fn same(len: usize, wanted: usize) -> Result<(), Error> {
+    if len == wanted { Ok(()) } else { Err(Error::Argument(format!("{len} elements where {wanted} belong"))) }
+}
+
+/// Elements of messages.
+pub trait Element: Copy + sealed::Kind {}
+/// Elements that can be added up and compared.
+pub trait Number: Element {}
+
+impl Element for u8 {}
+impl Element for i64 {}
+impl Element for f64 {}
+impl Number for i64 {}
+impl Number for f64 {}
+
+mod sealed {
+    use super::Constants;
+
+    /// Which datatype an element is.
+    pub trait Kind {
+        #[allow(private_interfaces, reason = "the trait cannot be named outside")]
+        fn of(constants: &Constants) -> usize;
+    }
+
+    impl Kind for u8 {
+        #[allow(private_interfaces, reason = "as above")]
+        fn of(constants: &Constants) -> usize {
+            constants.byte
+        }
+    }
+
+    impl Kind for i64 {
+        #[allow(private_interfaces, reason = "as above")]
+        fn of(constants: &Constants) -> usize {
+            constants.int64
+        }
+    }
+
+    impl Kind for f64 {
+        #[allow(private_interfaces, reason = "as above")]
+        fn of(constants: &Constants) -> usize {
+            constants.double
+        }
+    }
+}
+
+/// What a reduction does with two values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Operation {
+    fn handle(self, constants: &Constants) -> usize {
+        match self {
+            Self::Sum => constants.sum,
+            Self::Min => constants.min,
+            Self::Max => constants.max,
+        }
+    }
+}
+
+/// What was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    pub source: usize,
+    pub tag: i32,
+    pub bytes: usize,
+}

@@ -1,0 +1,192 @@
+//! Calls that return before their work is done.
+
+use std::ffi::{c_int, c_void};
+use std::mem::ManuallyDrop;
+
+use super::{Comm, Operation, count, tagged};
+use crate::mpi::Error;
+use crate::region::Region;
+
+/// A request of a communicator and the memory that it works on. While it is in flight nobody else gets at the memory; a request
+/// dropped then leaves its memory to MPI, and the session ends by an abort.
+#[derive(Debug)]
+pub struct Request {
+    comm: Comm,
+    outgoing: ManuallyDrop<Region>,
+    incoming: ManuallyDrop<Region>,
+    handle: usize,
+    in_flight: bool,
+}
+
+impl Request {
+    /// Maps both memories, whole pages.
+    /// Errors: [`Error::Memory`].
+    pub fn new(comm: &Comm, outgoing_bytes: usize, incoming_bytes: usize) -> Result<Self, Error> {
+        let outgoing = ManuallyDrop::new(Region::new(outgoing_bytes)?);
+        let incoming = ManuallyDrop::new(Region::new(incoming_bytes)?);
+        Ok(Self { comm: comm.clone(), outgoing, incoming, handle: 0, in_flight: false })
+    }
+
+    /// What it sends from. Errors: it is in flight.
+    pub fn outgoing(&mut self) -> Result<&mut [u8], Error> {
+        self.idle()?;
+        Ok(self.outgoing.as_mut_slice())
+    }
+
+    /// What it receives into. Errors: it is in flight.
+    pub fn incoming(&mut self) -> Result<&mut [u8], Error> {
+        self.idle()?;
+        Ok(self.incoming.as_mut_slice())
+    }
+
+    /// Sends the first `bytes` of the outgoing memory.
+    #[inline]
+    pub fn isend(&mut self, bytes: usize, to: usize, tag: i32) -> Result<(), Error> {
+        let (n, data) = self.readable(bytes)?;
+        let (to, tag, kind, comm) = (self.comm.peer(to)?, tagged(tag)?, self.byte(), self.comm.handle);
+        let handle = &raw mut self.handle;
+        // SAFETY: live handles; `n` bytes that stay until the request is done; room for its handle.
+        unsafe { self.comm.core.functions().isend(data, n, kind, to, tag, comm, handle) }?;
+        self.fly()
+    }
+
+    /// As `isend`; done only when the receive has begun.
+    #[inline]
+    pub fn issend(&mut self, bytes: usize, to: usize, tag: i32) -> Result<(), Error> {
+        let (n, data) = self.readable(bytes)?;
+        let (to, tag, kind, comm) = (self.comm.peer(to)?, tagged(tag)?, self.byte(), self.comm.handle);
+        let handle = &raw mut self.handle;
+        // SAFETY: as in `isend`.
+        unsafe { self.comm.core.functions().issend(data, n, kind, to, tag, comm, handle) }?;
+        self.fly()
+    }
+
+    /// Receives at most `bytes` into the incoming memory.
+    #[inline]
+    pub fn irecv(&mut self, bytes: usize, from: usize, tag: i32) -> Result<(), Error> {
+        let (n, into) = self.writable(bytes)?;
+        let (from, tag, kind, comm) = (self.comm.peer(from)?, tagged(tag)?, self.byte(), self.comm.handle);
+        let handle = &raw mut self.handle;
+        // SAFETY: live handles; room for `n` bytes that stays until the request is done; room for its handle.
+        unsafe { self.comm.core.functions().irecv(into, n, kind, from, tag, comm, handle) }?;
+        self.fly()
+    }
+
+    pub fn ibarrier(&mut self) -> Result<(), Error> {
+        self.idle()?;
+        let (comm, handle) = (self.comm.handle, &raw mut self.handle);
+        // SAFETY: a live communicator and room for the request's handle.
+        unsafe { self.comm.core.functions().ibarrier(comm, handle) }?;
+        self.fly()
+    }
+
+    /// The first `bytes` of the root's incoming memory go to that of all.
+    #[inline]
+    pub fn ibcast(&mut self, bytes: usize, root: usize) -> Result<(), Error> {
+        let (n, data) = self.writable(bytes)?;
+        let (root, kind, comm) = (self.comm.peer(root)?, self.byte(), self.comm.handle);
+        let handle = &raw mut self.handle;
+        // SAFETY: live handles; `n` bytes that stay until the request is done; room for its handle.
+        unsafe { self.comm.core.functions().ibcast(data, n, kind, root, comm, handle) }?;
+        self.fly()
+    }
+
+    /// Reduces the first `doubles` 64-bit floating-point numbers of the outgoing memories into all incoming ones.
+    #[inline]
+    pub fn iallreduce(&mut self, doubles: usize, op: Operation) -> Result<(), Error> {
+        let bytes = doubles.saturating_mul(size_of::<f64>());
+        let ((_, data), (_, into), n) = (self.readable(bytes)?, self.writable(bytes)?, count(doubles)?);
+        let (constants, comm) = (self.comm.core.constants(), self.comm.handle);
+        let (kind, op, handle) = (constants.double, op.handle(constants), &raw mut self.handle);
+        // SAFETY: live handles; `n` aligned numbers each, which stay until the request is done; room for its handle.
+        unsafe { self.comm.core.functions().iallreduce(data, into, n, kind, op, comm, handle) }?;
+        self.fly()
+    }
+
+    /// Part i of `bytes_each` of the outgoing memory goes to rank i.
+    #[inline]
+    pub fn ialltoall(&mut self, bytes_each: usize) -> Result<(), Error> {
+        let bytes = bytes_each.saturating_mul(self.comm.size);
+        let ((_, data), (_, into), n) = (self.readable(bytes)?, self.writable(bytes)?, count(bytes_each)?);
+        let (kind, comm, handle) = (self.byte(), self.comm.handle, &raw mut self.handle);
+        // SAFETY: live handles; `n` bytes for each rank on both sides, which stay until it is done; room for its handle.
+        unsafe { self.comm.core.functions().ialltoall(data, n, kind, into, n, kind, comm, handle) }?;
+        self.fly()
+    }
+
+    /// Waits until it is done; at once where nothing is in flight.
+    #[inline]
+    pub fn wait(&mut self) -> Result<(), Error> {
+        if self.in_flight {
+            let ignored = self.comm.core.constants().status_ignore as *mut c_void;
+            let handle = &raw mut self.handle;
+            // SAFETY: a request in flight; the library's own mark for a status not wanted.
+            unsafe { self.comm.core.functions().wait(handle, ignored) }?;
+            self.in_flight = false;
+        }
+        Ok(())
+    }
+
+    /// Whether it is done, or nothing is in flight. Lets MPI make progress.
+    #[inline]
+    pub fn test(&mut self) -> Result<bool, Error> {
+        if self.in_flight {
+            let ignored = self.comm.core.constants().status_ignore as *mut c_void;
+            let (mut done, handle): (c_int, _) = (0, &raw mut self.handle);
+            // SAFETY: a request in flight; room for the answer; the library's own mark for a status not wanted.
+            unsafe { self.comm.core.functions().test(handle, &raw mut done, ignored) }?;
+            self.in_flight = done == 0;
+        }
+        Ok(!self.in_flight)
+    }
+
+    fn byte(&self) -> usize {
+        self.comm.core.constants().byte
+    }
+
+    #[inline]
+    fn idle(&self) -> Result<(), Error> {
+        if self.in_flight { Err(Error::Argument("its request is in flight".to_owned())) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn readable(&self, bytes: usize) -> Result<(c_int, *const c_void), Error> {
+        self.idle()?;
+        fits(bytes, &self.outgoing)?;
+        Ok((count(bytes)?, self.outgoing.start().as_ptr().cast()))
+    }
+
+    #[inline]
+    fn writable(&self, bytes: usize) -> Result<(c_int, *mut c_void), Error> {
+        self.idle()?;
+        fits(bytes, &self.incoming)?;
+        Ok((count(bytes)?, self.incoming.start().as_ptr().cast()))
+    }
+
+    #[inline]
+    #[allow(clippy::unnecessary_wraps, reason = "the last line of every call that posts")]
+    fn fly(&mut self) -> Result<(), Error> {
+        self.in_flight = true;
+        Ok(())
+    }
+}
+
+/// Whether `bytes` lie in a memory.
+#[inline]
+fn fits(bytes: usize, memory: &Region) -> Result<(), Error> {
+    let room = memory.bytes();
+    if bytes <= room { Ok(()) } else { Err(Error::Argument(format!("{bytes} bytes in a memory of {room}"))) }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if self.in_flight {
+            self.comm.core.clean.set(false);
+            return;
+        }
+        // SAFETY: dropped here only, and MPI is done with it.
+        unsafe { ManuallyDrop::drop(&mut self.outgoing) };
+        // SAFETY: as above.
+        unsafe { ManuallyDrop::drop(&mut self.incoming) };
+    }
+}

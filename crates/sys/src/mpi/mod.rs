@@ -1,0 +1,54 @@
+//! MPI without its headers: the library is opened at run time, and three tables of constants stand for `mpi.h` (decision 31).
+//!
+//! [`Session`] starts MPI in this process, [`Comm`] has the calls. Every call checks ranks, tags and lengths, then makes one
+//! indirect call; none allocates. Errors come back as one line: the library is told to return them.
+
+mod abi;
+mod call;
+pub mod clock;
+pub mod launcher;
+pub mod library;
+pub mod shmem;
+
+pub use abi::Flavor;
+pub use call::{Comm, Element, Number, Operation, Request, Session, Status, Window};
+pub use launcher::{Launched, launched};
+pub use library::{Installed, installed};
+
+use std::path::PathBuf;
+
+/// Why MPI cannot be used, or what a call did not take.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "no MPI library was found ({tried}): install one (Debian: apt-get install openmpi-bin) or name it with --lib PATH"
+    )]
+    NotFound { tried: String },
+    #[error("{} cannot be opened: {reason}", path.display())]
+    Unopened { path: PathBuf, reason: String },
+    #[error("{} is no MPI library: it has no {symbol}", path.display())]
+    Symbol { path: PathBuf, symbol: &'static str },
+    #[error("{}: the ABI of \"{version}\" is not known; Open MPI, MPICH and its relatives, and MPI 5 ABI are", path.display())]
+    UnknownAbi { path: PathBuf, version: String },
+    #[error("this program is linked statically and can open no MPI library: use the one that `make` builds")]
+    Static,
+    #[error(
+        "{version} says {said} rank(s), its launcher started {started}: the launcher of another MPI started this program; use {version}'s own mpirun, or name the launcher's library with --lib PATH"
+    )]
+    ForeignLauncher { version: String, said: usize, started: usize },
+    #[error("{flavor} has no launcher in PATH or beside {}: install it, or start machmeter with it", library.display())]
+    NoLauncher { flavor: &'static str, library: PathBuf },
+    #[error("{function}: {text}")]
+    Call { function: &'static str, text: String },
+    #[error("MPI call: {0}")]
+    Argument(String),
+    #[error("memory for MPI calls: {0}")]
+    Memory(#[from] std::io::Error),
+}
+
+impl Error {
+    /// Whether something is not installed, rather than broken: exit code 4.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::Unopened { .. } | Self::Static | Self::NoLauncher { .. })
+    }
+}
