@@ -55,6 +55,12 @@ functions! {
     wait_until c"shmem_long_wait_until" (*mut i64, c_int, i64) -> ();
 }
 
+unsafe extern "C" {
+    /// End of the program's own data, from the linker. Open MPI shares all writable memory below the first `_end` that the loader
+    /// finds. Were it a library's, heaps and stacks would be among it, and ranks crash that have different numbers of them.
+    static _end: u8;
+}
+
 /// `OpenSHMEM` beside MPI in this process, with one symmetric memory, zero at first. Both end
 /// together, with the session.
 #[derive(Debug)]
@@ -73,7 +79,13 @@ impl Shmem {
     pub fn start(session: &Session, bytes: usize) -> Result<Self, Error> {
         let file = session.library().with_file_name(SONAME);
         let file = if file.exists() { file } else { PathBuf::from(SONAME) };
-        let functions = Functions::of(&Opened::open(&file)?)?;
+        let library = Opened::open(&file)?;
+        if !exports_end() {
+            return Err(Error::Argument(
+                "this program does not export _end, which OpenSHMEM needs".to_owned(),
+            ));
+        }
+        let functions = Functions::of(&library)?;
         let world = session.world().clone();
         let mut sizes = [bytes as i64, -(bytes as i64)];
         world.allreduce_in_place(&mut sizes, Operation::Min)?;
@@ -192,6 +204,19 @@ impl Shmem {
         let unaligned = || Error::Argument(format!("a number at {at}: multiples of 8 are"));
         if word.is_aligned() { Ok(word) } else { Err(unaligned()) }
     }
+}
+
+/// Whether the loader finds the program's own `_end` first.
+#[cfg(not(target_feature = "crt-static"))]
+fn exports_end() -> bool {
+    // SAFETY: a terminated text.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_end".as_ptr()) };
+    found.addr() == (&raw const _end).addr()
+}
+
+#[cfg(target_feature = "crt-static")]
+fn exports_end() -> bool {
+    false
 }
 
 /// Open MPI 4.1 unmaps a component at its end that it calls afterwards (signal 11); held once more it stays.
