@@ -47,17 +47,8 @@ pub(super) struct Constants {
     pub(super) any_source: c_int,
     pub(super) any_tag: c_int,
     pub(super) undefined: c_int,
-    pub(super) shared_memory: c_int,
     pub(super) funneled: c_int,
-    /// Places of source and tag in `MPI_Status`, counted in `c_int`.
-    pub(super) source_at: usize,
-    pub(super) tag_at: usize,
 }
-
-/// Room for the largest `MPI_Status` (32 bytes in the standard's ABI, 24 in Open MPI, 20 in MPICH), aligned for its `size_t`.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C, align(8))]
-pub(super) struct RawStatus(pub(super) [c_int; 16]);
 
 /// `MPI_MAX_LIBRARY_VERSION_STRING` of MPICH and of the standard's ABI, the largest of all texts.
 pub(super) const TEXT_BYTES: usize = 8_192;
@@ -78,10 +69,7 @@ const MPICH: Constants = Constants {
     any_source: -2,
     any_tag: -1,
     undefined: -32_766,
-    shared_memory: 1,
     funneled: 1,
-    source_at: 2,
-    tag_at: 3,
 };
 
 const STANDARD: Constants = Constants {
@@ -100,10 +88,7 @@ const STANDARD: Constants = Constants {
     any_source: -1,
     any_tag: -2,
     undefined: -32_766,
-    shared_memory: 221,
     funneled: 1_024,
-    source_at: 0,
-    tag_at: 1,
 };
 
 impl Constants {
@@ -129,10 +114,7 @@ impl Constants {
                 any_source: -1,
                 any_tag: -1,
                 undefined: -32_766,
-                shared_memory: 0,
                 funneled: 1,
-                source_at: 0,
-                tag_at: 1,
             },
         })
     }
@@ -192,7 +174,6 @@ functions! {
     comm_size c"MPI_Comm_size" (comm: Handle, size: *mut c_int);
     comm_set_errhandler c"MPI_Comm_set_errhandler" (comm: Handle, handler: Handle);
     comm_split c"MPI_Comm_split" (comm: Handle, color: c_int, key: c_int, new: *mut Handle);
-    comm_split_type c"MPI_Comm_split_type" (comm: Handle, kind: c_int, key: c_int, info: Handle, new: *mut Handle);
     comm_free c"MPI_Comm_free" (comm: *mut Handle);
     send c"MPI_Send" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
     ssend c"MPI_Ssend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
@@ -201,9 +182,7 @@ functions! {
     sendrecv c"MPI_Sendrecv" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int,
         into: Memory, into_count: c_int, into_kind: Handle, from: c_int, from_tag: c_int, comm: Handle, status: Memory);
     iprobe c"MPI_Iprobe" (from: c_int, tag: c_int, comm: Handle, flag: *mut c_int, status: Memory);
-    get_count c"MPI_Get_count" (status: Data, kind: Handle, count: *mut c_int);
     isend c"MPI_Isend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle, request: *mut Handle);
-    issend c"MPI_Issend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle, request: *mut Handle);
     irecv c"MPI_Irecv" (into: Memory, count: c_int, kind: Handle, from: c_int, tag: c_int, comm: Handle,
         request: *mut Handle);
     wait c"MPI_Wait" (request: *mut Handle, status: Memory);

@@ -11,7 +11,7 @@ pub mod library;
 pub mod shmem;
 
 pub use abi::Flavor;
-pub use call::{Comm, Element, Number, Operation, Request, Session, Status, Window};
+pub use call::{Comm, Element, Number, Operation, Request, Session, Window};
 pub use launcher::{Launched, launched};
 pub use library::{Installed, installed};
 

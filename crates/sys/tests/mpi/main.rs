@@ -1,6 +1,12 @@
 //! The binding under every MPI of this machine, on two ranks, which are this program again. One test at a time, since a rank of
 //! MPICH spins, and each limited in time.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests and ranks answer by a panic and in words"
+)]
+
 mod ranks;
 
 use std::io::Read;

@@ -1,7 +1,5 @@
 //! What a rank does: every function of the binding, with what it must give.
 
-#![allow(clippy::unwrap_used, reason = "a rank answers by a panic")]
-
 use std::path::PathBuf;
 
 use machmeter_sys::clock::{OrderedCounter, TickSource};
@@ -63,8 +61,9 @@ fn messages(world: &Comm) {
         until(|| world.iprobe(Some(1), Some(3)).unwrap());
         world.recv(&mut into, 1, 3).unwrap();
         assert_eq!(into, [1.5, -2.0, 1e300]);
-        let status = world.recv_status(&mut into, None, None).unwrap();
-        assert_eq!((status.source, status.tag, status.bytes, into[0]), (1, 7, 16, 4.0));
+        assert!(world.iprobe(None, None).is_ok());
+        world.recv(&mut into, 1, 7).unwrap();
+        assert_eq!(into, [4.0, 5.0, 1e300]);
         world.send(&[1_u8], 1, 8).unwrap();
     } else if me == 1 {
         assert!(!world.iprobe(Some(0), Some(9)).unwrap());
@@ -128,16 +127,13 @@ fn requests(world: &Comm) {
     let (next, before) = ((me + 1) % n, (me + n - 1) % n);
     let mut request = Request::new(world, BYTES, BYTES).unwrap();
     let mut back = Request::new(world, BYTES, BYTES).unwrap();
-    for synchronous in [false, true] {
-        request.outgoing().unwrap().fill(me as u8);
-        back.irecv(BYTES, before, 4).unwrap();
-        assert!(back.incoming().is_err() && back.irecv(1, before, 4).is_err());
-        let posted = if synchronous { request.issend(BYTES, next, 4) } else { request.isend(BYTES, next, 4) };
-        posted.unwrap();
-        until(|| back.test().unwrap());
-        request.wait().unwrap();
-        assert!(back.incoming().unwrap()[..BYTES].iter().all(|b| *b == before as u8));
-    }
+    request.outgoing().unwrap().fill(me as u8);
+    back.irecv(BYTES, before, 4).unwrap();
+    assert!(back.incoming().is_err() && back.irecv(1, before, 4).is_err());
+    request.isend(BYTES, next, 4).unwrap();
+    until(|| back.test().unwrap());
+    request.wait().unwrap();
+    assert!(back.incoming().unwrap()[..BYTES].iter().all(|b| *b == before as u8));
     // Posted before the ready send, as the barrier between makes sure.
     back.irecv(8, before, 5).unwrap();
     world.barrier().unwrap();
@@ -170,10 +166,9 @@ fn split(world: &Comm) {
     half.free().unwrap();
     let first = world.split((world.rank() == 0).then_some(0), 0).unwrap();
     assert_eq!(first.is_some(), world.rank() == 0);
-    first.into_iter().for_each(|f| f.free().unwrap());
-    let machine = world.split_machine().unwrap();
-    assert_eq!(machine.size(), world.size());
-    machine.free().unwrap();
+    if let Some(first) = first {
+        first.free().unwrap();
+    }
 }
 
 fn window(world: &Comm) {

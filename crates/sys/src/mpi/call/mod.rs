@@ -199,15 +199,6 @@ impl Comm {
         color.map(|_| Self::of(&self.core, new)).transpose()
     }
 
-    /// The ranks that share memory with this one. Collective.
-    pub fn split_machine(&self) -> Result<Self, Error> {
-        let (constants, mut new) = (self.core.constants(), 0);
-        let (kind, info) = (constants.shared_memory, constants.info_null);
-        // SAFETY: a live communicator, a kind and an info of this library, room for a handle.
-        unsafe { self.core.functions().comm_split_type(self.handle, kind, 0, info, &raw mut new) }?;
-        Self::of(&self.core, new)
-    }
-
     /// Gives a split communicator back; collective. Refused while copies, requests or windows of it are left, and for the world,
     /// which is not freed.
     pub fn free(self) -> Result<(), Error> {
@@ -309,12 +300,4 @@ impl Operation {
             Self::Max => constants.max,
         }
     }
-}
-
-/// What was received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status {
-    pub source: usize,
-    pub tag: i32,
-    pub bytes: usize,
 }

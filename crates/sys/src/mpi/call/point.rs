@@ -1,10 +1,7 @@
 //! Messages between two ranks.
 
-use std::ffi::c_int;
-
-use super::{Comm, Element, Status, count, tagged};
+use super::{Comm, Element, count, tagged};
 use crate::mpi::Error;
-use crate::mpi::abi::RawStatus;
 
 /// Blocking sends, which differ in what they wait for.
 macro_rules! sends {
@@ -42,28 +39,6 @@ impl Comm {
         }
     }
 
-    /// As [`Self::recv`], from any rank and with any tag where `None`.
-    pub fn recv_status<T: Element>(
-        &self,
-        into: &mut [T],
-        from: Option<usize>,
-        tag: Option<i32>,
-    ) -> Result<Status, Error> {
-        let (n, (from, tag)) = (count(into.len())?, self.wildcards(from, tag)?);
-        let (constants, mut status) = (self.core.constants(), RawStatus::default());
-        let (kind, place) = (T::of(constants), (&raw mut status).cast());
-        // SAFETY: live handles; room for `n` elements of this kind and for the largest status.
-        unsafe {
-            self.core.functions().recv(into.as_mut_ptr().cast(), n, kind, from, tag, self.handle, place)
-        }?;
-        let mut bytes = 0;
-        let place = (&raw const status).cast();
-        // SAFETY: a status that the library filled, its datatype, room for the answer.
-        unsafe { self.core.functions().get_count(place, constants.byte, &raw mut bytes) }?;
-        let source = usize::try_from(status.0[constants.source_at]).unwrap_or(usize::MAX);
-        Ok(Status { source, tag: status.0[constants.tag_at], bytes: bytes as usize })
-    }
-
     /// Sends and receives with one tag.
     #[inline]
     pub fn sendrecv<T: Element>(
@@ -83,20 +58,15 @@ impl Comm {
         unsafe { f.sendrecv(data, n, kind, to, tag, into, m, kind, from, tag, comm, ignored) }
     }
 
-    /// Whether such a message could be received now. Lets MPI make progress.
+    /// Whether such a message could be received now, from any rank or with any tag where `None`. Lets MPI make progress.
     #[inline]
     pub fn iprobe(&self, from: Option<usize>, tag: Option<i32>) -> Result<bool, Error> {
-        let ((from, tag), mut flag) = (self.wildcards(from, tag)?, 0);
-        let ignored = self.core.constants().status_ignore as *mut _;
+        let (constants, mut flag) = (self.core.constants(), 0);
+        let from = from.map_or(Ok(constants.any_source), |f| self.peer(f))?;
+        let tag = tag.map_or(Ok(constants.any_tag), tagged)?;
+        let ignored = constants.status_ignore as *mut _;
         // SAFETY: a live communicator, room for the answer, the library's own mark for a status not wanted.
         unsafe { self.core.functions().iprobe(from, tag, self.handle, &raw mut flag, ignored) }?;
         Ok(flag != 0)
-    }
-
-    #[inline]
-    fn wildcards(&self, from: Option<usize>, tag: Option<i32>) -> Result<(c_int, c_int), Error> {
-        let constants = self.core.constants();
-        let from = from.map_or(Ok(constants.any_source), |f| self.peer(f))?;
-        Ok((from, tag.map_or(Ok(constants.any_tag), tagged)?))
     }
 }

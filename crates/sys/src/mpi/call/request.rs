@@ -50,17 +50,6 @@ impl Request {
         self.fly()
     }
 
-    /// As `isend`; done only when the receive has begun.
-    #[inline]
-    pub fn issend(&mut self, bytes: usize, to: usize, tag: i32) -> Result<(), Error> {
-        let (n, data) = self.readable(bytes)?;
-        let (to, tag, kind, comm) = (self.comm.peer(to)?, tagged(tag)?, self.byte(), self.comm.handle);
-        let handle = &raw mut self.handle;
-        // SAFETY: as in `isend`.
-        unsafe { self.comm.core.functions().issend(data, n, kind, to, tag, comm, handle) }?;
-        self.fly()
-    }
-
     /// Receives at most `bytes` into the incoming memory.
     #[inline]
     pub fn irecv(&mut self, bytes: usize, from: usize, tag: i32) -> Result<(), Error> {
