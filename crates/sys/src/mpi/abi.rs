@@ -82,7 +82,7 @@ const STANDARD: Constants = Constants {
     max: 0x23,
     replace: 0x3c,
     info_null: 0x130,
-    errors_return: 0x142,
+    errors_return: 0x143,
     in_place: 1,
     status_ignore: 0,
     any_source: -1,

@@ -186,3 +186,73 @@ fn boots(comm: &Comm) -> Result<Vec<i64>, Error> {
     comm.allgather(&[own], &mut all)?;
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// xorshift64 (Marsaglia 2003).
+    fn next(x: &mut u64) -> u64 {
+        *x ^= *x << 13;
+        *x ^= *x >> 7;
+        *x ^= *x << 17;
+        *x
+    }
+
+    /// A clock of this offset and drift, looked at from `at` on: flights of 300 to 800 ticks, one in seven held up by a millisecond.
+    fn look_at(clock: impl Fn(u64) -> u64, at: u64, x: &mut u64) -> Look {
+        let mut t = at;
+        let mut fly = |t: &mut u64| {
+            *t += 300 + next(x) % 500 + if next(x).is_multiple_of(7) { 1_000_000 } else { 0 };
+            *t
+        };
+        let exchanges: Vec<Exchange> = (0..100)
+            .map(|_| Exchange {
+                sent_ticks: t,
+                answered_ticks: clock(fly(&mut t)),
+                received_ticks: fly(&mut t),
+            })
+            .collect();
+        Look::of(&exchanges, 1).unwrap()
+    }
+
+    #[test]
+    fn planted_offsets_and_drifts_lie_inside_their_bounds() {
+        let (mut x, mut held, mut all, mut widest) = (99, 0, 0, 0.0_f64);
+        for _ in 0..500 {
+            let start = 1_u64 << 40;
+            let offset = next(&mut x) as i64 >> 20;
+            let drift = (next(&mut x) % 200) as f64 * 1e-6 - 1e-4;
+            let clock = |t: u64| {
+                let drifted = ((t - start) as f64 * drift).round() as i64;
+                t.wrapping_add_signed(offset + drifted)
+            };
+            let first = look_at(clock, start, &mut x);
+            let last = look_at(clock, start + 2_000_000_000, &mut x);
+            let known = RankClock::between(first, last).unwrap();
+            let (least, most) = known.drift();
+            held += u32::from(least <= drift && drift <= most);
+            for at in [500_000_000, 1_999_999_999, 4_000_000_000].map(|t| start + t) {
+                let (here, within) = known.here(at);
+                held += u32::from((here as i64 - clock(at) as i64).unsigned_abs() as f64 <= within);
+                all += 1;
+                widest = widest.max(within);
+            }
+            all += 1;
+            assert!(known.within_ticks() < 600.0 && !known.is_shared(), "{known:?}");
+        }
+        assert!(held * 100 >= all * 99, "{held} of {all}");
+        assert!(widest < 60_000.0, "bounds that say nothing: {widest}");
+    }
+
+    #[test]
+    fn a_shared_clock_has_no_offset_and_looks_that_overlap_say_nothing() {
+        let mut x = 5;
+        let (a, b) = (look_at(|t| t, 1 << 40, &mut x), look_at(|t| t, 1 << 41, &mut x));
+        let shared = RankClock::shared(a, b).unwrap();
+        assert_eq!((shared.here(12_345), shared.drift()), ((12_345, 0.5), (0.0, 0.0)));
+        assert!(shared.within_ticks() > 0.0 && RankClock::between(a, a).is_none());
+        let ahead = look_at(|t| t + 5_000, 1 << 41, &mut x);
+        assert!(RankClock::shared(a, ahead).is_none());
+    }
+}
