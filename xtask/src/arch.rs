@@ -17,6 +17,7 @@ const LAYERS: [&[&str]; 5] = [
         "machmeter-interactive",
         "machmeter-costs",
         "machmeter-net",
+        "machmeter-mpi",
         "machmeter-flow-probe",
         "machmeter-loads",
         "machmeter-doctor",

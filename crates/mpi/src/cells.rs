@@ -1,0 +1,333 @@
+//! The cells of a launch: operations back to back and in windows, and the search for the size from which on a send waits.
+
+use std::cell::Cell as Counted;
+use std::rc::Rc;
+
+use machmeter_engine::calibration::{Tried, turns_for};
+use machmeter_engine::cost::{Kind, Pair, Row};
+use machmeter_engine::disturbance::Disturbance;
+use machmeter_engine::experiment::{Cell, Visit};
+use machmeter_engine::sampling::{Bench, Company, Pace};
+use machmeter_sys::clock::TickRate;
+
+use crate::operations::{Operation, number_of};
+use crate::stage::{Play, Shared, Turns, Windows};
+
+/// Names of rows' part and of how they were measured.
+pub(crate) const PART: &str = "costs";
+pub(crate) const BACK_TO_BACK: &str = "back_to_back";
+pub(crate) const ISOLATED: &str = "isolated";
+
+/// Length of a short batch; the long one has three times as many turns, so that the order, which is the same for both, cancels.
+const BATCH_NS: f64 = 30_000.0;
+const LONG_OF_SHORT: u64 = 3;
+/// Pairs of a visit, and where a turn alone is longer than this, ns.
+const PAIRS: usize = 4;
+const LONG_TURN_NS: f64 = 1e6;
+/// What work beside an operation is set by: turns and tries of the blocking one.
+const BESIDE_TURNS: u64 = 8;
+const BESIDE_TRIES: usize = 5;
+/// Shortest work, ns: several readings of the clock.
+const LEAST_BESIDE_NS: u64 = 500;
+
+/// An operation under its conditions, without the launch.
+pub(crate) fn row(operation: &Operation, mode: &str, bytes: u64, ranks: usize) -> Row {
+    let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    Row::new(PART, operation.name, Kind::Latency)
+        .with("mode", mode)
+        .with("size_bytes", int(bytes))
+        .with("ranks", int(ranks as u64))
+}
+
+/// How long `Compute` of a play is: as long as a turn of the blocking operation, which is tried.
+fn beside_ns(stage: &Shared, operation: &Operation, play: &Play, rate: TickRate) -> Result<u64, String> {
+    let Some(blocking) = operation.beside.and_then(number_of) else { return Ok(0) };
+    let play = Play { operation: blocking, ..*play };
+    let mut least = u64::MAX;
+    for _ in 0..BESIDE_TRIES {
+        least = least.min(stage.with(|s| s.back_to_back(&play, BESIDE_TURNS))?);
+    }
+    Ok(((rate.ns(least) / BESIDE_TURNS as f64) as u64).max(LEAST_BESIDE_NS))
+}
+
+/// Turns one after the other.
+pub(crate) struct TurnsCell {
+    bench: Bench<'static>,
+    operation: &'static Operation,
+    stage: Shared,
+    play: Play,
+    rate: TickRate,
+    pace: Pace,
+}
+
+impl TurnsCell {
+    pub(crate) fn new(stage: &Shared, operation: &'static Operation, play: Play, rate: TickRate) -> Self {
+        let row = row(operation, BACK_TO_BACK, play.bytes, play.ranks);
+        let bench = Bench::new(row, Turns { stage: stage.clone(), play });
+        let pace = Pace::of(BATCH_NS, PAIRS).among(Company::Partner);
+        Self { bench, operation, stage: stage.clone(), play, rate, pace }
+    }
+
+    /// Turns of both batches, and the work beside them.
+    fn calibrate(&mut self, visit: &Visit<'_>) -> Result<(), String> {
+        self.play.beside_ns = beside_ns(&self.stage, self.operation, &self.play, self.rate)?;
+        self.bench.subject = Box::new(Turns { stage: self.stage.clone(), play: self.play });
+        let most = self.play.most_turns() / LONG_OF_SHORT;
+        let mut why = None;
+        let turns = turns_for(BATCH_NS, |turns| {
+            let turns = turns.min(most.max(1));
+            match self.stage.with(|s| s.back_to_back(&self.play, turns)) {
+                // Where no more turns fit, they are enough.
+                Ok(ticks) => {
+                    Some(Tried { ns: self.rate.ns(ticks), late: turns == most || visit.left_ns() == 0 })
+                }
+                Err(e) => {
+                    why = Some(e);
+                    None
+                }
+            }
+        });
+        let turns = turns.ok_or_else(|| why.unwrap_or_default())?.clamp(1, most.max(1));
+        let ticks = self.stage.with(|s| s.back_to_back(&self.play, turns))?;
+        if self.rate.ns(ticks) / turns as f64 > LONG_TURN_NS {
+            self.pace.pairs_per_visit = 1;
+        }
+        (self.bench.row.short_turns, self.bench.row.long_turns) = (turns, LONG_OF_SHORT * turns);
+        Ok(())
+    }
+}
+
+impl Cell for TurnsCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.bench.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        2 * self.pace.visit_ns()
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        if self.bench.row.long_turns == 0
+            && let Err(why) = self.calibrate(visit)
+        {
+            self.bench.row.refused = Some(why);
+            return;
+        }
+        visit.sampler.visit(&mut self.bench, &self.pace, visit.until_ns);
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![kept(self.bench.row)]
+    }
+}
+
+/// A row whose stage failed later keeps the samples it has.
+fn kept(mut row: Row) -> Row {
+    if !row.pairs.is_empty() {
+        row.refused = None;
+    }
+    row.reached()
+}
+
+/// Windows of a visit, their longest time together, ns, and what is added to an operation's own time for their period, ns.
+const MOST_WINDOWS: u32 = 32;
+const WINDOWS_NS: u64 = 8_000_000;
+const APART_NS: u64 = 20_000;
+/// Periods are doubled at most so often.
+const MOST_DOUBLED: u32 = 8;
+
+/// Turns at agreed moments, each by itself.
+pub(crate) struct WindowsCell {
+    row: Row,
+    operation: &'static Operation,
+    stage: Shared,
+    play: Play,
+    rate: TickRate,
+    period_ns: u64,
+    doubled: u32,
+}
+
+impl WindowsCell {
+    pub(crate) fn new(stage: &Shared, operation: &'static Operation, play: Play, rate: TickRate) -> Self {
+        let mut row = row(operation, ISOLATED, play.bytes, play.ranks);
+        row.long_turns = 1;
+        Self { row, operation, stage: stage.clone(), play, rate, period_ns: 0, doubled: 0 }
+    }
+
+    fn windows(&self) -> Windows {
+        let count = (WINDOWS_NS / self.period_ns.max(1)).clamp(4, u64::from(MOST_WINDOWS)) as u32;
+        Windows { count, period_ns: self.period_ns }
+    }
+
+    fn look(&mut self) -> Result<(), String> {
+        self.play.beside_ns = beside_ns(&self.stage, self.operation, &self.play, self.rate)?;
+        let ticks = self.stage.with(|s| s.back_to_back(&self.play, 1))?;
+        self.period_ns = 3 * (self.rate.ns(ticks) as u64 + self.play.beside_ns) + APART_NS;
+        Ok(())
+    }
+
+    fn play(&mut self, at_ns: f64) -> Result<(), String> {
+        if self.period_ns == 0 {
+            self.look()?;
+        }
+        let windows = self.windows();
+        let played = self.stage.with(|s| s.isolated(&self.play, windows))?;
+        let visit = self.row.next_visit();
+        let mut valid = 0;
+        for window in &played {
+            let long_ticks = u64::try_from(window.end - window.begin).unwrap_or(0);
+            if window.is_valid && long_ticks > 0 {
+                self.row.pairs.push(Pair { at_ns, visit, long_ticks, ..Pair::default() });
+                valid += 1;
+            } else {
+                self.row.rejected.count(Disturbance::Partner);
+            }
+        }
+        // Each visit agrees on new moments; ranks that were late even so get more time between them.
+        if 2 * valid < played.len() && self.doubled < MOST_DOUBLED {
+            self.period_ns *= 2;
+            self.doubled += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Cell for WindowsCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        u64::from(MOST_WINDOWS) * (self.period_ns + APART_NS)
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        if self.row.refused.is_some() {
+            return;
+        }
+        let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
+        self.row.refused = self.play(at_ns).err();
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![kept(self.row)]
+    }
+}
+
+/// Facts of a row of searches: what they found at least and at most, bytes, and their number.
+pub(crate) const FOUND: [&str; 3] = ["least_bytes", "most_bytes", "searches"];
+/// How long a receiver stays away, ns: thousands of times what a send takes. One that took half of it waited.
+const AWAY_NS: u64 = 2_000_000;
+/// A send that returned early is proof. One that was late may have been switched out: late counts after so many tries.
+const TRIES: usize = 3;
+/// Tries in windows that were none are not counted, but end.
+const MOST_TRIES: usize = 30;
+/// Searches at most.
+pub(crate) const SEARCHES: u32 = 3;
+
+/// The search for the largest message that a send hands over while the receiver is away.
+pub(crate) struct ThresholdCell {
+    row: Row,
+    stage: Shared,
+    play: Play,
+    rate: TickRate,
+    most_bytes: u64,
+    /// Searches made, which the set counts, too.
+    pub(crate) searches: Rc<Counted<u32>>,
+}
+
+impl ThresholdCell {
+    pub(crate) fn new(
+        stage: &Shared,
+        operation: &'static Operation,
+        most_bytes: u64,
+        rate: TickRate,
+    ) -> Self {
+        let number = number_of(operation.name).unwrap_or(usize::MAX);
+        let play = Play { operation: number, bytes: 0, ranks: 2, beside_ns: AWAY_NS };
+        let mut row = row(operation, ISOLATED, 0, 2);
+        row.params.remove("size_bytes");
+        Self { row, stage: stage.clone(), play, rate, most_bytes, searches: Rc::default() }
+    }
+
+    /// Whether a send of so many bytes waits.
+    fn waits(&self, bytes: u64) -> Result<bool, String> {
+        let play = Play { bytes, ..self.play };
+        let windows = Windows { count: 1, period_ns: 2 * AWAY_NS };
+        let mut late = 0;
+        for _ in 0..MOST_TRIES {
+            let played = self.stage.with(|s| s.isolated(&play, windows))?;
+            for window in played.iter().filter(|w| w.begin < (self.rate.ticks(AWAY_NS as f64 / 8.0)) as i64) {
+                let took_ns = self.rate.ns(u64::try_from(window.end - window.begin).unwrap_or(0));
+                if took_ns < AWAY_NS as f64 / 2.0 {
+                    return Ok(false);
+                }
+                late += 1;
+            }
+            if late >= TRIES {
+                return Ok(true);
+            }
+        }
+        Err("the ranks were late at every try".to_owned())
+    }
+
+    /// The largest that does not wait; `None` where none waits.
+    pub(crate) fn search(&self) -> Result<Option<u64>, String> {
+        let (mut low, mut high, mut bytes) = (0, None, 1);
+        // By powers of two first: large messages cost time.
+        while high.is_none() && bytes <= self.most_bytes {
+            if self.waits(bytes)? {
+                high = Some(bytes)
+            } else {
+                low = bytes
+            }
+            bytes *= 2;
+        }
+        let Some(mut high) = high else { return Ok(None) };
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if self.waits(middle)? { high = middle } else { low = middle }
+        }
+        Ok(Some(low))
+    }
+}
+
+impl Cell for ThresholdCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        40 * TRIES as u64 * AWAY_NS
+    }
+
+    fn visit(&mut self, _visit: &mut Visit<'_>) {
+        if self.row.refused.is_some() || self.searches.get() >= SEARCHES {
+            return;
+        }
+        match self.search() {
+            Ok(found) => {
+                self.searches.set(self.searches.get() + 1);
+                let bytes = found.unwrap_or(u64::MAX) as f64;
+                let extras = &mut self.row.extras;
+                let [least, most, searches] = FOUND;
+                let before = |name: &str| extras.get(name).copied().unwrap_or(bytes);
+                let (low, high) = (before(least).min(bytes), before(most).max(bytes));
+                extras.insert(least.to_owned(), low);
+                extras.insert(most.to_owned(), high);
+                extras.insert(searches.to_owned(), f64::from(self.searches.get()));
+            }
+            Err(why) => self.row.refused = Some(why),
+        }
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        let mut row = self.row;
+        if self.searches.get() > 0 {
+            row.refused = None;
+        } else if row.refused.is_none() {
+            row.refused = Some("not reached in the time given".to_owned());
+        }
+        vec![row]
+    }
+}

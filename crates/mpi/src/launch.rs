@@ -1,0 +1,141 @@
+//! A launch: what rank 0 measures, with whoever plays, and how its rows come to who asked.
+
+use std::cell::Cell as Counted;
+use std::rc::Rc;
+
+use machmeter_engine::cost::Row;
+use machmeter_engine::deadline::Deadline;
+use machmeter_engine::experiment::{Cell, CellList, Enough, Experiment, Finished, Outlook, Set};
+use machmeter_engine::sampling::Sampler;
+use machmeter_engine::{Level, Progress};
+use machmeter_sys::clock::{SourceId, TickRate};
+use serde::{Deserialize, Serialize};
+
+use crate::cells::{SEARCHES, ThresholdCell, TurnsCell, WindowsCell};
+use crate::operations::{Operation, POLLING, SLEEPING, named, number_of};
+use crate::stage::{Play, Shared};
+
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plan {
+    pub(crate) operations: Vec<String>,
+    /// Bytes, ascending.
+    pub(crate) sizes: Vec<u64>,
+    /// Those that are measured in windows, too.
+    pub(crate) isolated: Vec<u64>,
+    /// How many of the ranks collective operations have, each in turn.
+    pub(crate) ranks: Vec<usize>,
+    pub(crate) level: Level,
+    pub(crate) seed: u64,
+    /// Wall time from the order on, ns.
+    pub(crate) time_ns: u64,
+    pub(crate) source: SourceId,
+    pub(crate) tick_hz: f64,
+}
+
+impl Plan {
+    pub(crate) fn rate(&self) -> TickRate {
+        TickRate::from_hz(self.tick_hz).unwrap_or(TickRate::NANOSECONDS)
+    }
+}
+
+/// Hands on what is new of a row, with its number.
+pub(crate) type Hand<'h> = dyn FnMut(usize, Row) + 'h;
+
+struct Cells<'h> {
+    cells: CellList<'static>,
+    /// Which cells are searches, and how many each has made.
+    searches: Vec<(usize, Rc<Counted<u32>>)>,
+    /// Pairs of each cell that were handed on.
+    handed: Vec<usize>,
+    hand: &'h mut Hand<'h>,
+}
+
+impl Cells<'_> {
+    /// Rows of this probe's cells are one each.
+    fn hand_on(&mut self) {
+        self.handed.resize(self.cells.count(), 0);
+        for index in 0..self.cells.count() {
+            let Some(row) = self.cells.cell(index).rows().first() else { continue };
+            let pairs = row.pairs[self.handed[index]..].to_vec();
+            self.handed[index] = row.pairs.len();
+            (self.hand)(index, Row { pairs, ..row.clone() });
+        }
+    }
+}
+
+impl Set for Cells<'_> {
+    fn count(&self) -> usize {
+        self.cells.count()
+    }
+
+    fn cell(&mut self, index: usize) -> &mut (dyn Cell + '_) {
+        self.cells.cell(index)
+    }
+
+    fn wants(&self, index: usize, enough: bool) -> bool {
+        let searched = self.searches.iter().find(|s| s.0 == index);
+        searched.map_or(!enough, |(_, made)| made.get() < SEARCHES)
+    }
+
+    fn propose(&mut self, _outlook: &Outlook) {
+        self.hand_on();
+    }
+
+    fn finish(mut self: Box<Self>) -> Finished {
+        self.hand_on();
+        Finished::default()
+    }
+}
+
+/// Measures with this stage until all have enough or the time is over; rows go out as they grow. The last error of the stage is the
+/// reason why it ended before.
+pub(crate) fn measure(
+    stage: &Shared,
+    plan: &Plan,
+    progress: &dyn Progress,
+    hand: &mut Hand<'_>,
+) -> Result<(), String> {
+    let rate = plan.rate();
+    let mut cells = CellList::default();
+    let mut searches = Vec::new();
+    let most_bytes = plan.sizes.last().copied().unwrap_or(0);
+    for operation in plan.operations.iter().filter_map(|name| named(name)) {
+        if operation.name == "send" {
+            for search in [&SLEEPING, &POLLING] {
+                let cell = ThresholdCell::new(stage, search, most_bytes, rate);
+                searches.push((cells.count(), Rc::clone(&cell.searches)));
+                cells.push(cell);
+            }
+        }
+        for play in plays(operation, plan) {
+            cells.push(TurnsCell::new(stage, operation, play, rate));
+            if plan.isolated.contains(&play.bytes) {
+                cells.push(WindowsCell::new(stage, operation, play, rate));
+            }
+        }
+    }
+    let mut sampler = Sampler::new(stage.clone(), rate, plan.seed);
+    let deadline = Deadline::until(sampler.start_ns.saturating_add(plan.time_ns));
+    let mut experiment = Experiment::new(None);
+    experiment.add(Box::new(Cells { cells, searches, handed: Vec::new(), hand }), 1.0);
+    experiment.run(&mut sampler, &deadline, Enough::at(plan.level), plan.seed, progress);
+    stage.failed().map_or(Ok(()), Err)
+}
+
+/// An operation at all its sizes, and the collective ones with all numbers of ranks.
+fn plays(operation: &'static Operation, plan: &Plan) -> Vec<Play> {
+    let number = number_of(operation.name).unwrap_or(usize::MAX);
+    let fixed = match operation.sized {
+        crate::operations::Sized::Only(bytes) => vec![bytes],
+        _ => plan.sizes.clone(),
+    };
+    let ranks: &[usize] = if operation.is_collective { &plan.ranks } else { &[2] };
+    let sizes = fixed.into_iter().filter(|bytes| operation.fits(*bytes));
+    sizes
+        .flat_map(|bytes| {
+            ranks.iter().map(move |ranks| Play { operation: number, bytes, ranks: *ranks, beside_ns: 0 })
+        })
+        .collect()
+}

@@ -1,0 +1,275 @@
+//! The operations: each is a script for the root and one for the others, and which stamps make its cost.
+//!
+//! ```text
+//! before Begin   made ready, not timed
+//! Begin          in a window: waits for the agreed moment; takes the first stamp
+//! Each(steps)    as often as there are turns; in a window once
+//! Close(step)    back to back only: waits until the others are through, timed, the same for any number of turns
+//! End            takes the last stamp
+//! ```
+//!
+//! A pair of ranks costs what the root's stamps say. A collective operation costs the last End less the last Begin of all ranks.
+
+/// An operation of all ranks of a communicator. Rank 0 is its root; sizes are bytes of a rank (of a pair of ranks in `Alltoall`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collective {
+    Barrier,
+    Bcast,
+    Scatter,
+    Gather,
+    Allgather,
+    Alltoall,
+    Reduce,
+    Allreduce,
+    ReduceScatter,
+    Scan,
+}
+
+/// What a rank does. The root's partner is rank 1, and the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Send,
+    Ssend,
+    Rsend,
+    Recv,
+    Sendrecv,
+    Isend,
+    Irecv,
+    Wait,
+    /// An empty message to the partner, and from it.
+    Ask,
+    Hear,
+    All(Collective),
+    /// The same without blocking; `Wait` completes it.
+    Start(Collective),
+    /// Keeps the CPU busy; this time is not counted.
+    Compute,
+    Put,
+    Get,
+    FetchAndOp,
+    Flush,
+    /// Away from MPI, asleep; and in MPI, but for another message.
+    Sleep,
+    Poll,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Begin,
+    Each(&'static [Step]),
+    Once(Step),
+    Close(Step),
+    End,
+}
+
+/// Which sizes an operation has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sized {
+    Bytes,
+    /// Of whole numbers of 8 bytes.
+    Words,
+    /// Of this size alone.
+    Only(u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
+    pub(crate) root: &'static [Phase],
+    pub(crate) others: &'static [Phase],
+    pub(crate) sized: Sized,
+    pub(crate) is_collective: bool,
+    /// Has a request for each turn.
+    pub(crate) posts: bool,
+    /// `Compute` takes as long as a turn of this one.
+    pub(crate) beside: Option<&'static str>,
+    /// In words: what it costs is the time of what.
+    pub(crate) what: &'static str,
+}
+
+/// Requests posted at once, and their bytes together, at most.
+pub(crate) const MOST_POSTED: u64 = 96;
+const MOST_POSTED_BYTES: u64 = 48 << 20;
+
+impl Operation {
+    /// Turns of a batch at most.
+    pub(crate) fn most_turns(&self, bytes: u64) -> u64 {
+        if self.posts { (MOST_POSTED_BYTES / bytes.max(1)).clamp(3, MOST_POSTED) } else { 1 << 32 }
+    }
+
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        match self.sized {
+            Sized::Bytes => true,
+            Sized::Words => bytes > 0 && bytes.is_multiple_of(8),
+            Sized::Only(only) => bytes == only,
+        }
+    }
+
+    /// What a rank does.
+    pub(crate) fn script(&self, rank: usize) -> &'static [Phase] {
+        match rank {
+            0 => self.root,
+            1 => self.others,
+            _ if self.is_collective => self.others,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn uses(&self, wanted: impl Fn(Step) -> bool) -> bool {
+        let phases = self.root.iter().chain(self.others);
+        phases.into_iter().any(|p| match p {
+            Phase::Each(steps) => steps.iter().any(|s| wanted(*s)),
+            Phase::Once(s) | Phase::Close(s) => wanted(*s),
+            Phase::Begin | Phase::End => false,
+        })
+    }
+}
+
+use Collective as C;
+use Phase::{Begin, Close, Each, End, Once};
+use Step::{
+    All, Ask, Compute, FetchAndOp, Flush, Get, Hear, Irecv, Isend, Poll, Put, Recv, Rsend, Send, Sendrecv,
+    Sleep, Ssend, Start, Wait,
+};
+
+type Script = &'static [Phase];
+
+const fn pair(name: &'static str, root: Script, others: Script, what: &'static str) -> Operation {
+    let (sized, is_collective, posts, beside) = (Sized::Bytes, false, false, None);
+    Operation { name, root, others, sized, is_collective, posts, beside, what }
+}
+
+const fn posting(name: &'static str, root: Script, others: Script, what: &'static str) -> Operation {
+    Operation { posts: true, ..pair(name, root, others, what) }
+}
+
+const fn all(name: &'static str, script: Script, sized: Sized) -> Operation {
+    Operation { is_collective: true, sized, ..pair(name, script, script, "until the last rank is through") }
+}
+
+const fn beside(name: &'static str, blocking: &'static str, script: Script, sized: Sized) -> Operation {
+    let what = "what is left of it beside work as long as the blocking one";
+    Operation { beside: Some(blocking), what, ..all(name, script, sized) }
+}
+
+const fn only(bytes: u64, operation: Operation) -> Operation {
+    Operation { sized: Sized::Only(bytes), ..operation }
+}
+
+/// The whole of a collective operation in one line.
+macro_rules! each {
+    ($($step:expr),+) => { &[Begin, Each(&[$($step),+]), Close(All(C::Barrier)), End] };
+}
+
+/// All operations, in the order of the table: those of the seed (Howell 1996), then others.
+pub(crate) const OPERATIONS: &[Operation] = &[
+    pair(
+        "send",
+        &[Begin, Each(&[Send]), Close(Hear), End],
+        &[Each(&[Recv]), Close(Ask)],
+        "a send to a waiting receive",
+    ),
+    pair(
+        "ssend",
+        &[Begin, Each(&[Ssend]), Close(Hear), End],
+        &[Each(&[Recv]), Close(Ask)],
+        "a synchronous send to a waiting receive",
+    ),
+    posting(
+        "rsend",
+        &[Once(Hear), Begin, Each(&[Rsend]), End],
+        &[Each(&[Irecv]), Once(Ask), Each(&[Wait])],
+        "a ready send to posted receives",
+    ),
+    pair(
+        "recv",
+        &[Begin, Each(&[Recv]), End],
+        &[Begin, Each(&[Send])],
+        "a receive and the wait for its message",
+    ),
+    posting(
+        "recvmin",
+        &[Once(Hear), Begin, Each(&[Recv]), End],
+        &[Each(&[Isend]), Once(Ask), Each(&[Wait])],
+        "a receive of a message sent before",
+    ),
+    posting(
+        "irecv1",
+        &[Begin, Each(&[Irecv]), End, Once(Ask), Each(&[Wait])],
+        &[Once(Hear), Each(&[Send])],
+        "posting a receive",
+    ),
+    posting(
+        "irecv2",
+        &[Each(&[Irecv]), Once(Ask), Once(Hear), Begin, Each(&[Wait]), End],
+        &[Once(Hear), Each(&[Send]), Once(Ask)],
+        "completing a posted receive of a message sent before",
+    ),
+    Operation {
+        beside: Some("pingpong"),
+        ..pair(
+            "irecvoverlap",
+            &[Begin, Each(&[Irecv, Ask, Compute, Wait]), End],
+            &[Each(&[Hear, Send])],
+            "posting a receive, asking for the message and what is left of it beside work",
+        )
+    },
+    pair(
+        "sendrecv",
+        &[Begin, Each(&[Sendrecv]), End],
+        &[Begin, Each(&[Sendrecv])],
+        "a message each way at once",
+    ),
+    pair(
+        "pingpong",
+        &[Begin, Each(&[Send, Recv]), End],
+        &[Each(&[Recv, Send])],
+        "a message there and one back",
+    ),
+    all("alltoall", each!(All(C::Alltoall)), Sized::Bytes),
+    all("gather", each!(All(C::Gather)), Sized::Bytes),
+    all("allgather", each!(All(C::Allgather)), Sized::Bytes),
+    all("reduce", each!(All(C::Reduce)), Sized::Words),
+    all("allreduce", each!(All(C::Allreduce)), Sized::Words),
+    all("bcast", each!(All(C::Bcast)), Sized::Bytes),
+    all("barrier", each!(All(C::Barrier)), Sized::Only(0)),
+    all("scatter", each!(All(C::Scatter)), Sized::Bytes),
+    all("reduce_scatter", each!(All(C::ReduceScatter)), Sized::Words),
+    all("scan", each!(All(C::Scan)), Sized::Words),
+    beside("ibcast", "bcast", each!(Start(C::Bcast), Compute, Wait), Sized::Bytes),
+    beside("iallreduce", "allreduce", each!(Start(C::Allreduce), Compute, Wait), Sized::Words),
+    beside("ialltoall", "alltoall", each!(Start(C::Alltoall), Compute, Wait), Sized::Bytes),
+    pair("put", &[Begin, Each(&[Put, Flush]), End], &[], "a put and its flush"),
+    pair("get", &[Begin, Each(&[Get, Flush]), End], &[], "a get and its flush"),
+    only(
+        8,
+        pair("fetch_and_op", &[Begin, Each(&[FetchAndOp, Flush]), End], &[], "a fetch-and-add and its flush"),
+    ),
+];
+
+/// What the search for thresholds plays: a send while the receiver sleeps, and while it polls for another message.
+pub(crate) const SLEEPING: Operation = pair(
+    "inline",
+    &[Begin, Each(&[Send]), End],
+    &[Begin, Each(&[Sleep, Recv])],
+    "a send to a sleeping receiver",
+);
+pub(crate) const POLLING: Operation = pair(
+    "eager",
+    &[Begin, Each(&[Send]), End],
+    &[Begin, Each(&[Poll, Recv])],
+    "a send to a polling receiver",
+);
+
+/// By its number in orders: a row of the table, then what searches play.
+pub(crate) fn numbered(number: usize) -> Option<&'static Operation> {
+    OPERATIONS.iter().chain([&SLEEPING, &POLLING]).nth(number)
+}
+
+pub(crate) fn number_of(name: &str) -> Option<usize> {
+    OPERATIONS.iter().chain([&SLEEPING, &POLLING]).position(|o| o.name == name)
+}
+
+pub(crate) fn named(name: &str) -> Option<&'static Operation> {
+    number_of(name).and_then(numbered)
+}
