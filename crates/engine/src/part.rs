@@ -88,6 +88,14 @@ pub trait Verb: 'static {
     fn destinations(_params: &Self::Params) -> Vec<(&'static str, &Path)> {
         Vec::new()
     }
+
+    /// As [`Probe::attend`].
+    fn attend(_params: &Self::Params) -> Option<bool> {
+        None
+    }
+
+    /// As [`Probe::give_up`].
+    fn give_up(_params: &Self::Params) {}
 }
 
 impl<V: Verb> Probe for V {
@@ -116,6 +124,14 @@ impl<V: Verb> Probe for V {
 
     fn destinations(params: &V::Params) -> Vec<(&'static str, &Path)> {
         V::destinations(params)
+    }
+
+    fn attend(params: &V::Params) -> Option<bool> {
+        V::attend(params)
+    }
+
+    fn give_up(params: &V::Params) {
+        V::give_up(params);
     }
 
     fn analyze(params: &V::Params, samples: &Rows, seed: u64) -> Analysis {

@@ -57,7 +57,7 @@ pub struct Page {
     pub parameters: &'static str,
     /// Time below which these give no figure, ns; 0 where any time gives some.
     pub least_ns: u64,
-    /// Its share of the time beside those of others: [`Page::EQUAL`], or less where less suffices.
+    /// Its share of the time beside those of others: [`Page::EQUAL`], or less where less suffices; 0 is not on the page.
     pub weight: u64,
 }
 
@@ -190,6 +190,15 @@ pub trait Probe {
         Vec::new()
     }
 
+    /// What this process does as one of several that a launcher started, beside the one that holds the session: `None` where it is
+    /// that one, else whether it took part to the end.
+    fn attend(_params: &Self::Params) -> Option<bool> {
+        None
+    }
+
+    /// Ends the others where the session failed before it led them.
+    fn give_up(_params: &Self::Params) {}
+
     const PAGE: Page = Page::at(100);
 
     /// With parameters from a JSON object, to be measured in one pool with others; `None` for a probe that needs the machine to itself.
@@ -232,6 +241,8 @@ pub struct Entry {
     /// Wall time when none is given, ns.
     pub default_ns: fn(&Parameters<'_>, Level) -> Result<u64, ProbeError>,
     pub page: Page,
+    pub attend: fn(&Parameters<'_>) -> Result<Option<bool>, ProbeError>,
+    pub give_up: fn(&Parameters<'_>) -> Result<(), ProbeError>,
     pub commands: fn(&Parameters<'_>) -> Result<Vec<Command>, ProbeError>,
     pub destinations: fn(&Parameters<'_>) -> Result<Vec<Destination>, ProbeError>,
     /// Measures and analyzes.
@@ -253,6 +264,8 @@ impl Entry {
             augment: |c| P::Params::augment_args(c),
             default_ns: |given, level| P::default_ns(&given.of::<P>()?, level),
             page: P::PAGE,
+            attend: |given| Ok(P::attend(&given.of::<P>()?)),
+            give_up: |given| given.of::<P>().map(|params| P::give_up(&params)),
             commands: commands::<P>,
             destinations: destinations::<P>,
             run: execute::<P>,

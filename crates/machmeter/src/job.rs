@@ -16,7 +16,7 @@ pub(crate) type Part = (&'static Entry, Value);
 
 /// All probes with the parameters and in the order that they have on the page.
 pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
-    let mut probes: Vec<&'static Entry> = registries.probes.iter().collect();
+    let mut probes: Vec<&'static Entry> = registries.probes.iter().filter(|p| p.page.weight > 0).collect();
     probes.sort_by_key(|p| p.page.place);
     let parameters = |p: &Entry| serde_json::from_str(p.page.parameters);
     probes.into_iter().map(|p| (p, parameters(p).unwrap_or_else(|_| Value::Object(Map::new())))).collect()

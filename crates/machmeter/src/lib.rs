@@ -37,6 +37,7 @@ pub const PROBES: &[Entry] = &[
     Entry::of::<machmeter_flow_probe::Flow>(),
     Entry::of::<machmeter_interactive::Interactive>(),
     Entry::of::<machmeter_costs::Memory>(),
+    Entry::of::<machmeter_mpi::Mpi>(),
     Entry::of::<machmeter_net::Net>(),
     Entry::of::<machmeter_noise::Noise>(),
     Entry::of::<machmeter_costs::Ops>(),
@@ -50,6 +51,7 @@ const WORKERS: &[&[Worker]] = &[
     machmeter_interactive::WORKERS,
     machmeter_noise::WORKERS,
     machmeter_costs::ops::WORKERS,
+    machmeter_mpi::WORKERS,
     machmeter_net::WORKERS,
 ];
 
@@ -77,7 +79,15 @@ pub fn main_with(registries: &Registries) -> ExitCode {
     };
     // A defect of ours is a failure like others: one line, a document when that was asked for, a documented exit code.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(failure::defect()));
+    // Of the processes that a launcher started one speaks.
+    if let (Err(failure), true) = (&done, is_follower()) {
+        return failure.exit.into();
+    }
     done.unwrap_or_else(|f| f.ending_in(&cli::help_of(registries, &arguments)).report(wants_json)).into()
+}
+
+fn is_follower() -> bool {
+    machmeter_sys::mpi::launched().is_some_and(|l| l.rank != 0)
 }
 
 /// The command line, for manual pages and completions.

@@ -28,8 +28,8 @@ pub(crate) struct Plan {
     pub(crate) ranks: Vec<usize>,
     pub(crate) level: Level,
     pub(crate) seed: u64,
-    /// Wall time from the order on, ns.
-    pub(crate) time_ns: u64,
+    /// When it has to be over, monotonic ns.
+    pub(crate) until_ns: u64,
     pub(crate) source: SourceId,
     pub(crate) tick_hz: f64,
 }
@@ -117,7 +117,7 @@ pub(crate) fn measure(
         }
     }
     let mut sampler = Sampler::new(stage.clone(), rate, plan.seed);
-    let deadline = Deadline::until(sampler.start_ns.saturating_add(plan.time_ns));
+    let deadline = Deadline::until(plan.until_ns);
     let mut experiment = Experiment::new(None);
     experiment.add(Box::new(Cells { cells, searches, handed: Vec::new(), hand }), 1.0);
     experiment.run(&mut sampler, &deadline, Enough::at(plan.level), plan.seed, progress);

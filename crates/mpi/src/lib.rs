@@ -2,19 +2,81 @@
 //!
 //! ```text
 //! operations   a table of scripts
-//! stage        plays a script: ranks of a job, or a simulation of them
+//! stage        plays a script: an ensemble of ranks, or a simulation of them
 //! cells        what is sampled of it: turns back to back, windows, searches
-//! launch       all cells of one start of the ranks
+//! launch       all cells of one start of the ranks, in rank 0
+//! run          the session: starts launches, or leads the ranks of a launcher
 //! analyze      from rows of several launches to laws
 //! ```
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
 
+mod analyze;
 mod cells;
+mod ensemble;
+mod info;
 mod launch;
 mod operations;
 mod orders;
+mod params;
+mod plan;
+mod player;
+mod run;
+mod selftest;
+mod show;
 mod simulated;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod worker;
+
+use machmeter_data::code::Code;
+use machmeter_engine::part::{Part, Verb};
+use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
+
+pub use params::Params;
+
+/// The probe.
+#[derive(Debug, Clone, Copy)]
+pub struct Mpi;
+
+/// Roles of the probe.
+pub const WORKERS: &[Worker] = &[worker::WORKER];
+
+impl Verb for Mpi {
+    const INFO: Info = info::INFO;
+    const PARTS: &'static [Part<Params>] = &[Part {
+        selftest: &[("planted costs and sizes that wait", selftest::planted)],
+        ..Part::of(cells::PART, 1, run::measure, analyze::analyze)
+    }];
+    const NOT_MEASURED: Code = info::NOT_MEASURED;
+    // It takes all CPUs for itself, and a library that few machines have.
+    const PAGE: Page = Page { weight: 0, ..Page::at(46) };
+    const SELFTEST_WITHIN_S: [u64; 2] = [10, 20];
+    type Params = Params;
+
+    fn names(params: &Params) -> &[String] {
+        &params.parts
+    }
+
+    fn seconds(level: Level) -> u64 {
+        match level {
+            Level::Quick => 15,
+            Level::Standard => 60,
+            Level::Thorough => 600,
+            Level::Soak => level.probe_seconds(),
+        }
+    }
+
+    fn check(params: &Params) -> Result<(), ProbeError> {
+        params.operations()?;
+        params.range().map(drop)
+    }
+
+    fn attend(params: &Params) -> Option<bool> {
+        worker::attend(params.lib.as_deref())
+    }
+
+    fn give_up(params: &Params) {
+        worker::give_up(params.lib.as_deref());
+    }
+}

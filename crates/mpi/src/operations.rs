@@ -89,7 +89,7 @@ pub(crate) struct Operation {
 
 /// Requests posted at once, and their bytes together, at most.
 pub(crate) const MOST_POSTED: u64 = 96;
-const MOST_POSTED_BYTES: u64 = 48 << 20;
+pub(crate) const MOST_POSTED_BYTES: u64 = 48 << 20;
 
 impl Operation {
     /// Turns of a batch at most.

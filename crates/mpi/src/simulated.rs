@@ -40,10 +40,6 @@ pub(crate) struct Noise {
     pub(crate) preempted: f64,
 }
 
-impl Noise {
-    pub(crate) const NONE: Self = Self { base: 0.0, spikes: 0.0, preempted: 0.0 };
-}
-
 const PREEMPTED_NS: f64 = 4e6;
 /// Step of the clock, ns.
 pub(crate) const STEP_NS: u64 = 10;
@@ -81,10 +77,6 @@ impl Simulated {
 }
 
 impl Stage for Simulated {
-    fn ranks(&self) -> usize {
-        self.ranks
-    }
-
     fn back_to_back(&mut self, play: &Play, turns: u64) -> Result<u64, String> {
         let root = self.played(play, turns, false)?.swap_remove(0);
         let mut took_ns = (root.end_ns - root.begin_ns - root.beside_ns) * self.factor();

@@ -38,9 +38,6 @@ pub(crate) struct Windows {
 }
 
 pub(crate) trait Stage {
-    /// Ranks there are.
-    fn ranks(&self) -> usize;
-
     /// Plays turns one after the other: ticks between the root's stamps. An error ends the stage.
     fn back_to_back(&mut self, play: &Play, turns: u64) -> Result<u64, String>;
 
@@ -87,10 +84,6 @@ impl Shared {
         let done = work(inner.stage.as_mut());
         inner.failed = done.as_ref().err().cloned();
         done
-    }
-
-    pub(crate) fn ranks(&self) -> usize {
-        self.0.borrow().stage.ranks()
     }
 
     /// Why it ended.

@@ -1,45 +1,18 @@
 //! Scripts end, planted costs are found.
 
-use machmeter_engine::Level;
-use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::host::Silent;
-use machmeter_sys::clock::SourceId;
-
 use crate::cells::{FOUND, ISOLATED};
-use crate::launch::{Plan, measure};
+use crate::launch::Plan;
 use crate::operations::{Collective, OPERATIONS, Operation, numbered};
-use crate::simulated::{Noise, Planted, STEP_NS, Simulated};
+use crate::selftest::{NOISE, PLANTED, rows};
+use crate::simulated::Simulated;
 use crate::stage::{Play, Shared, Stage};
 
-const PLANTED: Planted = Planted {
-    send_ns: 180.0,
-    recv_ns: 140.0,
-    post_ns: 70.0,
-    wait_ns: 95.0,
-    latency_ns: 600.0,
-    put_ns: 110.0,
-    flush_ns: 60.0,
-    per_byte_ns: 0.2,
-    inline_bytes: 256,
-    eager_bytes: 4_040,
-    collective: |collective, p, d| (1_000.0 + 50.0 * collective as u8 as f64) * p.log2() + 0.3 * p * d,
-};
-const NOISE: Noise = Noise { base: 0.02, spikes: 0.05, preempted: 0.02 };
 const SIZES: [u64; 4] = [0, 8, 1_024, 65_536];
 const RANKS: [usize; 3] = [2, 4, 8];
 
 fn plan(seconds: u64) -> Plan {
-    Plan {
-        operations: OPERATIONS.iter().map(|o| o.name.to_owned()).collect(),
-        sizes: SIZES.to_vec(),
-        isolated: SIZES.to_vec(),
-        ranks: RANKS.to_vec(),
-        level: Level::Standard,
-        seed: 7,
-        time_ns: seconds * 1_000_000_000,
-        source: SourceId::MonotonicRaw,
-        tick_hz: 1e9,
-    }
+    let all: Vec<&str> = OPERATIONS.iter().map(|o| o.name).collect();
+    crate::selftest::plan(&all, &SIZES, &RANKS, seconds)
 }
 
 /// What the planted steps of an operation take, ns: back to back and isolated.
@@ -70,26 +43,11 @@ fn truth(operation: &Operation, d: f64, p: f64) -> [f64; 2] {
     }
 }
 
-/// Rows of a launch as they come in.
-pub(crate) fn rows(stage: &Shared, plan: &Plan) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    let mut hand = |index: usize, new: Row| match rows.get_mut(index) {
-        Some(row) => {
-            let mut pairs = std::mem::take(&mut row.pairs);
-            pairs.extend(new.pairs.iter().copied());
-            *row = Row { pairs, ..new };
-        }
-        None => rows.push(new),
-    };
-    measure(stage, plan, &Silent, &mut hand).unwrap();
-    rows
-}
-
 #[test]
 fn every_script_ends_with_any_number_of_turns() {
     for number in 0..OPERATIONS.len() + 2 {
         for ranks in if numbered(number).unwrap().is_collective { vec![2, 3, 8] } else { vec![2, 8] } {
-            let mut stage = Simulated::new(PLANTED, Noise::NONE, 8, 1);
+            let mut stage = Simulated::new(PLANTED, NOISE, 8, 1);
             let play = Play { operation: number, bytes: 8, ranks, beside_ns: 5_000 };
             for turns in [1, 2, 30] {
                 stage.back_to_back(&play, turns).unwrap();
@@ -101,8 +59,7 @@ fn every_script_ends_with_any_number_of_turns() {
 #[test]
 fn every_row_recovers_what_was_planted() {
     let stage = Shared::new(Simulated::new(PLANTED, NOISE, 8, 3));
-    let rows = rows(&stage, &plan(60));
-    let all = Rows { tick_hz: 1e9, step_ticks: STEP_NS, rows, ..Rows::default() };
+    let all = rows(&stage, &plan(60)).unwrap();
     let mut judged = 0;
     for row in all.rows.iter().filter(|r| !r.extras.contains_key(FOUND[0])) {
         let operation = OPERATIONS.iter().find(|o| o.name == row.operation).unwrap();
@@ -122,7 +79,7 @@ fn every_row_recovers_what_was_planted() {
 fn both_thresholds_are_found_to_the_byte() {
     let stage = Shared::new(Simulated::new(PLANTED, NOISE, 2, 5));
     let plan = Plan { operations: vec!["send".to_owned()], ..plan(20) };
-    let rows = rows(&stage, &plan);
+    let rows = rows(&stage, &plan).unwrap().rows;
     for (name, bytes) in [("inline", 256.0), ("eager", 4_040.0)] {
         let row = rows.iter().find(|r| r.operation == name).unwrap();
         assert_eq!(FOUND.map(|f| row.extras[f]), [bytes, bytes, 3.0], "{name}");

@@ -48,14 +48,34 @@ pub(crate) fn probe(
 ) -> Result<Exit, Failure> {
     let given = Parameters::Given(matches);
     let by_level_ns = (entry.default_ns)(&given, globals.level)?;
-    let destinations = (entry.destinations)(&given)?;
+    if !globals.dry_run
+        && let Some(done) = (entry.attend)(&given)?
+    {
+        return Ok(if done { Exit::Fine } else { Exit::CannotMeasure });
+    }
+    let done = measured(registries, entry, globals, &given, by_level_ns);
+    if done.is_err() {
+        (entry.give_up)(&given)?;
+    }
+    done
+}
+
+/// Measures in a session of this process.
+fn measured(
+    registries: &Registries,
+    entry: &'static Entry,
+    globals: &Globals,
+    given: &Parameters<'_>,
+    by_level_ns: u64,
+) -> Result<Exit, Failure> {
+    let destinations = (entry.destinations)(given)?;
     writable(&destinations)?;
     let total_ns = globals.time.unwrap_or(by_level_ns);
     let session = Session::begin(registries, globals, total_ns)?;
     let reporter = reporter(&session, globals, total_ns);
     let budget_ns = session.budget().left_ns();
-    let Some(outcome) = session.run(budget_ns, &reporter, |host| (entry.run)(host, &given))? else {
-        let commands = (entry.commands)(&given)?;
+    let Some(outcome) = session.run(budget_ns, &reporter, |host| (entry.run)(host, given))? else {
+        let commands = (entry.commands)(given)?;
         return plan(globals, total_ns, &[entry.info.name], &effects(&commands, &destinations), &[]);
     };
     drop(reporter);

@@ -22,6 +22,7 @@ const FIRST_FREE_FD: RawFd = 3;
 #[derive(Debug)]
 #[must_use = "nothing runs before start()"]
 pub struct Spawn<'fd> {
+    launcher: Option<Command>,
     arguments: Vec<OsString>,
     new_group: bool,
     die_with_parent: bool,
@@ -35,6 +36,7 @@ impl<'fd> Spawn<'fd> {
     /// This program as `__worker ROLE`.
     pub fn worker(role: &str) -> Self {
         Self {
+            launcher: None,
             arguments: vec![WORKER_ARGUMENT.into(), role.into()],
             new_group: false,
             die_with_parent: false,
@@ -43,6 +45,12 @@ impl<'fd> Spawn<'fd> {
             passed: Vec::new(),
             fds_live: PhantomData,
         }
+    }
+
+    /// Started by `launcher` (`mpirun -n 2`), which gets this program and its arguments as last ones.
+    pub fn under(mut self, launcher: Command) -> Self {
+        self.launcher = Some(launcher);
+        self
     }
 
     /// One more argument.
@@ -91,7 +99,14 @@ impl<'fd> Spawn<'fd> {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let mut command = Command::new(program());
+        let mut command = match self.launcher {
+            // What /proc/self/exe is to the launcher is the launcher.
+            Some(mut launcher) => {
+                launcher.arg(std::fs::read_link(program()).unwrap_or_else(|_| program()));
+                launcher
+            }
+            None => Command::new(program()),
+        };
         let pipe_or_null = || if self.piped { Stdio::piped() } else { Stdio::null() };
         command.args(&self.arguments).stdin(pipe_or_null()).stdout(pipe_or_null());
         if self.new_group {

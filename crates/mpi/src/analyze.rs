@@ -1,0 +1,235 @@
+//! From rows of several launches to costs and laws. Pure.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::metric::{Params as Keys, params};
+use machmeter_data::{Interval, Metric, MetricInfo};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::{Known, LEVEL};
+use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_model::laws::{self, Law, LawError, Point};
+use machmeter_stats::distribution::normal_quantile;
+
+use crate::cells::{BACK_TO_BACK, FOUND, ISOLATED, PART};
+use crate::info;
+use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING};
+use crate::run::{ENDED_EARLY, LAUNCHES, OVERSUBSCRIBED};
+use crate::worker::About;
+use crate::{Params, show};
+
+/// What an operation costs at one number of ranks and one size, over all launches, ns.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct At {
+    pub(crate) ns: f64,
+    pub(crate) low_ns: f64,
+    pub(crate) high_ns: f64,
+    pub(crate) n: u64,
+    pub(crate) launches: usize,
+}
+
+/// Costs by ranks and bytes.
+pub(crate) type Costs = BTreeMap<(u32, u64), At>;
+
+/// What is known of one operation.
+pub(crate) struct Found {
+    pub(crate) operation: &'static Operation,
+    pub(crate) costs: Costs,
+    pub(crate) isolated: Costs,
+    /// Laws in us.
+    pub(crate) laws: Result<Vec<Law>, LawError>,
+    /// Why there are no costs at all.
+    pub(crate) refused: Option<String>,
+}
+
+/// What was measured where.
+pub(crate) struct Whole {
+    pub(crate) launches: Vec<About>,
+    /// Windows played, and those left out.
+    pub(crate) windows: [u64; 2],
+    pub(crate) thresholds: Vec<Metric>,
+}
+
+pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let mut out = Analysis::default();
+    let launches = rows.facts.get(&LAUNCHES).unwrap_or_default();
+    let library = launches.first().map_or_else(|| "unknown".to_owned(), |l| l.library.clone());
+    let found: Vec<Found> = OPERATIONS.iter().filter_map(|o| of_operation(rows, o)).collect();
+    let thresholds: Vec<Metric> =
+        [&SLEEPING, &POLLING].into_iter().filter_map(|o| threshold(rows, o, &library)).collect();
+    for f in &found {
+        out.metrics.extend(f.metrics(&library));
+    }
+    out.metrics.extend(thresholds.iter().cloned());
+    if rows.facts.get(&OVERSUBSCRIBED) == Some(true) {
+        out.metrics.iter_mut().for_each(|m| m.flag(info::OVERSUBSCRIBED.id));
+        out.warnings.push(info::OVERSUBSCRIBED.note("ranks shared CPUs: times are those of the scheduler"));
+    }
+    if let Some(why) = rows.facts.get(&ENDED_EARLY) {
+        out.warnings.push(info::ENDED_EARLY.note(why.join("; ")));
+    }
+    let whole = Whole { launches, windows: windows(rows), thresholds };
+    out.summary.lines.extend(show::heading(&whole));
+    out.datasets = show::datasets(&found, &whole);
+    out
+}
+
+/// Windows played and left out.
+fn windows(rows: &Rows) -> [u64; 2] {
+    let isolated = rows.part(PART).filter(|r| r.text("mode") == ISOLATED);
+    isolated.fold([0, 0], |[all, out], r| {
+        [all + r.pairs.len() as u64 + r.rejected.total(), out + r.rejected.total()]
+    })
+}
+
+/// Costs of single launches by ranks and bytes.
+type ByLaunch = BTreeMap<(u32, u64), Vec<(u32, Known)>>;
+
+fn of_operation(rows: &Rows, operation: &'static Operation) -> Option<Found> {
+    let of = |mode: &'static str| {
+        rows.part(PART).filter(move |r| r.operation == operation.name && r.text("mode") == mode)
+    };
+    let mut refused = None;
+    let mut by_launch = |mode: &'static str| {
+        let mut found = ByLaunch::new();
+        for row in of(mode) {
+            match rows.cost(row) {
+                Cost::Known(known) => {
+                    let Some((key, launch)) = key(row) else { continue };
+                    found.entry(key).or_default().push((launch, known));
+                }
+                Cost::Below { bound_ns, .. } => {
+                    refused = Some(format!("below resolution: at most {bound_ns:.0} ns"));
+                }
+                Cost::Unknown { why } => refused = Some(why),
+            }
+        }
+        found
+    };
+    let (costs, isolated) = (by_launch(BACK_TO_BACK), by_launch(ISOLATED));
+    of(BACK_TO_BACK).next()?;
+    let points: Vec<Point> = costs.iter().flat_map(|(key, of)| of.iter().map(|l| point(*key, l))).collect();
+    let laws = laws::fit(&points);
+    let between = laws.as_ref().ok().and_then(|l| l.first()?.between);
+    let refused = refused.filter(|_| costs.is_empty());
+    Some(Found {
+        operation,
+        costs: together(costs, between),
+        isolated: together(isolated, between),
+        laws,
+        refused,
+    })
+}
+
+fn key(row: &Row) -> Option<((u32, u64), u32)> {
+    let int = |name: &str| u64::try_from(row.int(name)?).ok();
+    Some(((int("ranks")? as u32, int("size_bytes")?), int("launch")? as u32))
+}
+
+fn error_ns(known: &Known) -> f64 {
+    (known.high_ns - known.low_ns) / 2.0 / normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0)
+}
+
+/// In us, as the table of the seed.
+fn point((p, d): (u32, u64), (launch, known): &(u32, Known)) -> Point {
+    let standard_error = (error_ns(known) / 1e3).max(f64::MIN_POSITIVE);
+    Point { p, d, launch: *launch, value: known.value_ns / 1e3, standard_error }
+}
+
+/// Means over launches. What launches differ by is pooled over all sizes of the operation, so that three tell it.
+fn together(by_launch: ByLaunch, between: Option<f64>) -> Costs {
+    let at = |of: Vec<(u32, Known)>| {
+        let launches = of.len();
+        let k = launches as f64;
+        let ns = of.iter().map(|l| l.1.value_ns).sum::<f64>() / k;
+        let own = of.iter().map(|l| error_ns(&l.1).powi(2)).sum::<f64>() / (k * k);
+        let error_ns = (own + (between.unwrap_or(0.0) * ns).powi(2) / k).sqrt();
+        let reach_ns = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0) * error_ns;
+        let n = of.iter().map(|l| l.1.n as u64).sum();
+        At { ns, low_ns: (ns - reach_ns).max(0.0), high_ns: ns + reach_ns, n, launches }
+    };
+    by_launch.into_iter().map(|(key, of)| (key, at(of))).collect()
+}
+
+fn int(n: u64) -> machmeter_data::metric::ParamValue {
+    i64::try_from(n).unwrap_or(i64::MAX).into()
+}
+
+impl At {
+    fn metric(&self, info: &MetricInfo, keys: Keys) -> Metric {
+        let method = if self.launches > 1 { "rank, and what launches differ by" } else { "rank, one launch" };
+        Metric::new(info, keys, self.ns, "mean of launches' medians", self.n).with_ci(Interval::new(
+            LEVEL,
+            self.low_ns,
+            self.high_ns,
+            method,
+        ))
+    }
+}
+
+impl Found {
+    fn keys(&self, library: &str, more: &[(&str, u64)]) -> Keys {
+        let mut keys = params([("operation", self.operation.name.into()), ("library", library.into())]);
+        keys.extend(more.iter().map(|(name, n)| ((*name).to_owned(), int(*n))));
+        keys
+    }
+
+    fn metrics(&self, library: &str) -> Vec<Metric> {
+        let mut all = Vec::new();
+        if let Some(why) = &self.refused {
+            all.push(Metric::rejected(&info::COST, self.keys(library, &[]), "median of differences", why));
+        }
+        for (info, costs) in [(&info::COST, &self.costs), (&info::ISOLATED, &self.isolated)] {
+            for ((ranks, bytes), at) in costs {
+                let keys = self.keys(library, &[("size_bytes", *bytes), ("ranks", u64::from(*ranks))]);
+                all.push(at.metric(info, keys));
+            }
+        }
+        for law in self.laws.iter().flatten() {
+            for s in &law.segments {
+                let mut more = vec![("from_bytes", s.from_bytes)];
+                more.extend(law.only_p.map(|p| ("ranks", u64::from(p))));
+                let n = s.n as u64;
+                for c in &s.chosen().terms {
+                    let mut keys = self.keys(library, &more);
+                    keys.insert("term".to_owned(), c.term.name().into());
+                    let ci =
+                        Interval::new(LEVEL, 1e3 * c.interval.low, 1e3 * c.interval.high, "least squares");
+                    all.push(
+                        Metric::new(&info::COEFFICIENT, keys, 1e3 * c.value, "weighted sum of terms", n)
+                            .with_ci(ci),
+                    );
+                }
+                let keys = self.keys(library, &more);
+                all.push(match &s.q {
+                    Ok(q) => Metric::new(&info::FIT, keys, *q, "chi square", n),
+                    Err(why) => Metric::rejected(&info::FIT, keys, "chi square", &why.to_string()),
+                });
+            }
+        }
+        all
+    }
+}
+
+/// A threshold over all launches; without a figure where searches differ, or where no size waited.
+fn threshold(rows: &Rows, operation: &Operation, library: &str) -> Option<Metric> {
+    let receiver = if operation.name == SLEEPING.name { "sleeping" } else { "polling" };
+    let keys = params([("receiver", receiver.into()), ("library", library.into())]);
+    let own: Vec<&Row> = rows.part(PART).filter(|r| r.operation == operation.name).collect();
+    let rejected = |why: &str| Some(Metric::rejected(&info::THRESHOLD, keys.clone(), "bisection", why));
+    let of = |name: &str| own.iter().filter_map(|r| r.extras.get(name).copied()).collect::<Vec<f64>>();
+    let [least, most, searches] = FOUND.map(of);
+    let (Some(least), Some(most)) = (least.into_iter().reduce(f64::min), most.into_iter().reduce(f64::max))
+    else {
+        return rejected(own.first()?.refused.as_deref().unwrap_or("not reached in the time given"));
+    };
+    let searches = searches.iter().sum::<f64>();
+    // Samples hold no number of bytes above this.
+    if least > 1e15 {
+        return rejected("no size of those measured waits");
+    }
+    if least < most {
+        return rejected(&format!("{searches} searches differ: {least:.0} to {most:.0} B"));
+    }
+    let interval = Interval::new(LEVEL, least, most, "range of searches");
+    Some(Metric::new(&info::THRESHOLD, keys, most, "bisection", searches as u64).with_ci(interval))
+}

@@ -1,0 +1,314 @@
+//! The ranks of an MPI job as a stage: rank 0 leads, the others follow its orders until it ends them.
+
+use std::path::Path;
+
+use machmeter_engine::sampling::Mark;
+use machmeter_sys::affinity;
+use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, TickSource, WithSource, dispatch, now};
+use machmeter_sys::mpi::clock::{RankClock, align};
+use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Session};
+use machmeter_sys::thread::{Usage, monotonic_ns};
+
+use crate::operations::{Operation, numbered};
+use crate::orders::{Order, Words};
+use crate::player::{Moment, Player, Stamps};
+use crate::stage::{Play, Stage, Window, Windows};
+
+/// What all ranks have to agree on.
+const VERSION: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"));
+const VERSION_BYTES: usize = 32;
+/// Exchanges of stamps of the clocks' comparison, and from its first half to its second, ns.
+const EXCHANGES: usize = 200;
+const APART_NS: u64 = 20_000_000;
+/// Step of the counters that are compared, ticks: the 10 ns of the coarsest, of clocks up to 5 GHz.
+const STEP_TICKS: u64 = 50;
+/// From an order to its first window, ns: time for the order to reach all ranks.
+const LEAD_NS: u64 = 30_000;
+/// A rank that begins later than so many ns after the agreed moment was late.
+const LATE_NS: f64 = 250.0;
+
+/// One rank of the job.
+pub(crate) struct Ensemble {
+    session: Session,
+    control: Comm,
+    /// By numbers of ranks that take part; those that this rank belongs to.
+    players: Vec<(usize, Player)>,
+    source: SourceId,
+    rate: TickRate,
+    clocks: Vec<RankClock>,
+    last: Mark,
+}
+
+/// What an ensemble is made of; the same on all ranks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) most_bytes: u64,
+    pub(crate) source: SourceId,
+    pub(crate) tick_hz: f64,
+}
+
+impl Ensemble {
+    /// Starts MPI in this process and compares versions and clocks; rank 0's `setup` counts. Collective.
+    pub(crate) fn start(lib: Option<&Path>, setup: impl FnOnce() -> Option<Setup>) -> Result<Self, String> {
+        let session = Session::start(lib).map_err(text)?;
+        let control = session.world().clone();
+        same_version(&control)?;
+        // Others learn it from rank 0; without one all end.
+        let mut words = [0.0; 3];
+        if control.rank() == 0 {
+            let setup = setup();
+            words = setup.map_or(words, |s| [s.most_bytes as f64, number(s.source), s.tick_hz]);
+        }
+        control.bcast(&mut words, 0).map_err(text)?;
+        let rate = TickRate::from_hz(words[2]).map_err(|_| "rank 0 gave up".to_owned())?;
+        let source = SourceId::ALL.into_iter().find(|s| number(*s).total_cmp(&words[1]).is_eq());
+        let source = source.filter(|s| s.is_available()).ok_or("a rank has no such clock as rank 0")?;
+        let players = Self::players(&control, words[0] as usize, rate)?;
+        let clocks = align::<OrderedCounter>(&control, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
+        let last = mark();
+        Ok(Self { session, control, players, source, rate, clocks, last })
+    }
+
+    /// A communicator for each number of ranks.
+    fn players(control: &Comm, most_bytes: usize, rate: TickRate) -> Result<Vec<(usize, Player)>, String> {
+        let mut players = Vec::new();
+        for ranks in crate::plan::numbers_of_ranks(control.size()) {
+            let color = (control.rank() < ranks).then_some(0);
+            let key = i32::try_from(control.rank()).unwrap_or(i32::MAX);
+            if let Some(comm) = control.split(color, key).map_err(text)? {
+                players.push((ranks, Player::new(comm, most_bytes, rate.ns_per_tick()).map_err(text)?));
+            }
+        }
+        Ok(players)
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.control.size()
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        self.session.version()
+    }
+
+    /// How far clocks of ranks may be apart after their offsets are taken off, ns.
+    pub(crate) fn clock_bound_ns(&self) -> f64 {
+        let worst = self.clocks.iter().map(RankClock::within_ticks).fold(0.0, f64::max);
+        worst * self.rate.ns_per_tick()
+    }
+
+    /// Where each rank runs, on rank 0: the CPU as its system counts, -1 where unknown. Collective.
+    pub(crate) fn cpus(&self) -> Result<Vec<i64>, String> {
+        let own = affinity::current_cpu().and_then(|c| i64::try_from(c).ok()).unwrap_or(-1);
+        let mut all = vec![-1; self.size()];
+        self.control.gather(&[own], &mut all, 0).map_err(text)?;
+        Ok(all)
+    }
+
+    fn order(&self, order: Order) -> Result<(), String> {
+        let mut words: Words = order.to_words();
+        self.control.bcast(&mut words, 0).map_err(text)
+    }
+
+    /// Does what rank 0 orders until it is over.
+    pub(crate) fn follow(mut self) -> Result<(), String> {
+        loop {
+            let mut words: Words = [0; 9];
+            self.control.bcast(&mut words, 0).map_err(text)?;
+            match Order::of_words(&words) {
+                Order::Turns(play, turns) => _ = self.turns(&play, turns)?,
+                Order::Windows(play, windows, start) => _ = self.windows(&play, windows, start)?,
+                Order::Report => _ = self.report()?,
+                Order::End => return self.finish(),
+            }
+        }
+    }
+
+    fn finish(self) -> Result<(), String> {
+        for (_, player) in self.players {
+            player.finish().map_err(text)?;
+        }
+        drop(self.control);
+        self.session.finish();
+        Ok(())
+    }
+
+    /// The player of a play with its script; `None` where this rank takes no part.
+    fn part(&mut self, play: &Play) -> Result<Option<(&mut Player, &'static Operation)>, String> {
+        let operation = numbered(play.operation).ok_or("no such operation")?;
+        let player = self.players.iter_mut().find(|p| p.0 == play.ranks);
+        Ok(player.map(|p| (&mut p.1, operation)))
+    }
+
+    /// This rank's part of turns back to back.
+    fn turns(&mut self, play: &Play, turns: u64) -> Result<Stamps, String> {
+        let source = self.source;
+        let Some((player, operation)) = self.part(play)? else { return Ok(Stamps::default()) };
+        player.prepare(operation, play).and_then(|()| player.comm().barrier()).map_err(text)?;
+        perform(source, player, operation, play, turns, None)
+    }
+
+    /// This rank's part of windows; on rank 0 what all said.
+    fn windows(&mut self, play: &Play, windows: Windows, start: u64) -> Result<Vec<Window>, String> {
+        let (source, rate) = (self.source, self.rate);
+        let clock = self.clocks.get(self.control.rank()).cloned();
+        let Some((player, operation)) = self.part(play)? else { return Ok(Vec::new()) };
+        player.prepare(operation, play).map_err(text)?;
+        let count = windows.count as usize;
+        let mut own = vec![0_i64; 2 * count];
+        for (i, stamps) in own.chunks_exact_mut(2).enumerate() {
+            let at = start + rate.ticks(i as f64 * windows.period_ns as f64);
+            let at = clock.as_ref().map_or(at, |c| c.here(at).0);
+            let played = perform(source, player, operation, play, 1, Some(at))?;
+            if played.begin > 0 {
+                stamps.copy_from_slice(&[played.begin, played.end].map(|t| t.wrapping_sub(at) as i64));
+            }
+        }
+        let comm = player.comm();
+        let mut all = vec![0_i64; if comm.rank() == 0 { own.len() * comm.size() } else { 0 }];
+        comm.gather(&own, &mut all, 0).map_err(text)?;
+        let late = rate.ticks(LATE_NS) as i64;
+        let of_cost = if operation.is_collective { comm.size() } else { 1 };
+        let window = |i: usize| {
+            let of = |rank: usize| (all[rank * own.len() + 2 * i], all[rank * own.len() + 2 * i + 1]);
+            let last = |n: usize, f: fn((i64, i64)) -> i64| (0..n).map(|r| f(of(r))).max().unwrap_or(0);
+            Window {
+                begin: last(of_cost, |s| s.0),
+                end: last(of_cost, |s| s.1),
+                is_valid: last(comm.size(), |s| s.0) <= late,
+            }
+        };
+        Ok(if all.is_empty() { Vec::new() } else { (0..count).map(window).collect() })
+    }
+
+    /// Whether any rank beside 0 was disturbed since the last report; known on rank 0.
+    fn report(&mut self) -> Result<bool, String> {
+        let mark = mark();
+        let disturbed =
+            mark.involuntary_switches != self.last.involuntary_switches || mark.cpu != self.last.cpu;
+        self.last = mark;
+        let own = [i64::from(disturbed && self.control.rank() != 0)];
+        let mut all = [0];
+        self.control.reduce(&own, &mut all, Reduction::Max, 0).map_err(text)?;
+        Ok(all[0] > 0)
+    }
+}
+
+/// Rank 0 of a job, which ends the others when it is dropped.
+pub(crate) struct Leader(Option<Ensemble>);
+
+impl Leader {
+    pub(crate) fn of(ensemble: Ensemble) -> Self {
+        Self(Some(ensemble))
+    }
+
+    fn ensemble(&mut self) -> Result<&mut Ensemble, String> {
+        self.0.as_mut().ok_or_else(|| "the ranks have ended".to_owned())
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        // After an error of MPI the session's own end takes the others along.
+        if let Some(ensemble) = self.0.take()
+            && ensemble.order(Order::End).is_ok()
+        {
+            let _ = ensemble.finish();
+        }
+    }
+}
+
+impl Stage for Leader {
+    fn back_to_back(&mut self, play: &Play, turns: u64) -> Result<u64, String> {
+        let ensemble = self.ensemble()?;
+        ensemble.order(Order::Turns(*play, turns))?;
+        let stamps = ensemble.turns(play, turns)?;
+        Ok(stamps.end.saturating_sub(stamps.begin))
+    }
+
+    fn isolated(&mut self, play: &Play, windows: Windows) -> Result<Vec<Window>, String> {
+        let ensemble = self.ensemble()?;
+        let lead = ensemble.rate.ticks(LEAD_NS as f64);
+        let start = now(ensemble.source).map_err(|e| e.to_string())? + lead;
+        ensemble.order(Order::Windows(*play, windows, start))?;
+        ensemble.windows(play, windows, start)
+    }
+
+    fn others_disturbed(&mut self) -> Result<bool, String> {
+        let ensemble = self.ensemble()?;
+        ensemble.order(Order::Report)?;
+        ensemble.report()
+    }
+
+    fn mark(&self) -> Mark {
+        mark()
+    }
+
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn ticks(&self) -> u64 {
+        self.0.as_ref().and_then(|e| now(e.source).ok()).unwrap_or(0)
+    }
+}
+
+struct Performance<'p> {
+    player: &'p mut Player,
+    operation: &'static Operation,
+    play: &'p Play,
+    turns: u64,
+    moment: Moment,
+}
+
+impl WithSource for Performance<'_> {
+    type Output = Result<Stamps, Error>;
+
+    fn run<S: TickSource>(self) -> Self::Output {
+        let script = self.operation.script(self.player.comm().rank());
+        self.player.play::<S>(script, self.play, self.turns, self.moment)
+    }
+}
+
+fn perform(
+    source: SourceId,
+    player: &mut Player,
+    operation: &'static Operation,
+    play: &Play,
+    turns: u64,
+    moment: Moment,
+) -> Result<Stamps, String> {
+    let performance = Performance { player, operation, play, turns, moment };
+    dispatch(source, performance).map_err(|e| e.to_string())?.map_err(text)
+}
+
+fn mark() -> Mark {
+    let usage = Usage::of_current_thread();
+    Mark {
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+        cpu: affinity::current_cpu(),
+    }
+}
+
+/// Compares versions of this program on all ranks; each rank names those that differ from rank 0's.
+fn same_version(control: &Comm) -> Result<(), String> {
+    let mut own = [0_u8; VERSION_BYTES];
+    own.iter_mut().zip(VERSION.bytes()).for_each(|(to, from)| *to = from);
+    let mut all = vec![0; VERSION_BYTES * control.size()];
+    control.allgather(&own, &mut all).map_err(text)?;
+    let first = &all[..VERSION_BYTES];
+    let other = all.chunks(VERSION_BYTES).position(|v| v != first);
+    other.map_or(Ok(()), |rank| {
+        let words = |v: &[u8]| String::from_utf8_lossy(v).trim_end_matches('\0').to_owned();
+        let other = words(&all[rank * VERSION_BYTES..(rank + 1) * VERSION_BYTES]);
+        Err(format!("rank {rank} is {other}, rank 0 {}: install one version on all machines", words(first)))
+    })
+}
+
+fn number(source: SourceId) -> f64 {
+    SourceId::ALL.iter().position(|s| *s == source).unwrap_or(0) as f64
+}
+
+fn text(e: Error) -> String {
+    e.to_string()
+}

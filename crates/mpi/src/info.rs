@@ -1,0 +1,120 @@
+//! What the mpi probe says about itself: metrics, warnings, method, sources.
+
+use machmeter_data::code::Code;
+use machmeter_data::summary::{Pick, RowInfo};
+use machmeter_engine::Info;
+
+machmeter_data::metric!(
+    COST,
+    "mpi.cost",
+    ["operation", "size_bytes", "ranks", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Time of an operation, one after the other: what a loop of it takes a turn. Of a rank's bytes."
+);
+machmeter_data::metric!(
+    ISOLATED,
+    "mpi.isolated",
+    ["operation", "size_bytes", "ranks", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Time of an operation by itself: ranks begin at an agreed moment of one clock; of a collective one until the last is through."
+);
+machmeter_data::metric!(
+    COEFFICIENT,
+    "mpi.coefficient",
+    ["operation", "term", "from_bytes", "ranks", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Factor of a term (1, d, p, log(p), ...) in the law of an operation's cost, ns per unit of the term; for sizes from one on."
+);
+machmeter_data::metric!(
+    FIT,
+    "mpi.fit",
+    ["operation", "from_bytes", "ranks", "library"],
+    One, Neither, weakened by [],
+    "Q: how often errors as large as those known would scatter points further from their law by chance. Below 0.001 the law is wrong."
+);
+machmeter_data::metric!(
+    THRESHOLD,
+    "mpi.threshold",
+    ["receiver", "library"],
+    Bytes, Neither, weakened by [Preemption],
+    "Largest message that a blocking send hands over while the receiver sleeps (inline limit), or polls for another (eager limit)."
+);
+
+pub(crate) const NOT_MEASURED: Code = Code {
+    id: "W510",
+    name: "MPI not measured",
+    what: "MPI could not be measured; the reason is in the text.",
+    why: "Its figures are missing, not zero.",
+    how: "The ranks did not start, or ended before their first sample.",
+    next: "`machmeter doctor` lists the MPI libraries there are; `-n P` starts ranks, or start machmeter under the library's own mpirun.",
+    undo: None,
+};
+
+pub(crate) const ENDED_EARLY: Code = Code {
+    id: "W511",
+    name: "ranks ended early",
+    what: "A launch of ranks ended before its time.",
+    why: "Figures are of the samples until then: intervals are wider, and what launches differ by may not be known.",
+    how: "Rank 0 hands its samples on after each round; what came before the end counts.",
+    next: "Look at what the launcher said on stderr; dmesg tells whether memory had run out.",
+    undo: None,
+};
+
+pub(crate) const OVERSUBSCRIBED: Code = Code {
+    id: "W512",
+    name: "more ranks than CPUs",
+    what: "Ranks shared CPUs.",
+    why: "A rank that waits keeps its CPU busy, so that the one it waits for cannot run: times are those of the scheduler, up to milliseconds.",
+    how: "Ranks of this machine against the CPUs that were given.",
+    next: "Start no more ranks than CPUs; for laws over many ranks measure on many machines.",
+    undo: None,
+};
+
+const ROWS: &[RowInfo] = &[
+    RowInfo::new(
+        "MPI",
+        "ping-pong of 8 B",
+        &[
+            Pick::new("back to back", "mpi.cost{operation=pingpong,size_bytes=8}"),
+            Pick::new("isolated", "mpi.isolated{operation=pingpong,size_bytes=8}"),
+        ],
+    ),
+    RowInfo::new(
+        "MPI",
+        "allreduce of 8 B, {ranks} ranks",
+        &[
+            Pick::new("back to back", "mpi.cost{operation=allreduce,size_bytes=8}"),
+            Pick::new("isolated", "mpi.isolated{operation=allreduce,size_bytes=8}"),
+        ],
+    )
+    .each("ranks"),
+    RowInfo::new(
+        "MPI",
+        "a send waits above",
+        &[
+            Pick::new("receiver asleep", "mpi.threshold{receiver=sleeping}"),
+            Pick::new("receiver in MPI", "mpi.threshold{receiver=polling}"),
+        ],
+    ),
+];
+
+/// The probe's description.
+pub(crate) const INFO: Info = Info {
+    name: "mpi",
+    question: "What does every message-passing call cost?",
+    method: "Ranks play scripts: back to back as batches of two lengths, whose order over MPI cancels, and isolated in windows that begin \
+             at agreed moments of one clock. Several launches one after the other, since they differ by more than their samples tell. Costs over ranks \
+             and bytes get a law of the fewest terms, with intervals of its coefficients and goodness of fit Q; a law breaks where the protocol \
+             changes. Two sizes from which a send waits are bisected to the byte.",
+    references: &[
+        "F. Howell: Approaches to Parallel Performance Prediction, PhD thesis, University of Edinburgh, 1996",
+        "S. Hunold, A. Carpen-Amarie: Reproducible MPI benchmarking is still not as easy as you think, TPDS 27, 2016",
+        "R. Reussner, P. Sanders, J. L. Traeff: SKaMPI: a comprehensive benchmark for public benchmarking of MPI, 2002",
+    ],
+    metrics: &[&[COST, ISOLATED, COEFFICIENT, FIT, THRESHOLD]],
+    rows: ROWS,
+    // What two CPUs pay depends on their placement at the hour.
+    lasting: |_| false,
+    codes: &[&[NOT_MEASURED, ENDED_EARLY, OVERSUBSCRIBED]],
+    example_job: "mpi.toml",
+};

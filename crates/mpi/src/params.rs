@@ -1,0 +1,90 @@
+//! Parameters of the probe: flags, keys of job files, schema and record in one struct.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use machmeter_engine::ProbeError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::operations::OPERATIONS;
+
+const DEFAULT_SIZES: &str = "0-1M";
+/// Largest message, bytes: counts of MPI have 31 bits, and buffers hold one of every rank.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Parameters of the mpi probe.
+#[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Ranks to start, on as many CPUs; a rank a CPU when not given. Under a launcher its ranks count.
+    #[arg(short = 'n', long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[serde(default)]
+    pub ranks: Option<u32>,
+    /// Operations: send, pingpong, bcast, ...; all when not given.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(default)]
+    pub ops: Vec<String>,
+    /// Message sizes, from and to, bytes: 0-1M.
+    #[arg(long, value_name = "FROM-TO", default_value = DEFAULT_SIZES)]
+    pub sizes: String,
+    /// Starts of the ranks, one after the other; what they differ by is in every interval, and Q needs three.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub launches: u32,
+    /// MPI library to use; the launcher's or the system's when not given.
+    #[arg(long, value_name = "PATH")]
+    #[serde(default)]
+    pub lib: Option<PathBuf>,
+    /// Parts to run; all when not given.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(default)]
+    pub parts: Vec<String>,
+    /// Allow more ranks than CPUs; every figure is marked: ranks that wait take the CPU from those that work.
+    #[arg(long)]
+    #[serde(default)]
+    pub oversubscribe: bool,
+}
+
+impl Params {
+    /// Names of the operations, in the order of the table.
+    ///
+    /// # Errors
+    /// One line: a name that is none.
+    pub(crate) fn operations(&self) -> Result<Vec<String>, ProbeError> {
+        let known = || OPERATIONS.iter().map(|o| o.name);
+        if let Some(wrong) = self.ops.iter().find(|name| !known().any(|k| k == name.trim())) {
+            let known: Vec<&str> = known().collect();
+            return Err(ProbeError::Usage(format!("--ops: '{wrong}' is not one of {}", known.join(", "))));
+        }
+        let wanted = |name: &&str| self.ops.is_empty() || self.ops.iter().any(|o| o.trim() == *name);
+        Ok(known().filter(wanted).map(str::to_owned).collect())
+    }
+
+    /// Smallest and largest message, bytes.
+    ///
+    /// # Errors
+    /// One line: what is no range of sizes.
+    pub(crate) fn range(&self) -> Result<(u64, u64), ProbeError> {
+        let wrong = |why: String| ProbeError::Usage(format!("--sizes {}: {why}", self.sizes));
+        let (from, to) = self.sizes.split_once('-').unwrap_or((&self.sizes, &self.sizes));
+        let [from, to] = [from, to].map(|text| bytes(text.trim()));
+        let form = || wrong("two sizes in bytes are wanted, as in 0-64K".to_owned());
+        let (from, to) = (from.ok_or_else(form)?, to.ok_or_else(form)?);
+        if to < from || to > MOST_BYTES {
+            return Err(wrong(format!("from 0 to {MOST_BYTES} B, the smaller one first")));
+        }
+        Ok((from, to))
+    }
+}
+
+/// `64K` is 65536.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(scale)
+}

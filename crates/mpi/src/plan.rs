@@ -1,0 +1,64 @@
+//! Sizes, numbers of ranks and memory of a launch.
+
+use machmeter_engine::Level;
+
+use crate::operations::MOST_POSTED_BYTES;
+
+/// From this size on sizes are in equal ratios.
+const FIRST: u64 = 8;
+/// Sizes measured in windows are every so many-th.
+const ISOLATED_EVERY: usize = 4;
+
+/// Sizes of a range, bytes, ascending: 0, then powers of two from 8 on (of four at the level quick), and both ends.
+pub(crate) fn sizes((from, to): (u64, u64), level: Level) -> Vec<u64> {
+    let ratio = if level == Level::Quick { 4 } else { 2 };
+    let powers = std::iter::successors(Some(FIRST), |s| s.checked_mul(ratio)).take_while(|s| *s < to);
+    let mut all: Vec<u64> = powers.chain([0]).filter(|s| (from..to).contains(s)).collect();
+    all.extend([from, to]);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Those of them that are measured in windows, too; 8 among them, where it is.
+pub(crate) fn isolated(sizes: &[u64], level: Level) -> Vec<u64> {
+    let every = if level == Level::Quick { 2 } else { ISOLATED_EVERY };
+    let from = sizes.iter().position(|s| *s == FIRST).unwrap_or(0);
+    sizes.iter().skip(from).step_by(every).copied().collect()
+}
+
+/// How many ranks collective operations are measured with: powers of two, and all.
+pub(crate) fn numbers_of_ranks(all: usize) -> Vec<usize> {
+    let powers = std::iter::successors(Some(2_usize), |p| p.checked_mul(2)).take_while(|p| *p < all);
+    powers.chain((all >= 2).then_some(all)).collect()
+}
+
+/// Memory that `local` ranks of one machine, of `all`, need for messages of this size, bytes: buffers of all ranks' messages there and back, as bytes
+/// and as numbers, for each number of ranks, and posted requests.
+pub(crate) fn memory_bytes(most_bytes: u64, all: usize, local: usize) -> u64 {
+    let buffers: u64 = numbers_of_ranks(all).iter().map(|p| 4 * most_bytes * *p as u64).sum();
+    local as u64 * (buffers + 2 * MOST_POSTED_BYTES.max(3 * most_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_dense_and_within_the_range() {
+        let all = sizes((0, 1 << 20), Level::Standard);
+        assert_eq!((all.len(), all[0], all[1], all[18]), (19, 0, 8, 1 << 20));
+        assert_eq!(sizes((100, 300), Level::Standard), [100, 128, 256, 300]);
+        assert_eq!(sizes((5, 5), Level::Quick), [5]);
+        assert_eq!(isolated(&sizes((0, 64), Level::Standard), Level::Quick), [8, 32]);
+        assert_eq!(isolated(&[5], Level::Standard), [5]);
+    }
+
+    #[test]
+    fn ranks_are_powers_of_two_and_all() {
+        assert_eq!(numbers_of_ranks(2), [2]);
+        assert_eq!(numbers_of_ranks(6), [2, 4, 6]);
+        assert!(numbers_of_ranks(1).is_empty());
+        assert!(memory_bytes(1 << 20, 2, 2) > 200 << 20, "requests come to most of it");
+    }
+}

@@ -1,0 +1,225 @@
+//! A rank that plays its part of a script with MPI.
+
+use machmeter_sys::clock::TickSource;
+use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Request, Window};
+use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
+
+use crate::operations::{Collective, MOST_POSTED, Operation, Phase, Step};
+use crate::stage::Play;
+
+const DATA: i32 = 1;
+const EMPTY: i32 = 2;
+/// Nobody sends messages with this tag.
+const NEVER: i32 = 3;
+
+/// When a rank waits for its agreed moment, ticks of its own clock; `None` back to back.
+pub(crate) type Moment = Option<u64>;
+
+/// Stamps of a script, ticks of this rank's clock; zeros where it has none. Work beside is taken off the end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stamps {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+/// What a rank plays with: memory for the largest size of all ranks, requests and a window for one-sided calls.
+pub(crate) struct Player {
+    comm: Comm,
+    partner: usize,
+    out: Vec<u8>,
+    into: Vec<u8>,
+    words_out: Vec<f64>,
+    words_into: Vec<f64>,
+    requests: Vec<Request>,
+    request_bytes: usize,
+    next_request: usize,
+    next_wait: usize,
+    window: Option<Window>,
+    ns_per_tick: f64,
+    /// Work beside in this play, ticks.
+    beside: u64,
+}
+
+impl Player {
+    /// Collective over `comm`.
+    pub(crate) fn new(comm: Comm, most_bytes: usize, ns_per_tick: f64) -> Result<Self, Error> {
+        let (all, words) = (most_bytes * comm.size(), most_bytes / 8 * comm.size());
+        let window = if comm.size() == 2 { Some(comm.window(most_bytes.max(8))?) } else { None };
+        Ok(Self {
+            partner: 1 - comm.rank().min(1),
+            comm,
+            out: vec![1; all],
+            into: vec![0; all],
+            words_out: vec![1.0; words],
+            words_into: vec![0.0; words],
+            requests: Vec::new(),
+            request_bytes: usize::MAX,
+            next_request: 0,
+            next_wait: 0,
+            window,
+            ns_per_tick,
+            beside: 0,
+        })
+    }
+
+    pub(crate) fn comm(&self) -> &Comm {
+        &self.comm
+    }
+
+    /// Frees what all ranks have together; collective.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        self.window.map_or(Ok(()), Window::free)
+    }
+
+    /// Requests for a play, not timed.
+    pub(crate) fn prepare(&mut self, operation: &Operation, play: &Play) -> Result<(), Error> {
+        let wanted = |s| matches!(s, Step::Isend | Step::Irecv | Step::Start(_));
+        if !operation.uses(wanted) {
+            return Ok(());
+        }
+        let bytes = play.bytes as usize * if operation.is_collective { play.ranks } else { 1 };
+        let count = if operation.posts { operation.most_turns(play.bytes) } else { 1 }.min(MOST_POSTED);
+        if self.request_bytes != bytes {
+            self.requests.clear();
+            self.request_bytes = bytes;
+        }
+        while self.requests.len() < count as usize {
+            self.requests.push(Request::new(&self.comm, bytes, bytes)?);
+        }
+        Ok(())
+    }
+
+    /// Plays this rank's script.
+    pub(crate) fn play<S: TickSource>(
+        &mut self,
+        script: &[Phase],
+        play: &Play,
+        turns: u64,
+        moment: Moment,
+    ) -> Result<Stamps, Error> {
+        let mut stamps = Stamps::default();
+        (self.next_request, self.next_wait, self.beside) = (0, 0, 0);
+        for phase in script {
+            match phase {
+                Phase::Begin => {
+                    stamps.begin = S::now();
+                    while moment.is_some_and(|at| stamps.begin < at) {
+                        std::hint::spin_loop();
+                        stamps.begin = S::now();
+                    }
+                }
+                Phase::End => stamps.end = S::now().saturating_sub(self.beside),
+                Phase::Once(step) => self.step::<S>(*step, play)?,
+                Phase::Close(_) if moment.is_some() => {}
+                Phase::Close(step) => self.step::<S>(*step, play)?,
+                Phase::Each(steps) => {
+                    for _ in 0..turns {
+                        for step in *steps {
+                            self.step::<S>(*step, play)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(stamps)
+    }
+
+    #[inline]
+    fn step<S: TickSource>(&mut self, step: Step, play: &Play) -> Result<(), Error> {
+        let (partner, bytes) = (self.partner, play.bytes as usize);
+        match step {
+            Step::Send => self.comm.send(&self.out[..bytes], partner, DATA),
+            Step::Ssend => self.comm.ssend(&self.out[..bytes], partner, DATA),
+            Step::Rsend => self.comm.rsend(&self.out[..bytes], partner, DATA),
+            Step::Recv => self.comm.recv(&mut self.into[..bytes], partner, DATA),
+            Step::Sendrecv => {
+                self.comm.sendrecv(&self.out[..bytes], partner, &mut self.into[..bytes], partner, DATA)
+            }
+            Step::Ask => self.comm.send::<u8>(&[], partner, EMPTY),
+            Step::Hear => self.comm.recv::<u8>(&mut [], partner, EMPTY),
+            Step::Isend => self.next_request().isend(bytes, partner, DATA),
+            Step::Irecv => self.next_request().irecv(bytes, partner, DATA),
+            Step::Wait => {
+                let request = self.next_wait % self.requests.len().max(1);
+                self.next_wait += 1;
+                self.requests[request].wait()
+            }
+            Step::All(collective) => self.all(collective, bytes),
+            Step::Start(collective) => self.start(collective, bytes),
+            Step::Compute => {
+                let begin = S::now();
+                self.beside += self.busy::<S>(begin, play.beside_ns);
+                Ok(())
+            }
+            Step::Put => self.window()?.put(bytes, partner, 0),
+            Step::Get => self.window()?.get(bytes, partner, 0),
+            Step::FetchAndOp => self.window()?.fetch_and_op(1, partner, 0, false),
+            Step::Flush => self.window()?.flush(),
+            Step::Sleep => {
+                nanosleep_until(monotonic_ns() + play.beside_ns);
+                Ok(())
+            }
+            Step::Poll => {
+                let until_ns = monotonic_ns() + play.beside_ns;
+                while monotonic_ns() < until_ns {
+                    self.comm.iprobe(Some(partner), Some(NEVER))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn next_request(&mut self) -> &mut Request {
+        let request = self.next_request % self.requests.len().max(1);
+        self.next_request += 1;
+        &mut self.requests[request]
+    }
+
+    fn window(&mut self) -> Result<&mut Window, Error> {
+        self.window.as_mut().ok_or_else(|| Error::Argument("one-sided calls are of two ranks".to_owned()))
+    }
+
+    /// Keeps the CPU busy by the clock; what that took, ticks.
+    fn busy<S: TickSource>(&self, begin: u64, ns: u64) -> u64 {
+        let wanted = (ns as f64 / self.ns_per_tick) as u64;
+        loop {
+            let passed = S::now().saturating_sub(begin);
+            if passed >= wanted {
+                return passed;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn all(&mut self, collective: Collective, bytes: usize) -> Result<(), Error> {
+        let (comm, words) = (&self.comm, bytes / 8);
+        let (all, all_words) = (bytes * comm.size(), words * comm.size());
+        let (out, into) = (&self.out[..bytes], &mut self.into[..all]);
+        let (words_out, words_into) = (&self.words_out[..words], &mut self.words_into[..words]);
+        match collective {
+            Collective::Barrier => comm.barrier(),
+            Collective::Bcast => comm.bcast(&mut into[..bytes], 0),
+            Collective::Scatter => comm.scatter(&self.out[..all], &mut into[..bytes], 0),
+            Collective::Gather => comm.gather(out, into, 0),
+            Collective::Allgather => comm.allgather(out, into),
+            Collective::Alltoall => comm.alltoall(&self.out[..all], into),
+            Collective::Reduce => comm.reduce(words_out, words_into, Reduction::Sum, 0),
+            Collective::Allreduce => comm.allreduce(words_out, words_into, Reduction::Sum),
+            Collective::ReduceScatter => {
+                comm.reduce_scatter_block(&self.words_out[..all_words], words_into, Reduction::Sum)
+            }
+            Collective::Scan => comm.scan(words_out, words_into, Reduction::Sum),
+        }
+    }
+
+    fn start(&mut self, collective: Collective, bytes: usize) -> Result<(), Error> {
+        let request = self.next_request();
+        match collective {
+            Collective::Bcast => request.ibcast(bytes, 0),
+            Collective::Allreduce => request.iallreduce(bytes / 8, Reduction::Sum),
+            Collective::Alltoall => request.ialltoall(bytes),
+            Collective::Barrier => request.ibarrier(),
+            _ => Err(Error::Argument(format!("{collective:?} has no form that does not block here"))),
+        }
+    }
+}
