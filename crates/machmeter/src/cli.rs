@@ -46,8 +46,10 @@ pub(crate) fn command(registries: &Registries) -> Command {
         let sub = (probe.augment)(Command::new(info.name)).about(info.question).long_about(method);
         let letters: Vec<char> = sub.get_arguments().filter_map(Arg::get_short).collect();
         // A letter that means something else to the probe (ranks of `mpi -n 2`) is the probe's.
-        let own = |o: Arg| if o.get_short().is_some_and(|s| letters.contains(&s)) { o.short(None) } else { o };
-        root = root.subcommand(sub.args(options().into_iter().filter(|o| !BARE_ONLY.contains(&id(o))).map(own)));
+        let own =
+            |o: Arg| if o.get_short().is_some_and(|s| letters.contains(&s)) { o.short(None) } else { o };
+        root =
+            root.subcommand(sub.args(options().into_iter().filter(|o| !BARE_ONLY.contains(&id(o))).map(own)));
     }
     for c in COMMANDS {
         let taken = options().into_iter().filter(|o| c.takes.contains(&id(o)));

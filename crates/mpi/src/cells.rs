@@ -222,8 +222,8 @@ const AWAY_NS: u64 = 2_000_000;
 const TRIES: usize = 3;
 /// Tries in windows that were none are not counted, but end.
 const MOST_TRIES: usize = 30;
-/// Searches at most.
-pub(crate) const SEARCHES: u32 = 3;
+/// Searches of a launch.
+pub(crate) const SEARCHES: u32 = 1;
 
 /// The search for the largest message that a send hands over while the receiver is away.
 pub(crate) struct ThresholdCell {

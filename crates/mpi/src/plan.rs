@@ -9,9 +9,9 @@ const FIRST: u64 = 8;
 /// Sizes measured in windows are every so many-th.
 const ISOLATED_EVERY: usize = 4;
 
-/// Sizes of a range, bytes, ascending: 0, then powers of two from 8 on (of four at the level quick), and both ends.
+/// Sizes of a range, bytes, ascending: 0, then powers of two from 8 on (of eight at the level quick), and both ends.
 pub(crate) fn sizes((from, to): (u64, u64), level: Level) -> Vec<u64> {
-    let ratio = if level == Level::Quick { 4 } else { 2 };
+    let ratio = if level == Level::Quick { 8 } else { 2 };
     let powers = std::iter::successors(Some(FIRST), |s| s.checked_mul(ratio)).take_while(|s| *s < to);
     let mut all: Vec<u64> = powers.chain([0]).filter(|s| (from..to).contains(s)).collect();
     all.extend([from, to]);
