@@ -12,10 +12,10 @@ use machmeter_stats::distribution::normal_quantile;
 
 use crate::cells::{BACK_TO_BACK, FOUND, ISOLATED, PART};
 use crate::info;
-use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING};
+use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING, TRAINS};
 use crate::run::{ENDED_EARLY, LAUNCHES, OVERSUBSCRIBED};
 use crate::worker::About;
-use crate::{Params, show};
+use crate::{Params, loggps, show};
 
 /// What an operation costs at one number of ranks and one size, over all launches, ns.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,12 +53,16 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let mut out = Analysis::default();
     let launches = rows.facts.get(&LAUNCHES).unwrap_or_default();
     let library = launches.first().map_or_else(|| "unknown".to_owned(), |l| l.library.clone());
-    let found: Vec<Found> = OPERATIONS.iter().filter_map(|o| of_operation(rows, o)).collect();
+    let mut found: Vec<Found> = OPERATIONS.iter().filter_map(|o| of_operation(rows, o)).collect();
     let thresholds: Vec<Metric> =
         [&SLEEPING, &POLLING].into_iter().filter_map(|o| threshold(rows, o, &library)).collect();
+    let (parameters, table) = loggps::analyze(&found, &library);
+    // Trains are no calls of their own.
+    found.retain(|f| !TRAINS.contains(&f.operation.name));
     for f in &found {
         out.metrics.extend(f.metrics(&library));
     }
+    out.metrics.extend(parameters);
     out.metrics.extend(thresholds.iter().cloned());
     if rows.facts.get(&OVERSUBSCRIBED) == Some(true) {
         out.metrics.iter_mut().for_each(|m| m.flag(info::OVERSUBSCRIBED.id));
@@ -68,8 +72,9 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         out.warnings.push(info::ENDED_EARLY.note(why.join("; ")));
     }
     let whole = Whole { launches, windows: windows(rows), thresholds };
-    out.summary.lines.extend(show::heading(&whole));
+    out.summary.lines.extend(show::page(&found, &whole));
     out.datasets = show::datasets(&found, &whole);
+    out.datasets.extend(table);
     out
 }
 

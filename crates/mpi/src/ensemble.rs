@@ -52,15 +52,23 @@ impl Ensemble {
     pub(crate) fn start(lib: Option<&Path>, setup: impl FnOnce() -> Option<Setup>) -> Result<Self, String> {
         let session = Session::start(lib).map_err(text)?;
         let control = session.world().clone();
-        same_version(&control)?;
         // Others learn it from rank 0; without one all end.
-        let mut words = [0.0; 3];
-        if control.rank() == 0 {
-            let setup = setup();
-            words = setup.map_or(words, |s| [s.most_bytes as f64, number(s.source), s.tick_hz]);
-        }
-        control.bcast(&mut words, 0).map_err(text)?;
-        let rate = TickRate::from_hz(words[2]).map_err(|_| "rank 0 gave up".to_owned())?;
+        let setup = if control.rank() == 0 { setup() } else { None };
+        let agreed = same_version(&control).and_then(|()| {
+            let mut words = setup.map_or([0.0; 3], |s| [s.most_bytes as f64, number(s.source), s.tick_hz]);
+            control.bcast(&mut words, 0).map_err(text)?;
+            let rate = TickRate::from_hz(words[2]).map_err(|_| "rank 0 gave up".to_owned());
+            rate.map(|rate| (words, rate))
+        });
+        let (words, rate) = match agreed {
+            Ok(agreed) => agreed,
+            // All ranks know it, and end in order.
+            Err(why) => {
+                drop(control);
+                session.finish();
+                return Err(why);
+            }
+        };
         let source = SourceId::ALL.into_iter().find(|s| number(*s).total_cmp(&words[1]).is_eq());
         let source = source.filter(|s| s.is_available()).ok_or("a rank has no such clock as rank 0")?;
         let players = Self::players(&control, words[0] as usize, rate)?;

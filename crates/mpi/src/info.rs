@@ -39,6 +39,48 @@ machmeter_data::metric!(
     Bytes, Neither, weakened by [Preemption],
     "Largest message that a blocking send hands over while the receiver sleeps (inline limit), or polls for another (eager limit)."
 );
+machmeter_data::metric!(
+    LATENCY,
+    "mpi.latency",
+    ["receive", "from_bytes", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "L of LogGPS of two ranks: time of the first byte on its way, without the overheads of either rank."
+);
+machmeter_data::metric!(
+    OVERHEAD_SEND,
+    "mpi.overhead_send",
+    ["receive", "from_bytes", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "o_s of LogGPS of two ranks: time in the send of a message after a pause, of the smallest message of a range of sizes."
+);
+machmeter_data::metric!(
+    OVERHEAD_RECV,
+    "mpi.overhead_recv",
+    ["receive", "from_bytes", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "o_r of LogGPS of two ranks: time in the calls that receive a message that is there, posted before it came or after (unexpected)."
+);
+machmeter_data::metric!(
+    GAP,
+    "mpi.gap",
+    ["receive", "from_bytes", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "g of LogGPS of two ranks: least time from one message to the next; not known where the CPUs set the pace."
+);
+machmeter_data::metric!(
+    MESSAGE_TIME,
+    "mpi.message_time",
+    ["receive", "from_bytes", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace."
+);
+machmeter_data::metric!(
+    GAP_PER_BYTE,
+    "mpi.gap_per_byte",
+    ["receive", "from_bytes", "library"],
+    NanosecondsPerByte, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "G of LogGPS of two ranks: time per further byte of a train of messages, for messages from a size on."
+);
 
 pub(crate) const NOT_MEASURED: Code = Code {
     id: "W510",
@@ -111,7 +153,10 @@ pub(crate) const INFO: Info = Info {
         "S. Hunold, A. Carpen-Amarie: Reproducible MPI benchmarking is still not as easy as you think, TPDS 27, 2016",
         "R. Reussner, P. Sanders, J. L. Traeff: SKaMPI: a comprehensive benchmark for public benchmarking of MPI, 2002",
     ],
-    metrics: &[&[COST, ISOLATED, COEFFICIENT, FIT, THRESHOLD]],
+    metrics: &[
+        &[COST, ISOLATED, COEFFICIENT, FIT, THRESHOLD],
+        &[LATENCY, OVERHEAD_SEND, OVERHEAD_RECV, GAP, MESSAGE_TIME, GAP_PER_BYTE],
+    ],
     rows: ROWS,
     // What two CPUs pay depends on their placement at the hour.
     lasting: |_| false,

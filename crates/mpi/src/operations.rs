@@ -10,6 +10,8 @@
 //!
 //! A pair of ranks costs what the root's stamps say. A collective operation costs the last End less the last Begin of all ranks.
 
+use machmeter_model::loggps::TRAIN;
+
 /// An operation of all ranks of a communicator. Rank 0 is its root; sizes are bytes of a rank (of a pair of ranks in `Alltoall`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Collective {
@@ -245,7 +247,40 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         8,
         pair("fetch_and_op", &[Begin, Each(&[FetchAndOp, Flush]), End], &[], "a fetch-and-add and its flush"),
     ),
+    pair("train", &[Begin, Each(&THERE), End], &[Each(&RECEIVED)], "16 messages there and one back"),
+    Operation {
+        beside: Some("pingpong"),
+        ..pair(
+            "train_with_work",
+            &[Begin, Each(&WORKED), End],
+            &[Each(&RECEIVED)],
+            "16 messages with work between them, and one back, without the work",
+        )
+    },
 ];
+
+const MESSAGES: usize = TRAIN as usize;
+const THERE: [Step; MESSAGES + 1] = train(Send, None, Recv);
+const RECEIVED: [Step; MESSAGES + 1] = train(Recv, None, Send);
+const WORKED: [Step; 2 * MESSAGES] = train(Send, Some(Compute), Recv);
+
+/// As many of one step as a train has messages, with another between them, and a last one.
+const fn train<const N: usize>(each: Step, between: Option<Step>, last: Step) -> [Step; N] {
+    let mut steps = [each; N];
+    let mut at = 1;
+    while at < N - 1 {
+        if let (Some(step), 1) = (between, at % 2) {
+            steps[at] = step;
+        }
+        at += 1;
+    }
+    steps[N - 1] = last;
+    steps
+}
+
+/// What `LogGPS` needs beside these: trains of messages and one back, without and with work between them.
+pub(crate) const TRAINS: [&str; 2] = ["train", "train_with_work"];
+pub(crate) const LOGGPS: [&str; 6] = ["pingpong", TRAINS[0], TRAINS[1], "irecv1", "irecv2", "recvmin"];
 
 /// What the search for thresholds plays: a send while the receiver sleeps, and while it polls for another message.
 pub(crate) const SLEEPING: Operation = pair(

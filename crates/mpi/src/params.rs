@@ -7,11 +7,13 @@ use machmeter_engine::ProbeError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::operations::OPERATIONS;
+use crate::operations::{LOGGPS, OPERATIONS, TRAINS};
 
+const PARTS: [&str; 2] = ["costs", "loggps"];
 const DEFAULT_SIZES: &str = "0-1M";
-/// Largest message, bytes: counts of MPI have 31 bits, and buffers hold one of every rank.
-const MOST_BYTES: u64 = 256 << 20;
+const DEFAULT_LAUNCHES: u32 = 3;
+/// Largest message, bytes: buffers hold one of every rank, and a message of this size takes some 20 ms.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Parameters of the mpi probe.
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
@@ -29,13 +31,13 @@ pub struct Params {
     #[arg(long, value_name = "FROM-TO", default_value = DEFAULT_SIZES)]
     pub sizes: String,
     /// Starts of the ranks, one after the other; what they differ by is in every interval, and Q needs three.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_LAUNCHES, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub launches: u32,
     /// MPI library to use; the launcher's or the system's when not given.
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub lib: Option<PathBuf>,
-    /// Parts to run; all when not given.
+    /// Of costs, loggps; both when not given.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
@@ -43,6 +45,20 @@ pub struct Params {
     #[arg(long)]
     #[serde(default)]
     pub oversubscribe: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            ranks: None,
+            ops: Vec::new(),
+            sizes: DEFAULT_SIZES.to_owned(),
+            launches: DEFAULT_LAUNCHES,
+            lib: None,
+            parts: Vec::new(),
+            oversubscribe: false,
+        }
+    }
 }
 
 impl Params {
@@ -56,7 +72,18 @@ impl Params {
             let known: Vec<&str> = known().collect();
             return Err(ProbeError::Usage(format!("--ops: '{wrong}' is not one of {}", known.join(", "))));
         }
-        let wanted = |name: &&str| self.ops.is_empty() || self.ops.iter().any(|o| o.trim() == *name);
+        let [costs, loggps] = PARTS.map(|part| self.parts.iter().any(|p| p.trim() == part));
+        if let Some(wrong) = self.parts.iter().find(|p| !PARTS.contains(&p.trim())) {
+            return Err(ProbeError::Usage(format!("--parts: '{wrong}' is not one of {}", PARTS.join(", "))));
+        }
+        let all = self.parts.is_empty();
+        let of_part = |name: &&str| {
+            let is_train = TRAINS.contains(name);
+            (all || costs) && !is_train || (all || loggps) && LOGGPS.contains(name)
+        };
+        let wanted = |name: &&str| {
+            if self.ops.is_empty() { of_part(name) } else { self.ops.iter().any(|o| o.trim() == *name) }
+        };
         Ok(known().filter(wanted).map(str::to_owned).collect())
     }
 

@@ -4,31 +4,65 @@ use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
-use machmeter_data::{Dataset, Shape};
+use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_model::laws::{Law, Segment};
 
 use crate::analyze::{At, Costs, Found, Whole};
+use crate::operations::Sized;
 
 /// The size whose cost stands in the table, bytes.
 const SHOWN: u64 = 8;
 
+/// Widths of the columns of the page's table but the last.
+const WIDTHS: [usize; 5] = [14, 30, 22, 8, 9];
+
+/// What was measured where, and the table, for the page.
+pub(crate) fn page(found: &[Found], whole: &Whole) -> Option<SummaryLine> {
+    let (rows, _) = rows(found);
+    let mut lines = vec![heading(whole)?];
+    let mut line = |name: &str, cells: [&str; 5]| {
+        let all = [name].into_iter().chain(cells);
+        let padded = all.zip(WIDTHS.iter().chain(&[0])).map(|(text, width)| format!("{text:width$} "));
+        lines.push(padded.collect::<String>().trim_end().to_owned());
+    };
+    line("operation", ["time (us)", "at 8 B", "Q", "isolated", "sizes"]);
+    for row in &rows {
+        let words: Vec<&str> = row.cells.iter().map(|c| if let Cell::Text(t) = c { t } else { "" }).collect();
+        if let [a, b, c, d, e] = words[..] {
+            line(&row.name, [a, b, c, d, e]);
+        }
+    }
+    lines.extend(limits(whole));
+    Some(SummaryLine { section: "MPI".to_owned(), lines })
+}
+
+/// Sizes from which a send waits, in a line.
+fn limits(whole: &Whole) -> Option<String> {
+    let limit = |m: &Metric| {
+        let receiver = m.params.get("receiver").map_or(String::new(), ToString::to_string);
+        let bytes = m.value.map(|b| format!("above {b:.0} B"));
+        format!("{} while the receiver is {receiver}", bytes.or_else(|| m.why.clone()).unwrap_or_default())
+    };
+    let limits: Vec<String> = whole.thresholds.iter().map(limit).collect();
+    (!limits.is_empty()).then(|| format!("A send waits {}.", limits.join(", ")))
+}
+
 /// What was measured where, in a line.
-pub(crate) fn heading(whole: &Whole) -> Option<SummaryLine> {
+fn heading(whole: &Whole) -> Option<String> {
     let first = whole.launches.first()?;
     let cpus: Vec<String> = first.cpus.iter().map(ToString::to_string).collect();
     let where_ = if cpus.len() <= 8 { format!(" on CPU {}", cpus.join(", ")) } else { String::new() };
     let launches = whole.launches.len();
     let bound_ns = whole.launches.iter().map(|l| l.clock_bound_ns).fold(0.0, f64::max);
     let [all, out] = whole.windows;
-    let line = format!(
+    Some(format!(
         "{}, {} ranks{where_}, {launches} launch{}; clocks within {}; {:.0} % of windows disturbed, left out",
         first.library,
         first.ranks,
         if launches == 1 { "" } else { "es" },
         human(bound_ns, Unit::Nanoseconds),
         100.0 * out as f64 / all.max(1) as f64
-    );
-    Some(SummaryLine { section: "MPI".to_owned(), lines: vec![line] })
+    ))
 }
 
 pub(crate) fn datasets(found: &[Found], whole: &Whole) -> Vec<Dataset> {
@@ -62,8 +96,8 @@ fn text(words: impl Into<String>) -> Cell {
     Cell::Text(words.into())
 }
 
-/// A row a law and range of sizes.
-fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
+/// A row a law and range of sizes, and why there is no Q or no law.
+fn rows(found: &[Found]) -> (Vec<TableRow>, Vec<String>) {
     let mut rows = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     for f in found {
@@ -86,7 +120,7 @@ fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
                     let isolated = f.isolated.get(&(*p, *d)).map_or(String::new(), |i| us(i.ns));
                     let name = if told { String::new() } else { name.clone() };
                     told = true;
-                    let sizes = format!("{d} B, p = {p}");
+                    let sizes = format!("of {d} B at p = {p}");
                     rows.push(TableRow {
                         name,
                         cells: vec![
@@ -100,7 +134,9 @@ fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
                 }
                 let why = f.refused.clone().unwrap_or_else(|| why.to_string());
                 if told {
-                    add(&mut reasons, format!("{name}: {why}"));
+                    if !matches!(f.operation.sized, Sized::Only(_)) {
+                        add(&mut reasons, format!("{name}: {why}"));
+                    }
                 } else {
                     let none = || Cell::Empty(());
                     rows.push(TableRow { name, cells: vec![text(why), none(), none(), none(), none()] });
@@ -108,21 +144,14 @@ fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
             }
         }
     }
+    (rows, reasons)
+}
+
+fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
+    let (rows, reasons) = rows(found);
     let columns = ["time (us)", "at 8 B (us)", "Q", "isolated (us)", "sizes"];
     let columns = columns.map(|label| TableColumn::new(label, None)).to_vec();
-    let limits: Vec<String> = whole
-        .thresholds
-        .iter()
-        .map(|m| {
-            let receiver = m.params.get("receiver").map_or(String::new(), ToString::to_string);
-            let bytes = m.value.map(|b| format!("waits above {b:.0} B"));
-            format!(
-                "while the receiver is {receiver}: {}",
-                bytes.or_else(|| m.why.clone()).unwrap_or_default()
-            )
-        })
-        .collect();
-    let limits = if limits.is_empty() { String::new() } else { format!(" A send {}.", limits.join(", ")) };
+    let limits = limits(whole).map_or(String::new(), |l| format!(" {l}"));
     let reasons = if reasons.is_empty() { String::new() } else { format!(" {}.", reasons.join("; ")) };
     let caption = format!(
         "Time of each operation one after the other, d in bytes of a rank, p ranks; Q: goodness of fit; isolated: at agreed moments, until the \

@@ -4,7 +4,7 @@ use crate::cells::{FOUND, ISOLATED};
 use crate::launch::Plan;
 use crate::operations::{Collective, OPERATIONS, Operation, numbered};
 use crate::selftest::{NOISE, PLANTED, rows};
-use crate::simulated::Simulated;
+use crate::simulated::{Noise, Simulated};
 use crate::stage::{Play, Shared, Stage};
 
 const SIZES: [u64; 4] = [0, 8, 1_024, 65_536];
@@ -32,6 +32,10 @@ fn truth(operation: &Operation, d: f64, p: f64) -> [f64; 2] {
         "irecvoverlap" => both(70.0 + 180.0 + 95.0 + further),
         "sendrecv" => both(send + 600.0 + recv),
         "pingpong" => both(2.0 * (send + 600.0 + recv)),
+        // Of 16 messages the last one back comes after its way; the sender is the slower end.
+        "train" => both(16.0 * send + 600.0 + recv + send + 600.0 + recv),
+        // The message's work is done when it arrives.
+        "train_with_work" => both(16.0 * send + 600.0 + recv + send + 600.0 + recv),
         "put" | "get" | "fetch_and_op" => both(110.0 + further + 60.0),
         "ibcast" => both(70.0 + all(Collective::Bcast) / 2.0),
         "iallreduce" => both(70.0 + all(Collective::Allreduce) / 2.0),
@@ -83,5 +87,34 @@ fn both_thresholds_are_found_to_the_byte() {
     for (name, bytes) in [("inline", 256.0), ("eager", 4_040.0)] {
         let row = rows.iter().find(|r| r.operation == name).unwrap();
         assert_eq!(FOUND.map(|f| row.extras[f]), [bytes, bytes, 1.0], "{name}");
+    }
+}
+
+#[test]
+fn planted_loggps_parameters_are_found() {
+    let stage =
+        Shared::new(Simulated::new(PLANTED, Noise { base: 0.005, spikes: 0.02, preempted: 0.01 }, 2, 9));
+    let sizes: Vec<u64> = (3..=20).map(|k| 1 << k).collect();
+    let mut found =
+        rows(&stage, &crate::selftest::plan(&crate::operations::LOGGPS, &sizes, &[2], 200)).unwrap();
+    for row in &mut found.rows {
+        row.params.insert("launch".to_owned(), 1_i64.into());
+    }
+    let analysis = crate::analyze::analyze(&crate::Params::default(), &found, 1);
+    let value = |id: &str, receive: &str| {
+        let of = |m: &&machmeter_data::Metric| m.id == id && m.params["receive"].to_string() == receive;
+        analysis.metrics.iter().find(of).unwrap_or_else(|| panic!("{id} {receive}")).clone()
+    };
+    for (id, receive, truth) in [
+        ("mpi.overhead_send", "posted", 180.0 + 8.0 * 0.2),
+        ("mpi.overhead_recv", "posted", 70.0 + 95.0 + 8.0 * 0.2),
+        ("mpi.overhead_recv", "unexpected", 140.0 + 8.0 * 0.2),
+        ("mpi.gap_per_byte", "posted", 0.2),
+        ("mpi.message_time", "posted", 180.0 + 8.0 * 0.2),
+    ] {
+        let m = value(id, receive);
+        let (value, ci) = (m.value.unwrap(), m.ci.clone().unwrap());
+        let near = (value / truth - 1.0).abs() < 0.03 || (ci.low <= truth && truth <= ci.high);
+        assert!(near, "{id} {receive}: {value} {ci:?}, true {truth}");
     }
 }

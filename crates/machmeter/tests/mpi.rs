@@ -1,0 +1,254 @@
+//! The mpi probe as a user runs it, under every MPI of this machine: figures of all operations, both thresholds, refusals, ranks that are
+//! killed, nothing left behind. One test at a time, each limited in time.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
+
+mod program;
+
+use std::process::Command;
+use std::time::Duration;
+
+use machmeter_data::Record;
+use machmeter_sys::mpi::{Flavor, Installed, installed};
+use machmeter_sys::process::{commands_with, kill_process};
+use program::{Ended, Lab, Running, descendants, soon, turn, warned};
+
+/// Ranks of launches that other tests do not have.
+const ROLE: &str = "mpi-rank";
+
+/// MPIs with a launcher; says so where there is none, or one CPU.
+fn mpis() -> Vec<Installed> {
+    let all: Vec<_> = installed(None).unwrap().into_iter().filter(|m| m.launcher.is_some()).collect();
+    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec().len();
+    if all.is_empty() || cpus < 2 {
+        println!("skipped: {} MPI libraries with a launcher, {cpus} CPU(s)", all.len());
+        return Vec::new();
+    }
+    all
+}
+
+fn library(mpi: &Installed) -> String {
+    mpi.library.to_str().unwrap().to_owned()
+}
+
+fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Option<f64> {
+    record.metric(id, params)?.value
+}
+
+/// This program under a launcher of somebody.
+fn launched(lab: &Lab, mpi: &Installed, ranks: &str, arguments: &[&str]) -> Ended {
+    let program = lab.command(arguments);
+    let mut command = Command::new(mpi.launcher.as_ref().unwrap());
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.args(["-n", ranks]).arg(program.get_program()).args(program.get_args());
+    lab.set_up(&mut command);
+    Running::of(command).end()
+}
+
+fn nobody_is_left() {
+    assert!(soon(|| commands_with(ROLE).is_empty()), "{:?} are left", commands_with(ROLE));
+}
+
+#[test]
+fn every_operation_has_a_cost_and_a_law_or_a_reason() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let ended =
+            lab.run(&["mpi", "-n", "2", "-t", "30", "-l", "quick", "--lib", &library(&mpi), "--json", "-q"]);
+        assert!(ended.wall < Duration::from_secs(45), "{:?}", ended.wall);
+        let record = ended.record();
+        let costs = record.metrics.iter().filter(|m| m.id == "mpi.cost");
+        let (known, all) = costs.fold((0, 0), |(known, all), m| (known + u32::from(m.ci.is_some()), all + 1));
+        println!("{}: {known} of {all} costs known", mpi.version);
+        assert!(all > 100, "{all}");
+        let table = record.datasets.iter().find(|d| d.id == "mpi.operations").unwrap();
+        let text = serde_json::to_string(table).unwrap();
+        for name in [
+            "send",
+            "ssend",
+            "rsend",
+            "recv",
+            "recvmin",
+            "irecv1",
+            "irecv2",
+            "irecvoverlap",
+            "sendrecv",
+            "pingpong",
+        ] {
+            assert!(text.contains(&format!("\"name\":\"{name}\"")), "{}: no row {name}", mpi.version);
+        }
+        for name in [
+            "alltoall",
+            "gather",
+            "allgather",
+            "reduce",
+            "allreduce",
+            "bcast",
+            "barrier",
+            "iallreduce",
+            "put",
+        ] {
+            assert!(text.contains(&format!("\"name\":\"{name}")), "{}: no row {name}", mpi.version);
+        }
+        // The launcher's library named itself.
+        let library = record.metrics.iter().find_map(|m| m.params.get("library")).unwrap().to_string();
+        assert_eq!(library, mpi.version);
+        // A round trip is two sends at least, where the machine left them alone.
+        let cost =
+            |operation, size| value(&record, "mpi.cost", &[("operation", operation), ("size_bytes", size)]);
+        if let (Some(small), Some(large)) = (cost("pingpong", "8"), cost("pingpong", "1048576")) {
+            assert!(small > 50.0 && large > 5.0 * small, "{small} {large}");
+        }
+        // The stored samples say the same again.
+        let again = lab.run(&["report", "last", "--json"]).record();
+        let laws = |r: &Record| r.metrics.iter().filter(|m| m.id == "mpi.coefficient").count();
+        assert_eq!(laws(&again), laws(&record));
+        nobody_is_left();
+    }
+}
+
+/// A threshold, with Open MPI's eager limit of shared memory or UCX's set to `limit`.
+fn threshold(mpi: &Installed, receiver: &str, limit: &str) -> Option<f64> {
+    let lab = Lab::new();
+    let mut command = lab.command(&["mpi", "-n", "2", "-t", "12", "--ops", "send", "--sizes", "0-32K"]);
+    command.args(["--lib", &library(mpi), "--json", "-q"]);
+    command.env("OMPI_MCA_btl_vader_eager_limit", limit).env("UCX_RNDV_THRESH", limit);
+    let record = Running::of(command).end().record();
+    let found = record.metric("mpi.threshold", &[("receiver", receiver)]).unwrap();
+    println!("{}, {receiver}, {limit}: {:?} {:?}", mpi.version, found.value, found.why);
+    found.value
+}
+
+#[test]
+fn the_eager_limit_moves_as_it_is_set() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let [small, large] = ["4096", "8192"].map(|limit| threshold(&mpi, "polling", limit));
+        let (Some(small), Some(large)) = (small, large) else { continue };
+        match mpi.flavor {
+            Flavor::OpenMpi => assert_eq!(large - small, 4_096.0, "{small} to {large}"),
+            // Where UCX carries messages; others have limits of their own.
+            _ => assert!(small == large || (small, large) == (4_095.0, 8_191.0), "{small} to {large}"),
+        }
+    }
+}
+
+#[test]
+fn under_a_launcher_one_rank_speaks() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let ended = launched(
+            &lab,
+            &mpi,
+            "2",
+            &["mpi", "-t", "5", "--ops", "pingpong", "--sizes", "8", "--json", "-q"],
+        );
+        let record = ended.record();
+        assert_eq!(record.metrics.iter().filter(|m| m.id == "mpi.cost").count(), 1);
+        let ended = launched(&lab, &mpi, "2", &["mpi", "--ops", "nothing"]);
+        assert_ne!(ended.code, Some(0));
+        let told = ended.errors().iter().filter(|l| l.contains("'nothing' is not one of")).count();
+        assert_eq!(told, 1, "{:?}", ended.errors());
+        for (ranks, said) in [("1", "between 1 rank"), ("9", "9 ranks on")] {
+            let ended = launched(&lab, &mpi, ranks, &["mpi", "-t", "2"]);
+            let text = ended.stderr.clone();
+            // Open MPI itself starts no more ranks than it finds places for.
+            assert!(text.contains(said) || text.contains("not enough slots"), "{ranks}: {text}");
+            assert_ne!(ended.code, Some(0));
+        }
+    }
+}
+
+#[test]
+fn another_launcher_is_named() {
+    let _turn = turn();
+    let all = mpis();
+    let of = |flavor| all.iter().find(|m| m.flavor == flavor);
+    let (Some(open), Some(mpich)) = (of(Flavor::OpenMpi), of(Flavor::Mpich)) else {
+        return println!("skipped: needs Open MPI and MPICH");
+    };
+    let lab = Lab::new();
+    let ended = launched(&lab, open, "2", &["mpi", "-t", "2", "--lib", &library(mpich)]);
+    let text = ended.stderr.clone();
+    assert!(text.contains("the launcher of another MPI started this program"), "{text}");
+    assert_ne!(ended.code, Some(0));
+}
+
+#[test]
+fn wrong_words_are_one_line() {
+    let lab = Lab::new();
+    for (words, code, said) in [
+        (&["mpi", "-n", "0", "-q"][..], 2, "'0' for '--ranks"),
+        (&["mpi", "-n", "1", "-q"], 2, "between 1 rank"),
+        (&["mpi", "-n", "4096", "-q"], 2, "4096 ranks on"),
+        (&["mpi", "-n", "2", "-c", "0", "-q"], 2, "2 ranks on 1 CPU"),
+        (&["mpi", "--ops", "sned", "-q"], 2, "'sned' is not one of send,"),
+        (&["mpi", "--sizes", "9-1", "-q"], 2, "--sizes 9-1"),
+        (&["mpi", "--sizes", "0-1G", "-q"], 2, "--sizes 0-1G"),
+        (&["mpi", "-n", "2", "--lib", "/nowhere/libmpi.so", "-q"], 4, "/nowhere/libmpi.so"),
+    ] {
+        let ended = lab.run(words);
+        ended.expect(code);
+        assert!(ended.errors()[0].contains(said), "{:?}", ended.errors());
+    }
+    assert!(lab.files().is_empty());
+}
+
+#[test]
+fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let running = lab.start(&[
+            "mpi",
+            "-n",
+            "2",
+            "-t",
+            "30",
+            "--ops",
+            "pingpong,barrier",
+            "--sizes",
+            "0-64",
+            "--lib",
+            &library(&mpi),
+            "--json",
+            "-q",
+        ]);
+        let main = i32::try_from(running.id()).unwrap();
+        // Two ranks and their launcher bear the role; the youngest is a rank. The samples of some rounds have come by then.
+        let mut victim = None;
+        let found = soon(|| {
+            let own: Vec<i32> =
+                descendants(main).into_iter().filter(|p| commands_with(ROLE).contains(p)).collect();
+            victim = own.iter().copied().max();
+            own.len() >= 3
+        });
+        assert!(found, "{}: no ranks", mpi.version);
+        std::thread::sleep(Duration::from_secs(5));
+        kill_process(victim.unwrap()).unwrap();
+        let ended = running.end();
+        println!("{}: {:?}", mpi.version, ended.wall);
+        ended.expect(5);
+        let record = ended.record();
+        assert!(!record.complete);
+        warned(&record, "W511");
+        nobody_is_left();
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_takes_its_ranks_along() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let mut command = lab.command(&["mpi", "-n", "2", "-t", "30", "--ops", "pingpong"]);
+        let mut running = command.args(["--lib", &library(&mpi), "-q"]).spawn().unwrap();
+        let started = soon(|| commands_with(ROLE).len() >= 3);
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert!(started, "{}: no ranks", mpi.version);
+        nobody_is_left();
+    }
+}
