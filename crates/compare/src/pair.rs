@@ -11,9 +11,14 @@ use machmeter_stats::spread;
 use crate::comparison::Scale;
 
 /// Metrics whose value says which of several things they are of, and the ratio from which it is another one: a rhythm beside its
-/// harmonics, a pair of CPUs at another place (a virtual machine's are moved), the first mode of trips beside the second.
-const NAMES_A_THING: [(&str, f64); 3] =
-    [("noise.period", 1.1), ("memory.core_to_core", LEVEL_RATIO), ("sync.mode", LEVEL_RATIO)];
+/// harmonics, a pair of CPUs at another place (a virtual machine's are moved), the first mode of trips or level of memory beside the
+/// second.
+const NAMES_A_THING: [(&str, f64); 4] = [
+    ("noise.period", 1.1),
+    ("memory.core_to_core", LEVEL_RATIO),
+    ("memory.cache_size", LEVEL_RATIO),
+    ("sync.mode", LEVEL_RATIO),
+];
 
 /// Blocks that count as one where a run gives no interval: of 20, five independent values are left.
 const TOGETHER: usize = 4;
