@@ -278,7 +278,7 @@ fn throughput(rows: &Rows) -> Option<Fitness> {
 }
 
 /// Adds a warning; parts that warn of the same become one warning, which says what they share up to a colon once.
-fn warn(into: &mut Vec<Warning>, from: Warning) {
+pub fn warn(into: &mut Vec<Warning>, from: Warning) {
     match into.iter_mut().find(|w| w.code == from.code) {
         Some(w) if w.text != from.text => {
             let told = |(head, _): &(&str, &str)| w.text.starts_with(&format!("{head}: "));

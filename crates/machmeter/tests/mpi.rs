@@ -11,7 +11,7 @@ use std::time::Duration;
 use machmeter_data::Record;
 use machmeter_sys::mpi::{Flavor, Installed, installed};
 use machmeter_sys::process::{commands_with, kill_process};
-use program::{Ended, Lab, Running, descendants, soon, turn, warned};
+use program::{Ended, Lab, Running, descendants, is_root, soon, turn, warned};
 
 /// Ranks of launches that other tests do not have.
 const ROLE: &str = "mpi-rank";
@@ -60,8 +60,9 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
         let record = ended.record();
         let costs = record.metrics.iter().filter(|m| m.id == "mpi.cost");
         let (known, all) = costs.fold((0, 0), |(known, all), m| (known + u32::from(m.ci.is_some()), all + 1));
-        println!("{}: {known} of {all} costs known", mpi.version);
-        assert!(all > 100, "{all}");
+        let why = record.metrics.iter().find_map(|m| m.why.as_deref());
+        println!("{}: {known} of {all} costs known; {why:?}, {:?}", mpi.version, ended.stderr);
+        assert!(known > 150 || !is_root(), "{known} of {all}");
         let table = record.datasets.iter().find(|d| d.id == "mpi.operations").unwrap();
         let text = serde_json::to_string(table).unwrap();
         for name in [
@@ -201,33 +202,30 @@ fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
     let _turn = turn();
     for mpi in mpis() {
         let lab = Lab::new();
-        let running = lab.start(&[
+        // Launches of 5 s, of which the second loses a rank.
+        let words = [
             "mpi",
             "-n",
             "2",
             "-t",
-            "30",
+            "15",
+            "-l",
+            "soak",
             "--ops",
             "pingpong,barrier",
             "--sizes",
             "0-64",
-            "--lib",
-            &library(&mpi),
             "--json",
             "-q",
-        ]);
+        ];
+        let mut command = lab.command(&words);
+        command.args(["--lib", &library(&mpi)]);
+        let running = Running::of(command);
+        std::thread::sleep(Duration::from_secs(7));
         let main = i32::try_from(running.id()).unwrap();
-        // Two ranks and their launcher bear the role; the youngest is a rank. The samples of some rounds have come by then.
-        let mut victim = None;
-        let found = soon(|| {
-            let own: Vec<i32> =
-                descendants(main).into_iter().filter(|p| commands_with(ROLE).contains(p)).collect();
-            victim = own.iter().copied().max();
-            own.len() >= 3
-        });
-        assert!(found, "{}: no ranks", mpi.version);
-        std::thread::sleep(Duration::from_secs(5));
-        kill_process(victim.unwrap()).unwrap();
+        // Two ranks and their launcher bear the role; the youngest is a rank.
+        let own = || descendants(main).into_iter().filter(|p| commands_with(ROLE).contains(p)).max();
+        assert!(soon(|| own().is_some_and(|rank| kill_process(rank).is_ok())), "{}: no ranks", mpi.version);
         let ended = running.end();
         println!("{}: {:?}", mpi.version, ended.wall);
         ended.expect(5);

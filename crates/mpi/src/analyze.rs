@@ -15,7 +15,7 @@ use crate::info;
 use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING, TRAINS};
 use crate::run::{ENDED_EARLY, LAUNCHES, OVERSUBSCRIBED};
 use crate::worker::About;
-use crate::{Params, loggps, show};
+use crate::{Params, guidelines, loggps, show};
 
 /// What an operation costs at one number of ranks and one size, over all launches, ns.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +70,10 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     if let Some(why) = rows.facts.get(&ENDED_EARLY) {
         out.warnings.push(info::ENDED_EARLY.note(why.join("; ")));
+    }
+    for (finding, warning) in guidelines::broken(&found) {
+        out.findings.push(finding);
+        machmeter_engine::part::warn(&mut out.warnings, warning);
     }
     let whole = Whole { launches, windows: windows(rows), thresholds };
     out.summary.lines.extend(show::page(&found, &whole));

@@ -14,6 +14,8 @@ use crate::orders::{Order, Words};
 use crate::player::{Moment, Player, Stamps};
 use crate::stage::{Play, Stage, Window, Windows};
 
+/// Why ranks end that rank 0 does not lead.
+pub(crate) const GAVE_UP: &str = "rank 0 gave up";
 /// What all ranks have to agree on.
 const VERSION: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"));
 const VERSION_BYTES: usize = 32;
@@ -57,7 +59,7 @@ impl Ensemble {
         let agreed = same_version(&control).and_then(|()| {
             let mut words = setup.map_or([0.0; 3], |s| [s.most_bytes as f64, number(s.source), s.tick_hz]);
             control.bcast(&mut words, 0).map_err(text)?;
-            let rate = TickRate::from_hz(words[2]).map_err(|_| "rank 0 gave up".to_owned());
+            let rate = TickRate::from_hz(words[2]).map_err(|_| GAVE_UP.to_owned());
             rate.map(|rate| (words, rate))
         });
         let (words, rate) = match agreed {

@@ -112,6 +112,17 @@ pub(crate) const OVERSUBSCRIBED: Code = Code {
     undo: None,
 };
 
+pub(crate) const GUIDELINE: Code = Code {
+    id: "W513",
+    name: "call dearer than others",
+    what: "A collective call costs more than other calls that do the same together.",
+    why: "The library chose an algorithm that is not the best for this size and number of ranks; programs pay the difference.",
+    how: "Isolated costs with intervals that are more than a tenth apart, at the size where it is worst.",
+    next: "Try the library's other algorithms: OMPI_MCA_coll_tuned_use_dynamic_rules and coll_tuned_CALL_algorithm of Open MPI, \
+           MPIR_CVAR_CALL_INTRA_ALGORITHM of MPICH.",
+    undo: None,
+};
+
 const ROWS: &[RowInfo] = &[
     RowInfo::new(
         "MPI",
@@ -160,6 +171,6 @@ pub(crate) const INFO: Info = Info {
     rows: ROWS,
     // What two CPUs pay depends on their placement at the hour.
     lasting: |_| false,
-    codes: &[&[NOT_MEASURED, ENDED_EARLY, OVERSUBSCRIBED]],
+    codes: &[&[NOT_MEASURED, ENDED_EARLY, OVERSUBSCRIBED, GUIDELINE]],
     example_job: "mpi.toml",
 };

@@ -13,6 +13,7 @@
 mod analyze;
 mod cells;
 mod ensemble;
+mod guidelines;
 mod info;
 mod launch;
 mod loggps;

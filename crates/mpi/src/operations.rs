@@ -154,6 +154,10 @@ const fn beside(name: &'static str, blocking: &'static str, script: Script, size
     Operation { beside: Some(blocking), what, ..all(name, script, sized) }
 }
 
+const fn overlap(name: &'static str, root: Script, others: Script, what: &'static str) -> Operation {
+    Operation { beside: Some("pingpong"), ..pair(name, root, others, what) }
+}
+
 const fn only(bytes: u64, operation: Operation) -> Operation {
     Operation { sized: Sized::Only(bytes), ..operation }
 }
@@ -163,71 +167,19 @@ macro_rules! each {
     ($($step:expr),+) => { &[Begin, Each(&[$($step),+]), Close(All(C::Barrier)), End] };
 }
 
-/// All operations, in the order of the table: those of the seed (Howell 1996), then others.
+/// All operations, in the order of the table: those of the seed (Howell 1996), then others. One line each.
+#[rustfmt::skip]
 pub(crate) const OPERATIONS: &[Operation] = &[
-    pair(
-        "send",
-        &[Begin, Each(&[Send]), Close(Hear), End],
-        &[Each(&[Recv]), Close(Ask)],
-        "a send to a waiting receive",
-    ),
-    pair(
-        "ssend",
-        &[Begin, Each(&[Ssend]), Close(Hear), End],
-        &[Each(&[Recv]), Close(Ask)],
-        "a synchronous send to a waiting receive",
-    ),
-    posting(
-        "rsend",
-        &[Once(Hear), Begin, Each(&[Rsend]), End],
-        &[Each(&[Irecv]), Once(Ask), Each(&[Wait])],
-        "a ready send to posted receives",
-    ),
-    pair(
-        "recv",
-        &[Begin, Each(&[Recv]), End],
-        &[Begin, Each(&[Send])],
-        "a receive and the wait for its message",
-    ),
-    posting(
-        "recvmin",
-        &[Once(Hear), Begin, Each(&[Recv]), End],
-        &[Each(&[Isend]), Once(Ask), Each(&[Wait])],
-        "a receive of a message sent before",
-    ),
-    posting(
-        "irecv1",
-        &[Begin, Each(&[Irecv]), End, Once(Ask), Each(&[Wait])],
-        &[Once(Hear), Each(&[Send])],
-        "posting a receive",
-    ),
-    posting(
-        "irecv2",
-        &[Each(&[Irecv]), Once(Ask), Once(Hear), Begin, Each(&[Wait]), End],
-        &[Once(Hear), Each(&[Send]), Once(Ask)],
-        "completing a posted receive of a message sent before",
-    ),
-    Operation {
-        beside: Some("pingpong"),
-        ..pair(
-            "irecvoverlap",
-            &[Begin, Each(&[Irecv, Ask, Compute, Wait]), End],
-            &[Each(&[Hear, Send])],
-            "posting a receive, asking for the message and what is left of it beside work",
-        )
-    },
-    pair(
-        "sendrecv",
-        &[Begin, Each(&[Sendrecv]), End],
-        &[Begin, Each(&[Sendrecv])],
-        "a message each way at once",
-    ),
-    pair(
-        "pingpong",
-        &[Begin, Each(&[Send, Recv]), End],
-        &[Each(&[Recv, Send])],
-        "a message there and one back",
-    ),
+    pair("send", &[Begin, Each(&[Send]), Close(Hear), End], &[Each(&[Recv]), Close(Ask)], "a send to a waiting receive"),
+    pair("ssend", &[Begin, Each(&[Ssend]), Close(Hear), End], &[Each(&[Recv]), Close(Ask)], "a synchronous send to a waiting receive"),
+    posting("rsend", &[Once(Hear), Begin, Each(&[Rsend]), End], &[Each(&[Irecv]), Once(Ask), Each(&[Wait])], "a ready send to posted receives"),
+    pair("recv", &[Begin, Each(&[Recv]), End], &[Begin, Each(&[Send])], "a receive and the wait for its message"),
+    posting("recvmin", &[Once(Hear), Begin, Each(&[Recv]), End], &[Each(&[Isend]), Once(Ask), Each(&[Wait])], "a receive of a message sent before"),
+    posting("irecv1", &[Begin, Each(&[Irecv]), End, Once(Ask), Each(&[Wait])], &[Once(Hear), Each(&[Send])], "posting a receive"),
+    posting("irecv2", &[Each(&[Irecv]), Once(Ask), Once(Hear), Begin, Each(&[Wait]), End], &[Once(Hear), Each(&[Send]), Once(Ask)], "completing a posted receive of a message sent before"),
+    overlap("irecvoverlap", &[Begin, Each(&[Irecv, Ask, Compute, Wait]), End], &[Each(&[Hear, Send])], "posting a receive, asking for the message, and what is left of it beside work"),
+    pair("sendrecv", &[Begin, Each(&[Sendrecv]), End], &[Begin, Each(&[Sendrecv])], "a message each way at once"),
+    pair("pingpong", &[Begin, Each(&[Send, Recv]), End], &[Each(&[Recv, Send])], "a message there and one back"),
     all("alltoall", each!(All(C::Alltoall)), Sized::Bytes),
     all("gather", each!(All(C::Gather)), Sized::Bytes),
     all("allgather", each!(All(C::Allgather)), Sized::Bytes),
@@ -243,20 +195,9 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     beside("ialltoall", "alltoall", each!(Start(C::Alltoall), Compute, Wait), Sized::Bytes),
     pair("put", &[Begin, Each(&[Put, Flush]), End], &[], "a put and its flush"),
     pair("get", &[Begin, Each(&[Get, Flush]), End], &[], "a get and its flush"),
-    only(
-        8,
-        pair("fetch_and_op", &[Begin, Each(&[FetchAndOp, Flush]), End], &[], "a fetch-and-add and its flush"),
-    ),
+    only(8, pair("fetch_and_op", &[Begin, Each(&[FetchAndOp, Flush]), End], &[], "a fetch-and-add and its flush")),
     pair("train", &[Begin, Each(&THERE), End], &[Each(&RECEIVED)], "16 messages there and one back"),
-    Operation {
-        beside: Some("pingpong"),
-        ..pair(
-            "train_with_work",
-            &[Begin, Each(&WORKED), End],
-            &[Each(&RECEIVED)],
-            "16 messages with work between them, and one back, without the work",
-        )
-    },
+    overlap("train_with_work", &[Begin, Each(&WORKED), End], &[Each(&RECEIVED)], "16 messages with work between them and one back, without the work"),
 ];
 
 const MESSAGES: usize = TRAIN as usize;

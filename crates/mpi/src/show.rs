@@ -14,7 +14,7 @@ use crate::operations::Sized;
 const SHOWN: u64 = 8;
 
 /// Widths of the columns of the page's table but the last.
-const WIDTHS: [usize; 5] = [14, 30, 22, 8, 9];
+const WIDTHS: [usize; 5] = [14, 30, 12, 7, 8];
 
 /// What was measured where, and the table, for the page.
 pub(crate) fn page(found: &[Found], whole: &Whole) -> Option<SummaryLine> {
@@ -29,11 +29,20 @@ pub(crate) fn page(found: &[Found], whole: &Whole) -> Option<SummaryLine> {
     for row in &rows {
         let words: Vec<&str> = row.cells.iter().map(|c| if let Cell::Text(t) = c { t } else { "" }).collect();
         if let [a, b, c, d, e] = words[..] {
-            line(&row.name, [a, b, c, d, e]);
+            line(&row.name, [a, &short(b), c, d, e]);
         }
     }
     lines.extend(limits(whole));
     Some(SummaryLine { section: "MPI".to_owned(), lines })
+}
+
+/// `0.152 [0.139, 0.166]` is 0.152 and the farther end of the interval.
+fn short(cost: &str) -> String {
+    let Some((value, interval)) = cost.split_once(" [") else { return cost.to_owned() };
+    let number = |text: &str| text.trim_end_matches(']').trim().parse::<f64>().unwrap_or(f64::NAN);
+    let ends = interval.split(',').map(|end| (number(end) - number(value)).abs());
+    let digits = value.split_once('.').map_or(0, |(_, after)| after.len());
+    format!("{value} \u{b1}{:.digits$}", ends.fold(0.0, f64::max))
 }
 
 /// Sizes from which a send waits, in a line.
@@ -120,7 +129,8 @@ fn rows(found: &[Found]) -> (Vec<TableRow>, Vec<String>) {
                     let isolated = f.isolated.get(&(*p, *d)).map_or(String::new(), |i| us(i.ns));
                     let name = if told { String::new() } else { name.clone() };
                     told = true;
-                    let sizes = format!("of {d} B at p = {p}");
+                    let several = f.costs.keys().any(|k| k.0 != *p);
+                    let sizes = if several { format!("{d} B, p = {p}") } else { format!("{d} B") };
                     rows.push(TableRow {
                         name,
                         cells: vec![
@@ -186,12 +196,16 @@ fn cells(f: &Found, law: &Law, s: &Segment, reasons: &mut Vec<String>) -> Vec<Ce
     let cost = shown(&f.costs, law.only_p, s.from_bytes, s.to_bytes).map_or("-".to_owned(), |(_, c)| at(c));
     let alone =
         shown(&f.isolated, law.only_p, s.from_bytes, s.to_bytes).map_or("-".to_owned(), |(_, c)| us(c.ns));
-    let bytes = |b: u64| human(b as f64, Unit::Bytes);
+    let bytes = |b: u64| match b {
+        b if b > 0 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
+        b if b > 0 && b.is_multiple_of(1 << 10) => format!("{} KiB", b >> 10),
+        b => format!("{b} B"),
+    };
     let is_first = law.segments.first().is_some_and(|first| first.from_bytes == s.from_bytes);
     let is_last = law.segments.last().is_some_and(|last| last.to_bytes == s.to_bytes);
     let sizes = match (is_first, is_last) {
         (true, true) => "all".to_owned(),
-        (true, false) => format!("to {}", bytes(s.to_bytes)),
+        (true, false) => format!("below {}", bytes(s.to_bytes + 1)),
         (false, _) => format!("from {}", bytes(s.from_bytes)),
     };
     vec![text(s.chosen().text()), text(cost), text(q), text(alone), text(sizes)]

@@ -12,7 +12,7 @@ use machmeter_sys::mpi::{launched, launcher};
 use machmeter_sys::process;
 use serde::{Deserialize, Serialize};
 
-use crate::ensemble::{Ensemble, Leader};
+use crate::ensemble::{Ensemble, GAVE_UP, Leader};
 use crate::launch::{Plan, measure};
 use crate::run::setup;
 use crate::stage::Shared;
@@ -107,7 +107,12 @@ pub(crate) fn follow(lib: Option<&Path>) -> Result<(), String> {
 
 /// What a rank beside 0 of somebody's launcher does instead of the session: it follows rank 0, and prints nothing.
 pub(crate) fn attend(lib: Option<&Path>) -> Option<bool> {
-    launched().filter(|l| l.rank != 0).map(|_| follow(lib).is_ok())
+    let followed = |_| match follow(lib) {
+        Ok(()) => true,
+        // Rank 0 tells why.
+        Err(why) => why == GAVE_UP,
+    };
+    launched().filter(|l| l.rank != 0).map(followed)
 }
 
 /// Ends the ranks of a launcher where rank 0 has to give up before it led them.
