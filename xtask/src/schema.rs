@@ -7,13 +7,14 @@ use anyhow::{Result, bail};
 use crate::said;
 
 /// Documents with a schema: argument of `machmeter schema`, file name.
-const SCHEMAS: [(&str, &str); 8] = [
+const SCHEMAS: [(&str, &str); 9] = [
     ("record", "machmeter-result-1.0.schema.json"),
     ("comparison", "machmeter-comparison-1.0.schema.json"),
     ("interactive", "interactive-parameters.schema.json"),
     ("memory", "memory-parameters.schema.json"),
     ("noise", "noise-parameters.schema.json"),
     ("ops", "ops-parameters.schema.json"),
+    ("mpi", "mpi-parameters.schema.json"),
     ("net", "net-parameters.schema.json"),
     ("sync", "sync-parameters.schema.json"),
 ];

@@ -54,43 +54,26 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
     let _turn = turn();
     for mpi in mpis() {
         let lab = Lab::new();
-        let ended =
-            lab.run(&["mpi", "-n", "2", "-t", "30", "-l", "quick", "--lib", &library(&mpi), "--json", "-q"]);
-        assert!(ended.wall < Duration::from_secs(45), "{:?}", ended.wall);
+        let mut command = lab.command(&["mpi", "-n", "2", "-t", "18", "-l", "quick", "--json", "-q"]);
+        command.args(["--lib", &library(&mpi)]);
+        // Ranks that wait spin, and get nowhere beside others who want their CPUs.
+        if is_root() {
+            command.args(["--prio", "fifo:5"]);
+        }
+        let ended = Running::of(command).end();
+        assert!(ended.wall < Duration::from_secs(30), "{:?}", ended.wall);
         let record = ended.record();
         let costs = record.metrics.iter().filter(|m| m.id == "mpi.cost");
         let (known, all) = costs.fold((0, 0), |(known, all), m| (known + u32::from(m.ci.is_some()), all + 1));
         let why = record.metrics.iter().find_map(|m| m.why.as_deref());
-        println!("{}: {known} of {all} costs known; {why:?}, {:?}", mpi.version, ended.stderr);
-        assert!(known > 150 || !is_root(), "{known} of {all}");
+        println!("{}: {known} of {all} costs known", mpi.version);
+        assert!(known > 150 || !is_root(), "{known} of {all}; {why:?}");
         let table = record.datasets.iter().find(|d| d.id == "mpi.operations").unwrap();
         let text = serde_json::to_string(table).unwrap();
-        for name in [
-            "send",
-            "ssend",
-            "rsend",
-            "recv",
-            "recvmin",
-            "irecv1",
-            "irecv2",
-            "irecvoverlap",
-            "sendrecv",
-            "pingpong",
-        ] {
+        let names = "send ssend rsend recv recvmin irecv1 irecv2 irecvoverlap sendrecv pingpong alltoall gather allgather reduce \
+                     allreduce bcast barrier scatter reduce_scatter scan ibcast iallreduce ialltoall put get fetch_and_op";
+        for name in names.split_whitespace() {
             assert!(text.contains(&format!("\"name\":\"{name}\"")), "{}: no row {name}", mpi.version);
-        }
-        for name in [
-            "alltoall",
-            "gather",
-            "allgather",
-            "reduce",
-            "allreduce",
-            "bcast",
-            "barrier",
-            "iallreduce",
-            "put",
-        ] {
-            assert!(text.contains(&format!("\"name\":\"{name}")), "{}: no row {name}", mpi.version);
         }
         // The launcher's library named itself.
         let library = record.metrics.iter().find_map(|m| m.params.get("library")).unwrap().to_string();
