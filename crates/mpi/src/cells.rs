@@ -278,9 +278,9 @@ impl ThresholdCell {
         // By powers of two first: large messages cost time.
         while high.is_none() && bytes <= self.most_bytes {
             if self.waits(bytes)? {
-                high = Some(bytes)
+                high = Some(bytes);
             } else {
-                low = bytes
+                low = bytes;
             }
             bytes *= 2;
         }

@@ -160,7 +160,7 @@ impl Ensemble {
     /// This rank's part of windows; on rank 0 what all said.
     fn windows(&mut self, play: &Play, windows: Windows, start: u64) -> Result<Vec<Window>, String> {
         let (source, rate) = (self.source, self.rate);
-        let clock = self.clocks.get(self.control.rank()).cloned();
+        let clock = self.clocks.get(self.control.rank()).copied();
         let Some((player, operation)) = self.part(play)? else { return Ok(Vec::new()) };
         player.prepare(operation, play).map_err(text)?;
         let count = windows.count as usize;
@@ -319,6 +319,7 @@ fn number(source: SourceId) -> f64 {
     SourceId::ALL.iter().position(|s| *s == source).unwrap_or(0) as f64
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
 fn text(e: Error) -> String {
     e.to_string()
 }

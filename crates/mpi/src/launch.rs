@@ -44,7 +44,7 @@ impl Plan {
 pub(crate) type Hand<'h> = dyn FnMut(usize, Row) + 'h;
 
 struct Cells<'h> {
-    cells: CellList<'static>,
+    all: CellList<'static>,
     /// Which cells are searches, and how many each has made.
     searches: Vec<(usize, Rc<Counted<u32>>)>,
     /// Pairs of each cell that were handed on.
@@ -55,9 +55,9 @@ struct Cells<'h> {
 impl Cells<'_> {
     /// Rows of this probe's cells are one each.
     fn hand_on(&mut self) {
-        self.handed.resize(self.cells.count(), 0);
-        for index in 0..self.cells.count() {
-            let Some(row) = self.cells.cell(index).rows().first() else { continue };
+        self.handed.resize(self.all.count(), 0);
+        for index in 0..self.all.count() {
+            let Some(row) = self.all.cell(index).rows().first() else { continue };
             let pairs = row.pairs[self.handed[index]..].to_vec();
             self.handed[index] = row.pairs.len();
             (self.hand)(index, Row { pairs, ..row.clone() });
@@ -67,11 +67,11 @@ impl Cells<'_> {
 
 impl Set for Cells<'_> {
     fn count(&self) -> usize {
-        self.cells.count()
+        self.all.count()
     }
 
     fn cell(&mut self, index: usize) -> &mut (dyn Cell + '_) {
-        self.cells.cell(index)
+        self.all.cell(index)
     }
 
     fn wants(&self, index: usize, enough: bool) -> bool {
@@ -119,7 +119,7 @@ pub(crate) fn measure(
     let mut sampler = Sampler::new(stage.clone(), rate, plan.seed);
     let deadline = Deadline::until(plan.until_ns);
     let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(Cells { cells, searches, handed: Vec::new(), hand }), 1.0);
+    experiment.add(Box::new(Cells { all: cells, searches, handed: Vec::new(), hand }), 1.0);
     experiment.run(&mut sampler, &deadline, Enough::at(plan.level), plan.seed, progress);
     stage.failed().map_or(Ok(()), Err)
 }

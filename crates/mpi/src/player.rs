@@ -109,9 +109,8 @@ impl Player {
                     }
                 }
                 Phase::End => stamps.end = S::now().saturating_sub(self.beside),
-                Phase::Once(step) => self.step::<S>(*step, play)?,
                 Phase::Close(_) if moment.is_some() => {}
-                Phase::Close(step) => self.step::<S>(*step, play)?,
+                Phase::Once(step) | Phase::Close(step) => self.step::<S>(*step, play)?,
                 Phase::Each(steps) => {
                     for _ in 0..turns {
                         for step in *steps {

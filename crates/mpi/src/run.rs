@@ -46,18 +46,13 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let is_oversubscribed = refuse(params, ranks, local, here)?;
     let plan = plan(at.host, params, ranks, local)?;
     at.facts.set(&OVERSUBSCRIBED, is_oversubscribed);
-    match launched {
-        Some(_) => {
-            at.host.begin()?;
-            lead(at, params, plan)
-        }
-        None => {
-            let mpi =
-                Installed::find(params.lib.as_deref()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
-            at.host.begin()?;
-            launch_all(at, params, &mpi, ranks, &plan)
-        }
+    if launched.is_some() {
+        at.host.begin()?;
+        return lead(at, params, plan);
     }
+    let mpi = Installed::find(params.lib.as_deref()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
+    at.host.begin()?;
+    launch_all(at, params, &mpi, ranks, &plan)
 }
 
 /// What cannot be measured with so many ranks; whether there are more than CPUs.

@@ -341,9 +341,8 @@ fn actions(script: &[Phase], turns: u64, is_isolated: bool) -> Vec<Action> {
         match phase {
             Phase::Begin => all.push(Action::Begin),
             Phase::End => all.push(Action::End),
-            Phase::Once(step) => all.push(Action::Do(*step)),
             Phase::Close(_) if is_isolated => {}
-            Phase::Close(step) => all.push(Action::Do(*step)),
+            Phase::Once(step) | Phase::Close(step) => all.push(Action::Do(*step)),
             Phase::Each(steps) => {
                 (0..turns).for_each(|_| all.extend(steps.iter().map(|s| Action::Do(*s))));
             }

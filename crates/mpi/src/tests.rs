@@ -33,9 +33,7 @@ fn truth(operation: &Operation, d: f64, p: f64) -> [f64; 2] {
         "sendrecv" => both(send + 600.0 + recv),
         "pingpong" => both(2.0 * (send + 600.0 + recv)),
         // Of 16 messages the last one back comes after its way; the sender is the slower end.
-        "train" => both(16.0 * send + 600.0 + recv + send + 600.0 + recv),
-        // The message's work is done when it arrives.
-        "train_with_work" => both(16.0 * send + 600.0 + recv + send + 600.0 + recv),
+        "train" | "train_with_work" => both(16.0 * send + 600.0 + recv + send + 600.0 + recv),
         "put" | "get" | "fetch_and_op" => both(110.0 + further + 60.0),
         "ibcast" => both(70.0 + all(Collective::Bcast) / 2.0),
         "iallreduce" => both(70.0 + all(Collective::Allreduce) / 2.0),
