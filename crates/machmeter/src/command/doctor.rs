@@ -10,6 +10,7 @@ use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
 use machmeter_engine::Deadline;
 use machmeter_report::terminal::{TerminalStyle, printable, push_wrapped, wrap};
 use machmeter_sys::clock::{Qualification, qualify};
+use machmeter_sys::mpi::{Flavor, Installed, installed};
 use machmeter_sys::topology::CpuSet;
 use machmeter_sys::{facts, guard, thread};
 
@@ -50,6 +51,8 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
         return measure::plan(globals, between_ns, &["doctor"], &[], &[]);
     }
     guard::signals::install().map_err(Failure::cannot)?;
+    // Before the captures: libraries are opened, and launchers asked.
+    let mpis = mpi_lines();
     let budget = Deadline::start(between_ns);
     let before = facts::capture();
     let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
@@ -70,14 +73,15 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
         record.clock = Some(machmeter_engine::host::clock_record(&clock));
         record.checks = found;
         let parts = doctor::verdict(&record.checks);
-        let lines = parts.parts().map(|(title, purposes)| format!("{title}: {purposes}")).collect();
+        let lines = parts.parts().map(|(title, purposes)| format!("{title}: {purposes}"));
+        let lines = lines.chain(mpis.iter().map(|m| format!("MPI: {m}"))).collect();
         record.summary.lines.push(SummaryLine { section: "DOCTOR".to_owned(), lines });
         record.machine.changed = before.changed(&after);
         (record.machine.before, record.machine.after) = (before, after);
         machmeter_store::json::to_string(&record).map_err(Failure::cannot)?
     } else {
         let is_root = before.number("limits.euid") == Some(0.0);
-        page(&found, exit, is_root, globals.verbose > 0, &view::style(globals))
+        page(&found, &mpis, exit, is_root, globals.verbose > 0, &view::style(globals))
     };
     output::put(globals.json.as_deref().unwrap_or(Path::new("-")), &text).map_err(Failure::cannot)?;
     Ok(guard::stop_requested().map_or(exit, Exit::from))
@@ -95,11 +99,29 @@ pub(crate) fn all(
     doctor::run(&Inputs { facts: before, later: Some(after), clock: Some(&clock), live, for_cpus: cpus })
 }
 
+/// The MPIs of this machine, each with its launcher.
+fn mpi_lines() -> Vec<String> {
+    let line = |mpi: Installed| {
+        let launcher = mpi.launcher.map_or("no launcher found".to_owned(), |l| l.display().to_string());
+        let abi = if mpi.flavor == Flavor::Standard { " (MPI 5 ABI)" } else { "" };
+        format!("{}{abi}: {launcher}", mpi.version)
+    };
+    installed(None).unwrap_or_default().into_iter().map(line).collect()
+}
+
 /// The page: what the machine is fit for, a line a check that speaks against it, what was not seen, and what to do next. With
 /// `verbose` all checks in full, and how to mend what they found.
-fn page(checks: &[Check], exit: Exit, is_root: bool, verbose: bool, style: &TerminalStyle) -> String {
+fn page(
+    checks: &[Check],
+    mpis: &[String],
+    exit: Exit,
+    is_root: bool,
+    verbose: bool,
+    style: &TerminalStyle,
+) -> String {
     let mut out = String::new();
-    for (title, purposes) in doctor::verdict(checks).parts() {
+    let mpis = mpis.iter().map(|m| ("MPI", m.clone()));
+    for (title, purposes) in doctor::verdict(checks).parts().chain(mpis) {
         push_wrapped(&mut out, style, &format!(" {title:<11}"), &" ".repeat(12), &purposes, None);
     }
     out.push('\n');
@@ -238,7 +260,14 @@ pub(crate) mod tests {
         ];
         for width in [80, 100] {
             let style = TerminalStyle { width, ..TerminalStyle::default() };
-            let text = page(&checks, Exit::Inconclusive, false, false, &style);
+            let text = page(
+                &checks,
+                &["Open MPI 4.1.4: /usr/bin/mpirun".to_owned()],
+                Exit::Inconclusive,
+                false,
+                false,
+                &style,
+            );
             assert!(text.is_ascii() && text.lines().all(|l| l.len() <= width), "{text}");
             let row = |begin: &str, end: &str| {
                 let found = |l: &&str| l.starts_with(begin) && l.ends_with(end);
@@ -252,7 +281,7 @@ pub(crate) mod tests {
             row(" 1 pass, 1 cannot apply here; exit code 3", "");
             row(" How to fix: machmeter doctor -v, or machmeter explain E104", "");
             assert!(!text.contains("what to do"), "hints are asked for: {text}");
-            let full = page(&checks, Exit::Inconclusive, false, true, &style);
+            let full = page(&checks, &[], Exit::Inconclusive, false, true, &style);
             assert_eq!(full.matches("do: what to do").count(), checks.len(), "{full}");
             assert!(full.is_ascii() && full.lines().all(|l| l.len() <= width), "{full}");
             assert!(
@@ -261,8 +290,8 @@ pub(crate) mod tests {
             );
         }
         let color = TerminalStyle { color: true, ..TerminalStyle::default() };
-        let plain = page(&checks, Exit::Fine, false, false, &TerminalStyle::default());
-        let painted = page(&checks, Exit::Fine, false, false, &color);
+        let plain = page(&checks, &[], Exit::Fine, false, false, &TerminalStyle::default());
+        let painted = page(&checks, &[], Exit::Fine, false, false, &color);
         assert_eq!(
             painted.replace("\u{1b}[31m", "").replace("\u{1b}[33m", "").replace("\u{1b}[0m", ""),
             plain
