@@ -1,17 +1,20 @@
 //! The ranks of an MPI job as a stage: rank 0 leads, the others follow its orders until it ends them.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use machmeter_engine::sampling::Mark;
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, TickSource, WithSource, dispatch, now};
 use machmeter_sys::mpi::clock::{RankClock, align};
+use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Session};
+use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{Usage, monotonic_ns};
 
 use crate::operations::{Operation, numbered};
 use crate::orders::{Order, Words};
-use crate::player::{Moment, Player, Stamps};
+use crate::player::{Moment, Player, SHMEM_WORDS_BYTES, Stamps};
 use crate::stage::{Play, Stage, Window, Windows};
 
 /// Why ranks end that rank 0 does not lead.
@@ -47,17 +50,25 @@ pub(crate) struct Setup {
     pub(crate) most_bytes: u64,
     pub(crate) source: SourceId,
     pub(crate) tick_hz: f64,
+    /// Whether `OpenSHMEM` is started, too.
+    pub(crate) shmem: bool,
 }
 
 impl Ensemble {
     /// Starts MPI in this process and compares versions and clocks; rank 0's `setup` counts. Collective.
     pub(crate) fn start(lib: Option<&Path>, setup: impl FnOnce() -> Option<Setup>) -> Result<Self, String> {
+        // Helper threads of the library inherit it.
+        let asked = sched::current().map_err(|e| e.to_string())?;
+        sched::apply(Policy::ordinary()).map_err(|e| e.to_string())?;
         let session = Session::start(lib).map_err(text)?;
         let control = session.world().clone();
         // Others learn it from rank 0; without one all end.
         let setup = if control.rank() == 0 { setup() } else { None };
         let agreed = same_version(&control).and_then(|()| {
-            let mut words = setup.map_or([0.0; 3], |s| [s.most_bytes as f64, number(s.source), s.tick_hz]);
+            let words = |s: Setup| {
+                [s.most_bytes as f64, number(s.source), s.tick_hz, f64::from(u8::from(s.shmem)), below(asked)]
+            };
+            let mut words = setup.map_or([0.0; 5], words);
             control.bcast(&mut words, 0).map_err(text)?;
             let rate = TickRate::from_hz(words[2]).map_err(|_| GAVE_UP.to_owned());
             rate.map(|rate| (words, rate))
@@ -74,6 +85,16 @@ impl Ensemble {
         let source = SourceId::ALL.into_iter().find(|s| number(*s).total_cmp(&words[1]).is_eq());
         let source = source.filter(|s| s.is_available()).ok_or("a rank has no such clock as rank 0")?;
         let players = Self::players(&control, words[0] as usize, rate)?;
+        let mut players = players;
+        if words[3] > 0.0 {
+            let shmem = Rc::new(Shmem::start(&session, SHMEM_WORDS_BYTES + words[0] as usize).map_err(text)?);
+            for (_, player) in &mut players {
+                player.shmem = Some(Rc::clone(&shmem));
+            }
+        }
+        if words[4] > 0.0 {
+            sched::apply(Policy::Fifo(words[4] as u8)).map_err(|e| e.to_string())?;
+        }
         let clocks = align::<OrderedCounter>(&control, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
         let last = mark();
         Ok(Self { session, control, players, source, rate, clocks, last })
@@ -134,6 +155,8 @@ impl Ensemble {
     }
 
     fn finish(self) -> Result<(), String> {
+        // The end needs the library's helpers, too.
+        sched::apply(Policy::ordinary()).map_err(|e| e.to_string())?;
         for (_, player) in self.players {
             player.finish().map_err(text)?;
         }
@@ -313,6 +336,15 @@ fn same_version(control: &Comm) -> Result<(), String> {
         let other = words(&all[rank * VERSION_BYTES..(rank + 1) * VERSION_BYTES]);
         Err(format!("rank {rank} is {other}, rank 0 {}: install one version on all machines", words(first)))
     })
+}
+
+/// Real-time priority of ranks while they measure, one below what rank 0 was given; 0 for ordinary policies. Ranks that wait spin: their
+/// launcher and who reads from them have to come before, and helper threads of the library have to run while it starts and ends.
+fn below(asked: Policy) -> f64 {
+    match asked {
+        Policy::Fifo(priority) | Policy::Rr(priority) => f64::from(priority.saturating_sub(1)),
+        _ => 0.0,
+    }
 }
 
 fn number(source: SourceId) -> f64 {

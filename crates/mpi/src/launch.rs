@@ -12,7 +12,7 @@ use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{SEARCHES, ThresholdCell, TurnsCell, WindowsCell};
-use crate::operations::{Operation, POLLING, SLEEPING, named, number_of};
+use crate::operations::{Operation, POLLING, SLEEPING, Sized, named, number_of};
 use crate::stage::{Play, Shared};
 
 /// What is to be measured.
@@ -111,7 +111,7 @@ pub(crate) fn measure(
         }
         for play in plays(operation, plan) {
             cells.push(TurnsCell::new(stage, operation, play, rate));
-            if plan.isolated.contains(&play.bytes) {
+            if plan.isolated.contains(&play.bytes) || matches!(operation.sized, Sized::Only(_)) {
                 cells.push(WindowsCell::new(stage, operation, play, rate));
             }
         }
@@ -128,10 +128,15 @@ pub(crate) fn measure(
 fn plays(operation: &'static Operation, plan: &Plan) -> Vec<Play> {
     let number = number_of(operation.name).unwrap_or(usize::MAX);
     let fixed = match operation.sized {
-        crate::operations::Sized::Only(bytes) => vec![bytes],
+        Sized::Only(bytes) => vec![bytes],
         _ => plan.sizes.clone(),
     };
-    let ranks: &[usize] = if operation.is_collective { &plan.ranks } else { &[2] };
+    let ranks: &[usize] = match operation.is_collective {
+        // OpenSHMEM's barrier is of all.
+        true if operation.is_shmem() => &plan.ranks[plan.ranks.len().saturating_sub(1)..],
+        true => &plan.ranks,
+        false => &[2],
+    };
     let sizes = fixed.into_iter().filter(|bytes| operation.fits(*bytes));
     sizes
         .flat_map(|bytes| {

@@ -27,6 +27,22 @@ pub(crate) enum Collective {
     Scan,
 }
 
+/// A call of `OpenSHMEM`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shmem {
+    Put,
+    Get,
+    Add,
+    Quiet,
+    SetLock,
+    ClearLock,
+    TestLock,
+    Barrier,
+    /// Writes the next number to the partner, and waits for the partner's.
+    Signal,
+    Await,
+}
+
 /// What a rank does. The root's partner is rank 1, and the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -50,6 +66,8 @@ pub(crate) enum Step {
     Get,
     FetchAndOp,
     Flush,
+    /// `OpenSHMEM`: to and from the partner's memory, a lock at rank 0, and words that partners wait for.
+    Shmem(Shmem),
     /// Away from MPI, asleep; and in MPI, but for another message.
     Sleep,
     Poll,
@@ -115,6 +133,10 @@ impl Operation {
             _ if self.is_collective => self.others,
             _ => &[],
         }
+    }
+
+    pub(crate) fn is_shmem(&self) -> bool {
+        self.uses(|s| matches!(s, Step::Shmem(_)))
     }
 
     pub(crate) fn uses(&self, wanted: impl Fn(Step) -> bool) -> bool {
@@ -196,6 +218,14 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     pair("put", &[Begin, Each(&[Put, Flush]), End], &[], "a put and its flush"),
     pair("get", &[Begin, Each(&[Get, Flush]), End], &[], "a get and its flush"),
     only(8, pair("fetch_and_op", &[Begin, Each(&[FetchAndOp, Flush]), End], &[], "a fetch-and-add and its flush")),
+    pair("shmem_put", &[Begin, Each(&[Step::Shmem(Shmem::Put), Step::Shmem(Shmem::Quiet)]), End], &[], "a put and its quiet"),
+    pair("shmem_get", &[Begin, Each(&[Step::Shmem(Shmem::Get)]), End], &[], "a get"),
+    only(8, pair("shmem_fadd", &[Begin, Each(&[Step::Shmem(Shmem::Add)]), End], &[], "a fetch-and-add")),
+    only(0, pair("shmem_quiet", &[Begin, Each(&[Step::Shmem(Shmem::Quiet)]), End], &[], "a quiet with nothing on its way")),
+    only(8, pair("shmem_lock", &[Begin, Each(&[Step::Shmem(Shmem::SetLock), Step::Shmem(Shmem::ClearLock)]), End], &[], "a free lock, set and cleared")),
+    only(8, pair("shmem_test_lock", &[Begin, Each(&[Step::Shmem(Shmem::TestLock), Step::Shmem(Shmem::ClearLock)]), End], &[], "a free lock, tested and cleared")),
+    only(8, pair("shmem_wait_until", &[Begin, Each(&[Step::Shmem(Shmem::Signal), Step::Shmem(Shmem::Await)]), End], &[Each(&[Step::Shmem(Shmem::Await), Step::Shmem(Shmem::Signal)])], "a word put there, and the wait for one back")),
+    all("shmem_barrier", &[Begin, Each(&[Step::Shmem(Shmem::Barrier)]), End], Sized::Only(0)),
     pair("train", &[Begin, Each(&THERE), End], &[Each(&RECEIVED)], "16 messages there and one back"),
     overlap("train_with_work", &[Begin, Each(&WORKED), End], &[Each(&RECEIVED)], "16 messages with work between them and one back, without the work"),
 ];

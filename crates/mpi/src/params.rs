@@ -7,9 +7,9 @@ use machmeter_engine::ProbeError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::operations::{LOGGPS, OPERATIONS, TRAINS};
+use crate::operations::{LOGGPS, OPERATIONS, Operation, TRAINS, named};
 
-const PARTS: [&str; 2] = ["costs", "loggps"];
+const PARTS: [&str; 3] = ["costs", "loggps", "shmem"];
 const DEFAULT_SIZES: &str = "0-1M";
 const DEFAULT_LAUNCHES: u32 = 3;
 /// Largest message, bytes: buffers hold one of every rank, and a message of this size takes some 20 ms.
@@ -37,7 +37,7 @@ pub struct Params {
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub lib: Option<PathBuf>,
-    /// Of costs, loggps; both when not given.
+    /// Of costs, loggps, shmem; costs,loggps when not given. the last starts another library, which slows MPI.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
@@ -72,14 +72,15 @@ impl Params {
             let known: Vec<&str> = known().collect();
             return Err(ProbeError::Usage(format!("--ops: '{wrong}' is not one of {}", known.join(", "))));
         }
-        let [costs, loggps] = PARTS.map(|part| self.parts.iter().any(|p| p.trim() == part));
+        let [costs, loggps, shmem] = PARTS.map(|part| self.parts.iter().any(|p| p.trim() == part));
         if let Some(wrong) = self.parts.iter().find(|p| !PARTS.contains(&p.trim())) {
             return Err(ProbeError::Usage(format!("--parts: '{wrong}' is not one of {}", PARTS.join(", "))));
         }
         let all = self.parts.is_empty();
         let of_part = |name: &&str| {
-            let is_train = TRAINS.contains(name);
-            (all || costs) && !is_train || (all || loggps) && LOGGPS.contains(name)
+            let is_shmem = named(name).is_some_and(Operation::is_shmem);
+            let is_cost = !is_shmem && !TRAINS.contains(name);
+            (all || costs) && is_cost || (all || loggps) && LOGGPS.contains(name) || shmem && is_shmem
         };
         let wanted = |name: &&str| {
             if self.ops.is_empty() { of_part(name) } else { self.ops.iter().any(|o| o.trim() == *name) }

@@ -1,11 +1,20 @@
 //! A rank that plays its part of a script with MPI.
 
+use std::rc::Rc;
+
 use machmeter_sys::clock::TickSource;
+use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Request, Window};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use crate::operations::{Collective, MOST_POSTED, Operation, Phase, Step};
+use crate::operations::{Collective, MOST_POSTED, Operation, Phase, Shmem as Call, Step};
 use crate::stage::Play;
+
+/// Words at the beginning of the symmetric memory, and what they take, bytes.
+const LOCK_AT: usize = 0;
+const COUNTER_AT: usize = 64;
+const SIGNAL_AT: usize = 128;
+pub(crate) const SHMEM_WORDS_BYTES: usize = 192;
 
 const DATA: i32 = 1;
 const EMPTY: i32 = 2;
@@ -35,6 +44,11 @@ pub(crate) struct Player {
     next_request: usize,
     next_wait: usize,
     window: Option<Window>,
+    /// Where it was started; its memory begins with a lock, a counter and the word that this rank waits for.
+    pub(crate) shmem: Option<Rc<Shmem>>,
+    /// Numbers that were signalled, and awaited.
+    signalled: i64,
+    awaited: i64,
     ns_per_tick: f64,
     /// Work beside in this play, ticks.
     beside: u64,
@@ -57,6 +71,9 @@ impl Player {
             next_request: 0,
             next_wait: 0,
             window,
+            shmem: None,
+            signalled: 0,
+            awaited: 0,
             ns_per_tick,
             beside: 0,
         })
@@ -154,6 +171,7 @@ impl Player {
             Step::Get => self.window()?.get(bytes, partner, 0),
             Step::FetchAndOp => self.window()?.fetch_and_op(1, partner, 0, false),
             Step::Flush => self.window()?.flush(),
+            Step::Shmem(call) => self.shmem(call, bytes),
             Step::Sleep => {
                 nanosleep_until(monotonic_ns() + play.beside_ns);
                 Ok(())
@@ -176,6 +194,31 @@ impl Player {
 
     fn window(&mut self) -> Result<&mut Window, Error> {
         self.window.as_mut().ok_or_else(|| Error::Argument("one-sided calls are of two ranks".to_owned()))
+    }
+
+    #[inline]
+    fn shmem(&mut self, call: Call, bytes: usize) -> Result<(), Error> {
+        let none = || Error::Argument("OpenSHMEM was not started".to_owned());
+        let (shmem, partner) = (self.shmem.as_ref().ok_or_else(none)?, self.partner);
+        match call {
+            Call::Put => shmem.put(SHMEM_WORDS_BYTES, &self.out[..bytes], partner)?,
+            Call::Get => shmem.get(&mut self.into[..bytes], SHMEM_WORDS_BYTES, partner)?,
+            Call::Add => _ = shmem.fetch_add(COUNTER_AT, 1, partner)?,
+            Call::Quiet => shmem.quiet(),
+            Call::SetLock => shmem.set_lock(LOCK_AT)?,
+            Call::ClearLock => shmem.clear_lock(LOCK_AT)?,
+            Call::TestLock => _ = shmem.test_lock(LOCK_AT)?,
+            Call::Barrier => shmem.barrier_all(),
+            Call::Signal => {
+                self.signalled += 1;
+                shmem.put(SIGNAL_AT, &self.signalled.to_ne_bytes(), partner)?;
+            }
+            Call::Await => {
+                self.awaited += 1;
+                shmem.wait_until(SIGNAL_AT, self.awaited)?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps the CPU busy by the clock; what that took, ticks.

@@ -6,6 +6,7 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::cost::{Fact, Row};
 use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::part::PartContext;
+use machmeter_engine::placement::Priority;
 use machmeter_engine::{Host, ProbeError, Progress, Role, RoleError};
 use machmeter_sys::affinity;
 use machmeter_sys::fs_root::FsRoot;
@@ -13,11 +14,13 @@ use machmeter_sys::mpi::launcher::{Start, command};
 use machmeter_sys::mpi::{Installed, launched};
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::process::{Spawn, note_lost};
+use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::Params;
 use crate::ensemble::{Ensemble, Leader, Setup};
 use crate::launch::{Plan, measure as measure_launch};
+use crate::operations::{Operation, named};
 use crate::plan::{isolated, memory_bytes, numbers_of_ranks, sizes};
 use crate::stage::Shared;
 use crate::worker::{About, HAS_LED, Reply, WORKER};
@@ -83,6 +86,11 @@ fn plan(host: &Host<'_>, params: &Params, ranks: usize, local: usize) -> Result<
             human(there as f64, Unit::Bytes)
         )));
     }
+    if matches!(host.priority, Priority::Asked(Policy::Fifo(1) | Policy::Rr(1))) {
+        let what =
+            "--prio: ranks are one below what was asked for, so that their launcher can run; give 2 or more";
+        return Err(ProbeError::Usage(what.to_owned()));
+    }
     let sizes = sizes(range, host.level);
     Ok(Plan {
         operations: params.operations()?,
@@ -132,7 +140,9 @@ fn lead(at: &mut PartContext<'_>, params: &Params, plan: Plan) -> Result<(), Pro
 }
 
 pub(crate) fn setup(plan: &Plan) -> Setup {
-    Setup { most_bytes: plan.sizes.last().copied().unwrap_or(0), source: plan.source, tick_hz: plan.tick_hz }
+    let most_bytes = plan.sizes.last().copied().unwrap_or(0);
+    let shmem = plan.operations.iter().any(|o| named(o).is_some_and(Operation::is_shmem));
+    Setup { most_bytes, source: plan.source, tick_hz: plan.tick_hz, shmem }
 }
 
 /// Keeps why launches ended early; an error where none gave samples.

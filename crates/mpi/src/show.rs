@@ -14,7 +14,7 @@ use crate::operations::Sized;
 const SHOWN: u64 = 8;
 
 /// Widths of the columns of the page's table but the last.
-const WIDTHS: [usize; 5] = [14, 30, 12, 7, 8];
+const WIDTHS: [usize; 5] = [16, 29, 12, 7, 8];
 
 /// What was measured where, and the table, for the page.
 pub(crate) fn page(found: &[Found], whole: &Whole) -> Option<SummaryLine> {
@@ -205,8 +205,8 @@ fn cells(f: &Found, law: &Law, s: &Segment, reasons: &mut Vec<String>) -> Vec<Ce
     let is_last = law.segments.last().is_some_and(|last| last.to_bytes == s.to_bytes);
     let sizes = match (is_first, is_last) {
         (true, true) => "all".to_owned(),
-        (true, false) => format!("below {}", bytes(s.to_bytes + 1)),
-        (false, _) => format!("from {}", bytes(s.from_bytes)),
+        (true, false) => format!("< {}", bytes(s.to_bytes + 1)),
+        (false, _) => format!("{} on", bytes(s.from_bytes)),
     };
     vec![text(s.chosen().text()), text(cost), text(q), text(alone), text(sizes)]
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use machmeter_engine::sampling::Mark;
 use machmeter_stats::random::Random;
 
-use crate::operations::{Collective, Operation, Phase, Step, numbered};
+use crate::operations::{Collective, Operation, Phase, Shmem, Step, numbered};
 use crate::stage::{Play, Stage, Window, Windows};
 
 /// Planted times, ns.
@@ -261,8 +261,23 @@ impl<'p> Cast<'p> {
                     me.now_ns += self.beside_ns;
                     me.beside_ns += self.beside_ns;
                 }
-                Step::Put | Step::Get | Step::FetchAndOp => me.now_ns += p.put_ns + further_ns,
-                Step::Flush => me.now_ns += p.flush_ns,
+                Step::Put | Step::Get | Step::FetchAndOp | Step::Shmem(Shmem::Put | Shmem::Get) => {
+                    me.now_ns += p.put_ns + further_ns;
+                }
+                Step::Flush | Step::Shmem(Shmem::Quiet) => me.now_ns += p.flush_ns,
+                Step::Shmem(Shmem::Signal) => {
+                    me.now_ns += p.put_ns;
+                    let arrives_ns = me.now_ns + p.latency_ns;
+                    ranks[partner].asked.push_back(arrives_ns);
+                }
+                Step::Shmem(Shmem::Await) => {
+                    let Some(arrives_ns) = me.asked.pop_front() else { return false };
+                    me.now_ns = me.now_ns.max(arrives_ns) + p.flush_ns;
+                }
+                Step::Shmem(Shmem::Barrier) => {
+                    return self.act(ranks, rank, Action::Do(Step::All(Collective::Barrier)));
+                }
+                Step::Shmem(_) => me.now_ns += p.put_ns,
                 Step::Sleep | Step::Poll => me.now_ns += self.beside_ns,
             },
         }
