@@ -18,6 +18,7 @@ pub mod samples;
 pub mod shape;
 pub mod summary;
 pub mod text;
+pub mod trace;
 
 pub use check::{Check, CheckState, Hazard};
 pub use code::Code;

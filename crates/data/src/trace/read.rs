@@ -1,0 +1,380 @@
+//! The reader of one rank's file. Every number is checked against the file and against the others before it is used.
+
+use thiserror::Error;
+
+use super::{
+    ALL_RANKS, BLOCK_BYTES, COMMUNICATOR, INTER, MAGIC, MARK, MEMBERS, MEMBERS_PER_SLOT, NO_COMMUNICATOR,
+    NO_NUMBER, OPEN, OPERATIONS, SLOTS, VERSION, header,
+};
+use crate::text::printable;
+
+/// Any rank, any tag.
+pub const ANY: i32 = -1;
+/// Peer `MPI_PROC_NULL`.
+pub const NOBODY: i32 = -2;
+/// No peer, no tag.
+pub const NONE: i32 = -3;
+
+/// Nanoseconds that a tick can take: 1 MHz to 100 GHz.
+const TICK_NS: [f64; 2] = [0.01, 1000.0];
+/// Longest trace, ns: a year.
+const MOST_NS: f64 = 3.2e16;
+
+/// Why a file is not believed: in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct TraceError(String);
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It did not: the program was killed, crashed, or left without `MPI_Finalize`.
+    Unfinished,
+    /// `MPI_Finalize` was called.
+    Finalized,
+    /// No space was left for more.
+    NoSpace,
+    /// It reached its limit.
+    Limit,
+}
+
+/// A communicator as a rank knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Communicator {
+    /// Ranks of the program, by rank in the communicator; `None` for all in order. Those of the remote group of an intercommunicator;
+    /// [`u32::MAX`] for a process of another program.
+    pub members: Option<Vec<u32>>,
+    /// Whether it is an intercommunicator.
+    pub is_inter: bool,
+}
+
+/// A thread that called MPI.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// CPU time between its first mark and its last, ns.
+    pub cpu_ns: u64,
+    /// Wall time between the same marks, ns.
+    pub wall_ns: u64,
+    /// Calls.
+    pub calls: u64,
+}
+
+/// A call of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Index in [`Trace::threads`].
+    pub thread: usize,
+    /// Index in [`OPERATIONS`].
+    pub operation: usize,
+    /// Start on the monotonic clock of its machine, ns.
+    pub start_ns: u64,
+    /// Time it took; `None` if it had not returned at the end of the trace.
+    pub duration_ns: Option<u64>,
+    /// Bytes as [`super::Bytes`] says.
+    pub bytes: u64,
+    /// Rank of the program, [`ANY`], [`NOBODY`] or [`NONE`].
+    pub peer: i32,
+    /// Tag, [`ANY`] or [`NONE`].
+    pub tag: i32,
+    /// Index in [`Trace::communicators`].
+    pub communicator: Option<usize>,
+}
+
+/// The trace of one rank.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace<'a> {
+    /// Rank in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Ranks of the program.
+    pub size: u32,
+    /// How the recording ended.
+    pub end: End,
+    /// Machine.
+    pub host: String,
+    /// Id of its boot: processes of the same have the same monotonic clock.
+    pub boot: String,
+    /// First line of what the MPI library says of itself.
+    pub library: String,
+    /// Command line.
+    pub program: String,
+    /// Return of `MPI_Init` on the monotonic clock, ns.
+    pub start_ns: u64,
+    /// The same on the wall clock, ns since 1970.
+    pub start_real_ns: u64,
+    /// Begin of `MPI_Finalize`, or the last that is known, ns.
+    pub end_ns: u64,
+    /// Communicators in the order of their making; the first is `MPI_COMM_WORLD`.
+    pub communicators: Vec<Communicator>,
+    /// Threads.
+    pub threads: Vec<Thread>,
+    blocks: &'a [u8],
+    ticks: Ticks,
+    special: [i32; 2],
+}
+
+/// Ticks as nanoseconds of the monotonic clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ticks {
+    at: u64,
+    at_ns: u64,
+    ns_per_tick: f64,
+}
+
+impl Ticks {
+    fn ns(&self, ticks: u64) -> u64 {
+        self.at_ns.saturating_add((ticks.saturating_sub(self.at) as f64 * self.ns_per_tick).round() as u64)
+    }
+}
+
+fn bad<T>(what: impl Into<String>) -> Result<T, TraceError> {
+    Err(TraceError(what.into()))
+}
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    let at = bytes.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok());
+    at.map_or(0, u64::from_le_bytes)
+}
+
+fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
+}
+
+/// Text of `words` words up to the first zero, or with spaces for zeros between words.
+fn text(bytes: &[u8], first: usize, after: usize) -> String {
+    let all = bytes.get(first * 8..after * 8).unwrap_or_default();
+    let end = all.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+    let spaced: Vec<u8> = all[..end].iter().map(|b| if *b == 0 { b' ' } else { *b }).collect();
+    let text = String::from_utf8_lossy(&spaced);
+    printable(text.lines().next().unwrap_or_default().trim())
+}
+
+/// Slots of a block up to the first that was not finished: words and their number.
+fn slots(block: &[u8]) -> impl Iterator<Item = ([u64; 4], u16)> + '_ {
+    let of = |slot: &[u8]| [0, 1, 2, 3].map(|i| word(slot, i));
+    block.chunks_exact(32).map(of).map(|w| (w, (w[1] >> 48) as u16)).take_while(|(_, number)| *number != 0)
+}
+
+impl<'a> Trace<'a> {
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// In one line, what is wrong: no trace, another version, cut off, or numbers that contradict others.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, TraceError> {
+        if bytes.len() < BLOCK_BYTES || word(bytes, header::MAGIC) != MAGIC {
+            return bad("no trace of an MPI program");
+        }
+        let [version, source] = halves(word(bytes, header::VERSION));
+        if version != VERSION {
+            return bad(format!("format {version} of traces is not known: this is {VERSION}"));
+        }
+        let (body, blocks) = (&bytes[BLOCK_BYTES..], word(bytes, header::BLOCKS));
+        let there = (body.len() / BLOCK_BYTES) as u64;
+        if blocks > there || !body.len().is_multiple_of(BLOCK_BYTES) {
+            return bad(format!("cut off: {} bytes, and {blocks} blocks were written", bytes.len()));
+        }
+        let [rank, size] = halves(word(bytes, header::RANK));
+        if rank >= size || size > i32::MAX as u32 {
+            return bad(format!("rank {rank} of {size}"));
+        }
+        let end = match word(bytes, header::END) {
+            0 => End::Unfinished,
+            1 => End::Finalized,
+            2 => End::NoSpace,
+            3 => End::Limit,
+            other => return bad(format!("end {other} of a recording is not known")),
+        };
+        let init_ticks = word(bytes, header::INIT_TICKS);
+        let start_ticks = word(bytes, header::START_TICKS);
+        let mut trace = Self {
+            rank,
+            size,
+            end,
+            host: text(bytes, header::HOST, header::LIBRARY),
+            boot: text(bytes, header::BOOT, header::HOST),
+            library: text(bytes, header::LIBRARY, header::PROGRAM),
+            program: text(bytes, header::PROGRAM, header::WORDS),
+            start_ns: 0,
+            start_real_ns: word(bytes, header::START_REAL_NS),
+            end_ns: 0,
+            communicators: Vec::new(),
+            threads: Vec::new(),
+            blocks: &body[..blocks as usize * BLOCK_BYTES],
+            ticks: Ticks { at: init_ticks, at_ns: word(bytes, header::INIT_NS), ns_per_tick: 1.0 },
+            special: halves(word(bytes, header::SPECIAL)).map(|half| half as i32),
+        };
+        let marks = trace.marks()?;
+        trace.calibrate(&marks, source == 1)?;
+        if start_ticks < init_ticks {
+            return bad("MPI_Init returned before it was called");
+        }
+        trace.start_ns = trace.ticks.ns(start_ticks);
+        trace.communicators()?;
+        trace.check_calls(start_ticks, &marks)?;
+        Ok(trace)
+    }
+
+    /// Calls, thread by thread in blocks: those of one thread are in the order of time.
+    pub fn calls(&self) -> impl Iterator<Item = Call> + '_ {
+        self.blocks.chunks_exact(BLOCK_BYTES).flat_map(move |block| {
+            let thread = word(block, 1) & OPEN;
+            slots(block)
+                .filter(|(_, number)| *number < MEMBERS)
+                .map(move |(w, number)| self.call(w, number, thread))
+        })
+    }
+
+    fn call(&self, w: [u64; 4], number: u16, thread: u64) -> Call {
+        let start_ns = self.ticks.ns(w[0]);
+        let took = w[1] & OPEN;
+        let [peer, tag] = halves(w[2]).map(|half| half as i32);
+        let [any, nobody] = self.special;
+        let index = (w[3] >> 48) as u16;
+        Call {
+            thread: thread as usize,
+            operation: usize::from(number) - 1,
+            start_ns,
+            duration_ns: (took != OPEN).then(|| self.ticks.ns(w[0].saturating_add(took)) - start_ns),
+            bytes: w[3] & OPEN,
+            peer: match peer {
+                p if p >= 0 => p,
+                p if p == any => ANY,
+                p if p == nobody => NOBODY,
+                _ => NONE,
+            },
+            tag: match tag {
+                NO_NUMBER => NONE,
+                tag => tag.max(ANY),
+            },
+            communicator: (index != NO_COMMUNICATOR).then_some(usize::from(index)),
+        }
+    }
+
+    /// Marks in the order of blocks: words and thread. Threads are numbered from 0 and each begins with a block.
+    fn marks(&mut self) -> Result<Vec<([u64; 4], usize)>, TraceError> {
+        let mut marks: Vec<([u64; 4], usize)> = Vec::new();
+        for block in self.blocks.chunks_exact(BLOCK_BYTES) {
+            for (i, (w, number)) in slots(block).enumerate() {
+                if i == 0 && number != MARK {
+                    return bad("a block does not begin with a mark");
+                }
+                if number == MARK {
+                    let thread = w[1] & OPEN;
+                    if thread > self.threads.len() as u64 || (i > 0 && thread != word(block, 1) & OPEN) {
+                        return bad(format!("thread {thread} after {} threads", self.threads.len()));
+                    }
+                    if thread == self.threads.len() as u64 {
+                        self.threads.push(Thread::default());
+                    }
+                    marks.push((w, thread as usize));
+                }
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Length of a tick by the latest mark, and CPU times by first and last marks of threads.
+    fn calibrate(&mut self, marks: &[([u64; 4], usize)], is_processor: bool) -> Result<(), TraceError> {
+        let Some((last, _)) = marks.iter().max_by_key(|(w, _)| w[0]) else {
+            return bad("no thread wrote anything");
+        };
+        if is_processor {
+            let span = |to: u64, from: u64| to.checked_sub(from).filter(|d| *d > 0).map(|d| d as f64);
+            let ns_per_tick =
+                span(last[2], self.ticks.at_ns).zip(span(last[0], self.ticks.at)).map(|(ns, t)| ns / t);
+            match ns_per_tick.filter(|ns| (TICK_NS[0]..=TICK_NS[1]).contains(ns)) {
+                Some(ns) => self.ticks.ns_per_tick = ns,
+                None => return bad("its clock stood still or ran at an impossible rate"),
+            }
+        }
+        for (thread, out) in self.threads.iter_mut().enumerate() {
+            let own: Vec<&[u64; 4]> = marks.iter().filter(|m| m.1 == thread).map(|m| &m.0).collect();
+            if let (Some(first), Some(last)) = (own.first(), own.last()) {
+                out.wall_ns = last[2].saturating_sub(first[2]);
+                out.cpu_ns = last[3].saturating_sub(first[3]);
+            }
+        }
+        Ok(())
+    }
+
+    fn communicators(&mut self) -> Result<(), TraceError> {
+        // By thread, what still has members to come: index and number.
+        let mut open: Vec<Option<(usize, usize)>> = vec![None; self.threads.len()];
+        let mut found: Vec<Option<Communicator>> = Vec::new();
+        for block in self.blocks.chunks_exact(BLOCK_BYTES) {
+            let thread = (word(block, 1) & OPEN) as usize;
+            for (w, number) in slots(block) {
+                if number == COMMUNICATOR {
+                    let (index, members) = ((w[3] >> 48) as usize, w[2]);
+                    let is_inter = w[0] & INTER != 0;
+                    if members > u64::from(self.size) && !is_inter {
+                        return bad(format!(
+                            "a communicator of {members} ranks in a program of {}",
+                            self.size
+                        ));
+                    }
+                    if found.len() <= index {
+                        found.resize(index + 1, None);
+                    }
+                    let all = w[0] & ALL_RANKS != 0;
+                    found[index] = Some(Communicator { members: (!all).then(Vec::new), is_inter });
+                    open[thread] = (!all).then_some((index, members as usize));
+                } else if number == MEMBERS {
+                    let Some((index, members)) = open[thread] else {
+                        return bad("members without a communicator");
+                    };
+                    let six: Vec<u32> = [w[0], w[2], w[3]].into_iter().flat_map(halves).collect();
+                    let list = found[index].as_mut().and_then(|c| c.members.as_mut());
+                    let Some(list) = list.filter(|l| l.len() < members) else {
+                        return bad("more members than the communicator has");
+                    };
+                    let six = &six[..MEMBERS_PER_SLOT.min(members - list.len())];
+                    list.extend(six);
+                    if six.iter().any(|r| *r >= self.size && *r != u32::MAX) {
+                        return bad(format!("a member outside of a program of {} ranks", self.size));
+                    }
+                }
+            }
+        }
+        // One that was cut off by a kill, or that another thread was still writing, is used by no call yet.
+        let unknown = || Communicator { members: Some(Vec::new()), is_inter: false };
+        self.communicators = found.into_iter().map(|c| c.unwrap_or_else(unknown)).collect();
+        Ok(())
+    }
+
+    fn check_calls(&mut self, start_ticks: u64, marks: &[([u64; 4], usize)]) -> Result<(), TraceError> {
+        let most_ticks = (MOST_NS / self.ticks.ns_per_tick) as u64;
+        let mut end_ns = marks.iter().map(|(w, _)| self.ticks.ns(w[0])).max().unwrap_or(0);
+        let mut calls = vec![0_u64; self.threads.len()];
+        for (i, block) in self.blocks.chunks_exact(BLOCK_BYTES).enumerate() {
+            let thread = word(block, 1) & OPEN;
+            for (j, (w, number)) in slots(block).enumerate() {
+                let at = || format!("block {i}, slot {j} of {SLOTS}");
+                if !matches!(number, COMMUNICATOR | MEMBERS) && w[0].saturating_sub(start_ticks) > most_ticks
+                {
+                    return bad(format!("{}: a time more than a year after the start", at()));
+                }
+                if number >= MEMBERS {
+                    continue;
+                }
+                if usize::from(number) > OPERATIONS.len() {
+                    return bad(format!("{}: operation {number} is not known", at()));
+                }
+                if w[0] < start_ticks {
+                    return bad(format!("{}: a call before MPI_Init returned", at()));
+                }
+                let call = self.call(w, number, thread);
+                if call.peer >= 0 && call.peer as u32 >= self.size {
+                    return bad(format!("{}: rank {} of {}", at(), call.peer, self.size));
+                }
+                if call.communicator.is_some_and(|c| c >= self.communicators.len()) {
+                    return bad(format!("{}: a communicator that was never made", at()));
+                }
+                calls[thread as usize] += 1;
+                end_ns = end_ns.max(call.start_ns.saturating_add(call.duration_ns.unwrap_or(0)));
+            }
+        }
+        self.threads.iter_mut().zip(calls).for_each(|(t, n)| t.calls = n);
+        self.end_ns = end_ns.max(self.start_ns);
+        Ok(())
+    }
+}

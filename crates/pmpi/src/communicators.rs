@@ -1,0 +1,111 @@
+//! Communicators and windows by their C handles, with the ranks of the program behind their ranks.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use machmeter_data::trace::NO_COMMUNICATOR;
+
+use crate::library::{Library, Of};
+
+/// What is known of a communicator or window.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) index: u16,
+    /// Ranks, those of the remote group of an intercommunicator.
+    pub(crate) size: i32,
+    /// Rank of this process, -1 where it is none of those ranks.
+    pub(crate) rank: i32,
+    /// Ranks of the program by rank; `None` where they are the same.
+    pub(crate) ranks: Option<&'static [i32]>,
+}
+
+/// Of which nothing is known: no rank can be translated.
+pub(crate) const UNKNOWN: Known = Known { index: NO_COMMUNICATOR, size: 0, rank: -1, ranks: Some(&[]) };
+
+struct Table {
+    /// C handles, and whether of a window.
+    known: Vec<(usize, Of, Known)>,
+    next: u16,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table { known: Vec::new(), next: 0 });
+
+fn table() -> MutexGuard<'static, Table> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of a handle.
+pub(crate) fn find(handle: usize, of: Of) -> Option<Known> {
+    table().known.iter().rev().find(|k| k.0 == handle && k.1 == of).map(|k| k.2)
+}
+
+/// Forgets a handle that was freed: the library may give it away again.
+pub(crate) fn forget(handle: usize, of: Of) {
+    table().known.retain(|k| k.0 != handle || k.1 != of);
+}
+
+/// Adds a window over what is known of a communicator.
+pub(crate) fn add_window(handle: usize, over: Known) {
+    table().known.push((handle, Of::Window, over));
+}
+
+/// A communicator that was added, and whether it is an intercommunicator.
+pub(crate) struct Added {
+    pub(crate) known: Known,
+    pub(crate) is_inter: bool,
+}
+
+/// Asks the library for the group of a communicator and adds it; `None` where it would not say.
+pub(crate) fn add(library: &Library, handle: usize) -> Option<Added> {
+    let call = &library.call;
+    let mut is_inter: c_int = 0;
+    let mut rank: c_int = -1;
+    if (call.comm_test_inter)(handle, &raw mut is_inter) != 0 || (call.comm_rank)(handle, &raw mut rank) != 0
+    {
+        return None;
+    }
+    let is_inter = is_inter != 0;
+    let ranks = if is_inter {
+        world_ranks(library, handle, call.comm_remote_group)?
+    } else {
+        world_ranks(library, handle, call.comm_group)?
+    };
+    let mut world_size: c_int = 0;
+    (call.comm_size)(library.world, &raw mut world_size);
+    let is_world = !is_inter && ranks.len() == world_size as usize && (0..).zip(&ranks).all(|(i, r)| i == *r);
+    let mut table = table();
+    let known = Known {
+        index: table.next,
+        size: ranks.len() as i32,
+        rank: if is_inter { -1 } else { rank },
+        ranks: if is_world { None } else { Some(ranks.leak()) },
+    };
+    table.next = table.next.saturating_add(1).min(NO_COMMUNICATOR);
+    table.known.push((handle, Of::Communicator, known));
+    Some(Added { known, is_inter })
+}
+
+/// Ranks of the program of the group that `group_of` gives; negative for processes of other programs.
+fn world_ranks(
+    library: &Library,
+    handle: usize,
+    group_of: extern "C" fn(usize, *mut usize) -> c_int,
+) -> Option<Vec<i32>> {
+    let call = &library.call;
+    // An int handle fills half of the word.
+    let (mut group, mut world): (usize, usize) = (0, 0);
+    let mut size: c_int = 0;
+    let is_known =
+        group_of(handle, &raw mut group) == 0 && (call.comm_group)(library.world, &raw mut world) == 0;
+    let mut found = None;
+    if is_known && (call.group_size)(group, &raw mut size) == 0 {
+        let own: Vec<c_int> = (0..size).collect();
+        let mut ranks = vec![-1; own.len()];
+        let asked = (call.group_translate_ranks)(group, size, own.as_ptr(), world, ranks.as_mut_ptr());
+        found = (asked == 0).then_some(ranks);
+    }
+    for mut handle in [group, world].into_iter().filter(|_| is_known) {
+        (call.group_free)(&raw mut handle);
+    }
+    found
+}

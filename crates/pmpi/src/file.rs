@@ -1,0 +1,232 @@
+//! The file of this rank: a header and blocks, mapped in pieces that the disk has granted before.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use machmeter_data::trace::{
+    BLOCK_BYTES, DIRECTORY_VARIABLE, EXTENSION, LIMIT_VARIABLE, MAGIC, VERSION, header, peer_word,
+};
+
+use crate::clock;
+use crate::library::Library;
+
+/// Bytes that a file grows by: 8192 slots, some milliseconds of the shortest calls.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Whether calls are recorded.
+pub(crate) static RECORDING: AtomicBool = AtomicBool::new(false);
+
+/// Rank, for messages.
+static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
+
+static FILE: Mutex<Option<File>> = Mutex::new(None);
+
+/// Words of the header and of slots, mapped for the rest of the process.
+type Words = &'static [AtomicU64];
+
+struct File {
+    descriptor: c_int,
+    header: Words,
+    /// What of the last piece is not taken.
+    free: Words,
+    bytes: u64,
+    most_bytes: u64,
+    blocks: u64,
+    threads: u64,
+}
+
+/// Ticks and clock before `MPI_Init`.
+pub(crate) struct Begin {
+    is_processor: bool,
+    ticks: u64,
+    at_ns: u64,
+}
+
+impl Begin {
+    pub(crate) fn now() -> Self {
+        let is_processor = clock::choose();
+        let (ticks, at_ns) = clock::pair();
+        Self { is_processor, ticks, at_ns }
+    }
+}
+
+fn file() -> MutexGuard<'static, Option<File>> {
+    FILE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes one line to stderr, with the rank where it is known.
+pub(crate) fn say(parts: &[&[u8]]) {
+    let mut line = b"machmeter trace: ".to_vec();
+    let rank = RANK.load(Ordering::Relaxed);
+    if rank != u32::MAX {
+        line.extend(b"rank ");
+        line.extend(digits(u64::from(rank)));
+        line.extend(b": ");
+    }
+    parts.iter().for_each(|part| line.extend(*part));
+    line.push(b'\n');
+    // SAFETY: readable bytes; a line that cannot be written is lost.
+    unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// A number in decimal digits.
+fn digits(mut number: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    loop {
+        out.insert(0, b'0' + (number % 10) as u8);
+        number /= 10;
+        if number == 0 {
+            return out;
+        }
+    }
+}
+
+/// A variable of the environment.
+fn variable(name: &str) -> Option<&'static [u8]> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a name that ends in zero.
+    let value: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: values end in zero; copied at once below, while no thread changes the environment.
+    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+}
+
+/// The most bytes of a file; all that there is room for where nobody says.
+fn most_bytes() -> u64 {
+    let digits = variable(LIMIT_VARIABLE).unwrap_or_default();
+    let number =
+        |all: u64, digit: &u8| all.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')));
+    if digits.is_empty() { u64::MAX } else { digits.iter().fold(0, number) }
+}
+
+/// Makes the file of a rank and begins to record.
+pub(crate) fn begin(rank: i32, size: i32, library: &Library, begin: &Begin) {
+    let Some(directory) = variable(DIRECTORY_VARIABLE).filter(|d| !d.is_empty()) else { return };
+    RANK.store(rank as u32, Ordering::Relaxed);
+    let mut path = directory.to_vec();
+    path.extend(b"/rank-");
+    path.extend(digits(rank as u64));
+    path.push(b'-');
+    path.extend(digits(u64::from(std::process::id())));
+    path.push(b'.');
+    path.extend(EXTENSION.as_bytes());
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    let Ok(name) = CString::new(path) else { return };
+    // SAFETY: a name that ends in zero.
+    let descriptor = unsafe { libc::open(name.as_ptr(), flags, 0o600) };
+    if descriptor < 0 {
+        return say(&[b"cannot make a file in ", directory, b": nothing is recorded"]);
+    }
+    let most_bytes = most_bytes();
+    let Some(header) = grown(descriptor, 0, BLOCK_BYTES).filter(|_| most_bytes > BLOCK_BYTES as u64) else {
+        return say(&[b"no space in ", directory, b": nothing is recorded"]);
+    };
+    let (start_ticks, _) = clock::pair();
+    for (word, value) in [
+        (header::MAGIC, MAGIC),
+        (header::VERSION, u64::from(VERSION) | u64::from(begin.is_processor) << 32),
+        (header::RANK, u64::from(rank as u32) | u64::from(size as u32) << 32),
+        (header::SPECIAL, peer_word(library.any_source, library.proc_null)),
+        (header::INIT_TICKS, begin.ticks),
+        (header::INIT_NS, begin.at_ns),
+        (header::START_TICKS, start_ticks),
+        (header::START_REAL_NS, clock::now_ns(libc::CLOCK_REALTIME)),
+    ] {
+        header[word].store(value, Ordering::Relaxed);
+    }
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    write_text(&header[header::BOOT..header::HOST], boot.trim_ascii());
+    write_text(&header[header::HOST..header::LIBRARY], &host());
+    write_text(&header[header::LIBRARY..header::PROGRAM], &library.version);
+    write_text(&header[header::PROGRAM..header::WORDS], &command);
+    let bytes = BLOCK_BYTES as u64;
+    *file() = Some(File { descriptor, header, free: &[], bytes, most_bytes, blocks: 0, threads: 0 });
+    RECORDING.store(true, Ordering::Release);
+}
+
+fn host() -> Vec<u8> {
+    let mut name = vec![0_u8; 64];
+    // SAFETY: a writable place of this length.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
+    name
+}
+
+/// Writes a text, cut off where the place ends.
+fn write_text(to: &[AtomicU64], text: &[u8]) {
+    for (word, part) in to.iter().zip(text.chunks(8)) {
+        let mut bytes = [0; 8];
+        bytes[..part.len()].copy_from_slice(part);
+        word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+    }
+}
+
+/// Allocates bytes of the file on its disk and maps them, so that a full disk is seen here and not when they are written.
+fn grown(descriptor: c_int, at: u64, bytes: usize) -> Option<Words> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the place for the answer lives through the call.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    // Beyond this limit the system would end the program (SIGXFSZ).
+    if known && limit.rlim_cur != libc::RLIM_INFINITY && at + bytes as u64 > limit.rlim_cur {
+        return None;
+    }
+    // SAFETY: an open file of our own.
+    while let error @ 1.. = unsafe { libc::posix_fallocate(descriptor, at as i64, bytes as i64) } {
+        if error != libc::EINTR {
+            return None;
+        }
+    }
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping of allocated bytes of our own file, at a place that the kernel chooses.
+    let mapped = unsafe { libc::mmap(null_mut(), bytes, access, libc::MAP_SHARED, descriptor, at as i64) };
+    if mapped == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: mapped, aligned to pages and never unmapped; other writers there are none but through atomics.
+    Some(unsafe { std::slice::from_raw_parts(mapped.cast::<AtomicU64>(), bytes / 8) })
+}
+
+/// Words of a slot.
+pub(crate) const SLOT_WORDS: usize = 4;
+
+/// A block for a thread (numbered here where it is the thread's first): its words and the number. `None` once nothing is recorded.
+pub(crate) fn take_block(thread: Option<u64>) -> Option<(Words, u64)> {
+    let mut guard = file();
+    let file = guard.as_mut()?;
+    if file.free.is_empty() {
+        let is_limited = file.bytes + PIECE_BYTES as u64 > file.most_bytes;
+        let more = if is_limited { None } else { grown(file.descriptor, file.bytes, PIECE_BYTES) };
+        let Some(more) = more else {
+            RECORDING.store(false, Ordering::Release);
+            file.header[header::END].store(if is_limited { 3 } else { 2 }, Ordering::Release);
+            let why: &[u8] = if is_limited { b"its limit is reached" } else { b"no space is left" };
+            say(&[why, b": recording ends here, the program goes on"]);
+            *guard = None;
+            return None;
+        };
+        file.free = more;
+        file.bytes += PIECE_BYTES as u64;
+    }
+    let (block, rest) = file.free.split_at(BLOCK_BYTES / 8);
+    file.free = rest;
+    file.blocks += 1;
+    file.header[header::BLOCKS].store(file.blocks, Ordering::Release);
+    let number = thread.unwrap_or(file.threads);
+    file.threads += u64::from(thread.is_none());
+    Some((block, number))
+}
+
+/// Ends the recording at `MPI_Finalize`: what was allocated and not used is given back.
+pub(crate) fn finish() {
+    RECORDING.store(false, Ordering::Release);
+    let Some(file) = file().take() else { return };
+    file.header[header::END].store(1, Ordering::Release);
+    // SAFETY: an open file of our own; nobody writes behind the blocks that were taken.
+    unsafe { libc::ftruncate(file.descriptor, ((file.blocks + 1) * BLOCK_BYTES as u64) as i64) };
+    // SAFETY: closed once; mappings stay.
+    unsafe { libc::close(file.descriptor) };
+}

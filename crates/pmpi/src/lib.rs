@@ -1,0 +1,146 @@
+//! The recorder of `machmeter trace`: a library that is preloaded into the ranks of an MPI program.
+//!
+//! It defines the names of MPI in C (`MPI_Send`, `MPI_Send_c`) and Fortran (`mpi_send_`, `mpi_send_f08_`, `mpi_send_f08ts_`), passes every
+//! argument on as a machine word, and writes a slot of 32 bytes for each outermost call ([`machmeter_data::trace`]). Of a library it
+//! knows three things at run time: the handle of `MPI_COMM_WORLD`, how wide handles are, and the numbers of two special ranks.
+//!
+//! The System V ABI of x86-64 and the procedure call standard of aarch64 on Linux pass integers, pointers and handles alike, eight
+//! bytes each; the upper half of a 32-bit argument is undefined, so that it is cut off wherever a value is read.
+#![allow(non_snake_case, reason = "functions have the names of the MPI standard")]
+
+/// A function of one exported name, around the function of the MPI library that it stands for: what is done before the call, and
+/// after it with whether it succeeded.
+macro_rules! exported {
+    ($export:expr, $profiled:expr, ($($word:ident)*) $code:ident, |$words:ident| $before:expr, |$call:ident, $succeeded:ident| $after:expr) => {
+        #[unsafe(export_name = $export)]
+        extern "C" fn function($($word: usize),*) -> i32 {
+            static REAL: Real = Real::new();
+            let $words: &[usize] = &[$($word),*];
+            let $call = $before;
+            let real = REAL.get(concat!($profiled, "\0"), concat!($export, "\0"));
+            // SAFETY: the MPI library's function of this name takes as many words, and returns an int or, in Fortran, nothing.
+            let real = unsafe { std::mem::transmute::<usize, extern "C" fn($(exported!(@word $word)),*) -> i32>(real) };
+            let code = real($($word),*);
+            let $succeeded = exported!(@succeeded $code code, $words);
+            $after;
+            code
+        }
+    };
+    (@word $word:ident) => { usize };
+    (@succeeded returned $code:ident, $words:ident) => { $code == 0 };
+    // Fortran has the code in the last argument.
+    (@succeeded last $code:ident, $words:ident) => { fortran_succeeded($words) };
+}
+
+mod clock;
+mod communicators;
+mod file;
+mod library;
+mod record;
+mod special;
+
+use machmeter_data::mpi_operations;
+use machmeter_data::trace::{
+    ABSENT, Arguments, Bytes, Handle, Number, PLAIN, access, collective, handle, message, rooted,
+};
+
+use library::Real;
+use record::{Form, enter, fortran_succeeded, leave};
+
+/// A recorded function.
+macro_rules! recorded {
+    ($export:expr, $profiled:expr, $number:ident, $arguments:expr, $form:expr, $words:tt $code:ident) => {
+        const PLACES: Arguments = $arguments;
+        exported!(
+            $export, $profiled, $words $code,
+            |words| enter(Number::$number, PLACES, $form, words),
+            |call, succeeded| leave(call, PLACES, $form, words, succeeded)
+        );
+    };
+}
+
+/// Words by number: the macro gets the names, for Fortran with one more for the error code.
+macro_rules! with_words {
+    (1 $m:ident $a:tt) => {
+        $m! { $a (a) (a e) }
+    };
+    (2 $m:ident $a:tt) => {
+        $m! { $a (a b) (a b e) }
+    };
+    (3 $m:ident $a:tt) => {
+        $m! { $a (a b c) (a b c e) }
+    };
+    (4 $m:ident $a:tt) => {
+        $m! { $a (a b c d) (a b c d e) }
+    };
+    (5 $m:ident $a:tt) => {
+        $m! { $a (a b c d f) (a b c d f e) }
+    };
+    (6 $m:ident $a:tt) => {
+        $m! { $a (a b c d f g) (a b c d f g e) }
+    };
+    (7 $m:ident $a:tt) => {
+        $m! { $a (a b c d f g h) (a b c d f g h e) }
+    };
+    (8 $m:ident $a:tt) => {
+        $m! { $a (a b c d f g h i) (a b c d f g h i e) }
+    };
+    (9 $m:ident $a:tt) => {
+        $m! { $a (a b c d f g h i j) (a b c d f g h i j e) }
+    };
+    (10 $m:ident $a:tt) => {
+        $m! { $a (a b c d f g h i j k) (a b c d f g h i j k e) }
+    };
+    (12 $m:ident $a:tt) => {
+        $m! { $a (a b c d f g h i j k l m) (a b c d f g h i j k l m e) }
+    };
+    (13 $m:ident $a:tt) => {
+        $m! { $a (a b c d f g h i j k l m n) (a b c d f g h i j k l m n e) }
+    };
+}
+
+macro_rules! c_and_fortran {
+    (($c:ident $f:ident $arguments:expr) $words:tt $fortran_words:tt) => {
+        #[allow(clippy::many_single_char_names, reason = "words are numbered by letters")]
+        mod $f {
+            use super::*;
+            mod c {
+                use super::*;
+                recorded!(concat!("MPI_", stringify!($c)), concat!("PMPI_", stringify!($c)), $c, $arguments, Form::C, $words returned);
+            }
+            mod fortran {
+                use super::*;
+                recorded!(concat!("mpi_", stringify!($f), "_"), concat!("pmpi_", stringify!($f), "_"), $c, $arguments, Form::Fortran, $fortran_words last);
+            }
+            mod f08 {
+                use super::*;
+                recorded!(concat!("mpi_", stringify!($f), "_f08_"), concat!("pmpi_", stringify!($f), "_f08_"), $c, $arguments, Form::Fortran, $fortran_words last);
+            }
+            mod f08ts {
+                use super::*;
+                recorded!(concat!("mpi_", stringify!($f), "_f08ts_"), concat!("pmpi_", stringify!($f), "_f08ts_"), $c, $arguments, Form::Descriptors, $fortran_words last);
+            }
+        }
+    };
+}
+
+macro_rules! large_count {
+    (($c:ident $f:ident $arguments:expr) $words:tt $fortran_words:tt) => {
+        #[allow(clippy::many_single_char_names, reason = "words are numbered by letters")]
+        mod $f {
+            use super::super::*;
+            recorded!(concat!("MPI_", stringify!($c), "_c"), concat!("PMPI_", stringify!($c), "_c"), $c, $arguments, Form::LargeCount, $words returned);
+        }
+    };
+}
+
+macro_rules! functions {
+    (counted { $($c:ident $f:ident $n:tt $k:ident $a:expr;)* } plain { $($pc:ident $pf:ident $pn:tt $pk:ident $pa:expr;)* }) => {
+        $(with_words!($n c_and_fortran ($c $f $a));)*
+        $(with_words!($pn c_and_fortran ($pc $pf $pa));)*
+        mod large {
+            $(with_words!($n large_count ($c $f $a));)*
+        }
+    };
+}
+mpi_operations!(functions);

@@ -1,0 +1,237 @@
+//! What is asked of the MPI library at run time: its functions, and which of three families it is of.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::file::say;
+
+/// Libraries that a program may have loaded where the global search does not see them (plug-ins, interpreters).
+const NAMES: [&CStr; 8] = [
+    c"libmpi.so.40",
+    c"libmpi_mpifh.so.40",
+    c"libmpi_usempif08.so.40",
+    c"libmpi_abi.so.1",
+    c"libmpi.so.12",
+    c"libmpifort.so.12",
+    c"libmpich.so.12",
+    c"libmpichfort.so.12",
+];
+
+/// A function of the MPI library, found when it is first called.
+pub(crate) struct Real(AtomicUsize);
+
+impl Real {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// Its address. MPICH has no profiled names for `mpi_f08`, so that the plain name comes second. Both end in zero.
+    #[inline(always)]
+    pub(crate) fn get(&self, profiled: &'static str, plain: &'static str) -> usize {
+        match self.0.load(Ordering::Relaxed) {
+            0 => self.resolve(profiled, plain),
+            address => address,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn resolve(&self, profiled: &'static str, plain: &'static str) -> usize {
+        let found = [profiled, plain].into_iter().filter_map(c_str).map(find).find(|f| *f != 0);
+        let Some(found) = found else {
+            say(&[b"no MPI library has ", profiled.trim_end_matches('\0').as_bytes()]);
+            // SAFETY: ends the process; the program cannot go on without the function.
+            unsafe { libc::abort() }
+        };
+        self.0.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+fn c_str(name: &'static str) -> Option<&'static CStr> {
+    CStr::from_bytes_with_nul(name.as_bytes()).ok()
+}
+
+/// Address of a symbol behind this library, or in an MPI library that is loaded elsewhere; 0 if there is none.
+fn find(name: &CStr) -> usize {
+    // SAFETY: a name that ends in zero.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    if next != 0 {
+        return next;
+    }
+    let loaded = |library: &&CStr| {
+        // SAFETY: a name that ends in zero; nothing is loaded.
+        let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() {
+            return 0;
+        }
+        // SAFETY: an open handle, which stays open, and a name that ends in zero.
+        unsafe { libc::dlsym(handle, name.as_ptr()) as usize }
+    };
+    NAMES.iter().map(|library| loaded(library)).find(|f| *f != 0).unwrap_or(0)
+}
+
+/// Address of a variable, of which the program itself may hold the one that counts (copy relocation); 0 if there is none.
+fn find_variable(name: &CStr) -> usize {
+    // SAFETY: a name that ends in zero.
+    match unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize {
+        0 => find(name),
+        address => address,
+    }
+}
+
+/// Bits of a word that are a C handle: all where it is a pointer, 32 where it is an int.
+pub(crate) static HANDLE_BITS: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Words `MPI_IN_PLACE` can be: in C, and the address that Fortran passes.
+pub(crate) static IN_PLACE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+type Query = extern "C" fn(usize, *mut c_int) -> c_int;
+type ToGroup = extern "C" fn(usize, *mut usize) -> c_int;
+type Translate = extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int;
+type FromFortran = extern "C" fn(c_int) -> usize;
+
+/// Functions that are called to know handles.
+pub(crate) struct Functions {
+    pub(crate) comm_rank: Query,
+    pub(crate) comm_size: Query,
+    pub(crate) comm_test_inter: Query,
+    pub(crate) comm_group: ToGroup,
+    pub(crate) comm_remote_group: ToGroup,
+    pub(crate) group_size: Query,
+    pub(crate) group_translate_ranks: Translate,
+    pub(crate) group_free: extern "C" fn(*mut usize) -> c_int,
+    pub(crate) type_size: Query,
+    get_library_version: extern "C" fn(*mut c_char, *mut c_int) -> c_int,
+    comm_f2c: Option<FromFortran>,
+    type_f2c: Option<FromFortran>,
+    win_f2c: Option<FromFortran>,
+}
+
+/// The library of this process.
+pub(crate) struct Library {
+    pub(crate) call: Functions,
+    pub(crate) world: usize,
+    pub(crate) no_communicator: usize,
+    pub(crate) any_source: i32,
+    pub(crate) proc_null: i32,
+    pub(crate) version: Vec<u8>,
+}
+
+static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+
+/// The library, once it is initialized; `None` if it is of no family that is known.
+pub(crate) fn library() -> Option<&'static Library> {
+    LIBRARY.get_or_init(open).as_ref()
+}
+
+/// Kind of a handle.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Communicator,
+    Datatype,
+    Window,
+}
+
+impl Library {
+    /// The C handle of a Fortran handle. Where handles are ints, they are the same.
+    pub(crate) fn from_fortran(&self, of: Of, handle: u32) -> usize {
+        let convert = match of {
+            Of::Communicator => self.call.comm_f2c,
+            Of::Datatype => self.call.type_f2c,
+            Of::Window => self.call.win_f2c,
+        };
+        convert.map_or(handle as usize, |convert| convert(handle as c_int))
+            & HANDLE_BITS.load(Ordering::Relaxed)
+    }
+}
+
+/// A function that has to be there.
+macro_rules! function {
+    ($name:literal) => {{
+        let address = find($name);
+        if address == 0 {
+            return None;
+        }
+        // SAFETY: the MPI standard gives the function of this name these arguments, words of which ints and handles use a part.
+        unsafe { std::mem::transmute(address) }
+    }};
+}
+
+/// A function of libraries whose C handles are pointers.
+fn optional(name: &CStr) -> Option<FromFortran> {
+    let address = find(name);
+    // SAFETY: the MPI standard gives this function one int and a handle as its result; checked not to be 0.
+    (address != 0).then(|| unsafe { std::mem::transmute::<usize, FromFortran>(address) })
+}
+
+fn functions() -> Option<Functions> {
+    Some(Functions {
+        comm_rank: function!(c"PMPI_Comm_rank"),
+        comm_size: function!(c"PMPI_Comm_size"),
+        comm_test_inter: function!(c"PMPI_Comm_test_inter"),
+        comm_group: function!(c"PMPI_Comm_group"),
+        comm_remote_group: function!(c"PMPI_Comm_remote_group"),
+        group_size: function!(c"PMPI_Group_size"),
+        group_translate_ranks: function!(c"PMPI_Group_translate_ranks"),
+        group_free: function!(c"PMPI_Group_free"),
+        type_size: function!(c"PMPI_Type_size"),
+        get_library_version: function!(c"PMPI_Get_library_version"),
+        comm_f2c: optional(c"PMPI_Comm_f2c"),
+        type_f2c: optional(c"PMPI_Type_f2c"),
+        win_f2c: optional(c"PMPI_Win_f2c"),
+    })
+}
+
+/// Path of the file that holds an address.
+fn file_of(address: usize) -> &'static [u8] {
+    // SAFETY: all bytes 0 are a valid answer.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: any address may be asked for; the place for the answer lives through the call.
+    let found = unsafe { libc::dladdr(address as *const c_void, &raw mut info) };
+    if found == 0 || info.dli_fname.is_null() {
+        return b"";
+    }
+    // SAFETY: names of loaded files end in zero and live as long as these; MPI libraries are not unloaded.
+    unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes()
+}
+
+/// Constants of the three families: the headers of Open MPI and MPICH, and the ABI of MPI 5.0, chapter 20.
+fn open() -> Option<Library> {
+    let call = functions()?;
+    // MPI_MAX_LIBRARY_VERSION_STRING is 256 in Open MPI, 8192 in MPICH and the ABI.
+    let mut version = vec![0_u8; 8193];
+    let mut length: c_int = 0;
+    (call.get_library_version)(version.as_mut_ptr().cast(), &raw mut length);
+    version.truncate((length.max(0) as usize).min(8192));
+    let (in_c, open_mpi) = (&IN_PLACE[0], find_variable(c"ompi_mpi_comm_world"));
+    let contains = |text: &[u8], word: &[u8]| text.windows(word.len()).any(|w| w == word);
+    let (world, no_communicator, any_source, proc_null);
+    if contains(file_of(call.comm_size as usize), b"libmpi_abi") {
+        (world, no_communicator, any_source, proc_null) = (0x101, 0x100, -1, -3);
+        in_c.store(1, Ordering::Relaxed);
+    } else if open_mpi != 0 {
+        (world, no_communicator, any_source, proc_null) = (open_mpi, find_variable(c"ompi_mpi_comm_null"), -1, -2);
+        in_c.store(1, Ordering::Relaxed);
+        IN_PLACE[1].store(find_variable(c"mpi_fortran_in_place_"), Ordering::Relaxed);
+    } else if contains(&version, b"MPICH") || contains(&version, b"Intel(R) MPI") {
+        (world, no_communicator, any_source, proc_null) = (0x4400_0000, 0x0400_0000, -2, -1);
+        HANDLE_BITS.store(u32::MAX as usize, Ordering::Relaxed);
+        in_c.store(usize::MAX, Ordering::Relaxed);
+        IN_PLACE[1].store(mpich_in_place(), Ordering::Relaxed);
+    } else {
+        return None;
+    }
+    Some(Library { call, world, no_communicator, any_source, proc_null, version })
+}
+
+/// `mpif.h` of MPICH keeps the address in a variable, which `mpi_init_` sets.
+fn mpich_in_place() -> usize {
+    let variable = find_variable(c"MPIR_F_MPI_IN_PLACE") as *const usize;
+    if variable.is_null() {
+        return 0;
+    }
+    // SAFETY: a pointer variable of the library's Fortran part, set before anything is recorded.
+    unsafe { *variable }
+}
