@@ -36,7 +36,13 @@ fn is_steady() -> bool {
 /// The clock of events.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
-    if IS_PROCESSOR.load(Ordering::Relaxed) { counter() } else { now_ns(libc::CLOCK_MONOTONIC) }
+    if IS_PROCESSOR.load(Ordering::Relaxed) { counter() } else { monotonic_ns() }
+}
+
+#[cold]
+#[inline(never)]
+fn monotonic_ns() -> u64 {
+    now_ns(libc::CLOCK_MONOTONIC)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -59,7 +65,7 @@ fn counter() -> u64 {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn counter() -> u64 {
-    now_ns(libc::CLOCK_MONOTONIC)
+    monotonic_ns()
 }
 
 /// A clock of the system, ns.

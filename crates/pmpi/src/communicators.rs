@@ -3,28 +3,42 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use machmeter_data::trace::NO_COMMUNICATOR;
+use machmeter_data::trace::{NO_COMMUNICATOR, size_word};
 
 use crate::library::{Library, Of};
 
 /// What is known of a communicator or window.
-#[derive(Clone, Copy)]
 pub(crate) struct Known {
-    pub(crate) index: u16,
-    /// Ranks, those of the remote group of an intercommunicator.
-    pub(crate) size: i32,
+    /// Its index above its 48th bit, as calls have it.
+    pub(crate) index_word: u64,
+    /// Ranks of the program by rank; of the remote group of an intercommunicator.
+    pub(crate) ranks: &'static [i32],
     /// Rank of this process, -1 where it is none of those ranks.
     pub(crate) rank: i32,
-    /// Ranks of the program by rank; `None` where they are the same.
-    pub(crate) ranks: Option<&'static [i32]>,
+    /// Whether the ranks are all of the program in order.
+    pub(crate) is_world: bool,
+    /// Whether it is an intercommunicator.
+    pub(crate) is_inter: bool,
+}
+
+impl Known {
+    pub(crate) fn size(&self) -> i32 {
+        self.ranks.len() as i32
+    }
 }
 
 /// Of which nothing is known: no rank can be translated.
-pub(crate) const UNKNOWN: Known = Known { index: NO_COMMUNICATOR, size: 0, rank: -1, ranks: Some(&[]) };
+pub(crate) static UNKNOWN: Known = Known {
+    index_word: size_word(0, NO_COMMUNICATOR),
+    ranks: &[],
+    rank: -1,
+    is_world: false,
+    is_inter: false,
+};
 
 struct Table {
     /// C handles, and whether of a window.
-    known: Vec<(usize, Of, Known)>,
+    known: Vec<(usize, Of, &'static Known)>,
     next: u16,
 }
 
@@ -35,7 +49,7 @@ fn table() -> MutexGuard<'static, Table> {
 }
 
 /// What is known of a handle.
-pub(crate) fn find(handle: usize, of: Of) -> Option<Known> {
+pub(crate) fn find(handle: usize, of: Of) -> Option<&'static Known> {
     table().known.iter().rev().find(|k| k.0 == handle && k.1 == of).map(|k| k.2)
 }
 
@@ -45,18 +59,12 @@ pub(crate) fn forget(handle: usize, of: Of) {
 }
 
 /// Adds a window over what is known of a communicator.
-pub(crate) fn add_window(handle: usize, over: Known) {
+pub(crate) fn add_window(handle: usize, over: &'static Known) {
     table().known.push((handle, Of::Window, over));
 }
 
-/// A communicator that was added, and whether it is an intercommunicator.
-pub(crate) struct Added {
-    pub(crate) known: Known,
-    pub(crate) is_inter: bool,
-}
-
 /// Asks the library for the group of a communicator and adds it; `None` where it would not say.
-pub(crate) fn add(library: &Library, handle: usize) -> Option<Added> {
+pub(crate) fn add(library: &Library, handle: usize) -> Option<&'static Known> {
     let call = &library.call;
     let mut is_inter: c_int = 0;
     let mut rank: c_int = -1;
@@ -74,15 +82,16 @@ pub(crate) fn add(library: &Library, handle: usize) -> Option<Added> {
     (call.comm_size)(library.world, &raw mut world_size);
     let is_world = !is_inter && ranks.len() == world_size as usize && (0..).zip(&ranks).all(|(i, r)| i == *r);
     let mut table = table();
-    let known = Known {
-        index: table.next,
-        size: ranks.len() as i32,
+    let known: &'static Known = Box::leak(Box::new(Known {
+        index_word: size_word(0, table.next),
+        ranks: ranks.leak(),
         rank: if is_inter { -1 } else { rank },
-        ranks: if is_world { None } else { Some(ranks.leak()) },
-    };
+        is_world,
+        is_inter,
+    }));
     table.next = table.next.saturating_add(1).min(NO_COMMUNICATOR);
     table.known.push((handle, Of::Communicator, known));
-    Some(Added { known, is_inter })
+    Some(known)
 }
 
 /// Ranks of the program of the group that `group_of` gives; negative for processes of other programs.

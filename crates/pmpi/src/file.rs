@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use machmeter_data::trace::{
-    BLOCK_BYTES, DIRECTORY_VARIABLE, EXTENSION, LIMIT_VARIABLE, MAGIC, VERSION, header, peer_word,
+    BLOCK_BYTES, DIRECTORY_VARIABLE, EXTENSION, LIMIT_VARIABLE, MAGIC, SLOTS, VERSION, header, peer_word,
 };
 
 use crate::clock;
@@ -23,14 +23,17 @@ static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
 
 static FILE: Mutex<Option<File>> = Mutex::new(None);
 
-/// Words of the header and of slots, mapped for the rest of the process.
-type Words = &'static [AtomicU64];
+/// Four words of the file.
+pub(crate) type Slot = [AtomicU64; 4];
+
+/// Slots, and the header taken as such, mapped for the rest of the process.
+type Slots = &'static [Slot];
 
 struct File {
     descriptor: c_int,
-    header: Words,
+    header: &'static [AtomicU64],
     /// What of the last piece is not taken.
-    free: Words,
+    free: Slots,
     bytes: u64,
     most_bytes: u64,
     blocks: u64,
@@ -122,9 +125,10 @@ pub(crate) fn begin(rank: i32, size: i32, library: &Library, begin: &Begin) {
         return say(&[b"cannot make a file in ", directory, b": nothing is recorded"]);
     }
     let most_bytes = most_bytes();
-    let Some(header) = grown(descriptor, 0, BLOCK_BYTES).filter(|_| most_bytes > BLOCK_BYTES as u64) else {
+    let Some(slots) = grown(descriptor, 0, BLOCK_BYTES).filter(|_| most_bytes > BLOCK_BYTES as u64) else {
         return say(&[b"no space in ", directory, b": nothing is recorded"]);
     };
+    let header = slots.as_flattened();
     let (start_ticks, _) = clock::pair();
     for (word, value) in [
         (header::MAGIC, MAGIC),
@@ -166,7 +170,7 @@ fn write_text(to: &[AtomicU64], text: &[u8]) {
 }
 
 /// Allocates bytes of the file on its disk and maps them, so that a full disk is seen here and not when they are written.
-fn grown(descriptor: c_int, at: u64, bytes: usize) -> Option<Words> {
+fn grown(descriptor: c_int, at: u64, bytes: usize) -> Option<Slots> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the place for the answer lives through the call.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
@@ -187,14 +191,11 @@ fn grown(descriptor: c_int, at: u64, bytes: usize) -> Option<Words> {
         return None;
     }
     // SAFETY: mapped, aligned to pages and never unmapped; other writers there are none but through atomics.
-    Some(unsafe { std::slice::from_raw_parts(mapped.cast::<AtomicU64>(), bytes / 8) })
+    Some(unsafe { std::slice::from_raw_parts(mapped.cast::<Slot>(), bytes / size_of::<Slot>()) })
 }
 
-/// Words of a slot.
-pub(crate) const SLOT_WORDS: usize = 4;
-
-/// A block for a thread (numbered here where it is the thread's first): its words and the number. `None` once nothing is recorded.
-pub(crate) fn take_block(thread: Option<u64>) -> Option<(Words, u64)> {
+/// A block for a thread (numbered here where it is the thread's first): its slots and the number. `None` once nothing is recorded.
+pub(crate) fn take_block(thread: Option<u64>) -> Option<(Slots, u64)> {
     let mut guard = file();
     let file = guard.as_mut()?;
     if file.free.is_empty() {
@@ -211,7 +212,7 @@ pub(crate) fn take_block(thread: Option<u64>) -> Option<(Words, u64)> {
         file.free = more;
         file.bytes += PIECE_BYTES as u64;
     }
-    let (block, rest) = file.free.split_at(BLOCK_BYTES / 8);
+    let (block, rest) = file.free.split_at(SLOTS);
     file.free = rest;
     file.blocks += 1;
     file.header[header::BLOCKS].store(file.blocks, Ordering::Release);

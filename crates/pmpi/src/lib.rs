@@ -38,6 +38,7 @@ mod file;
 mod library;
 mod record;
 mod special;
+mod thread;
 
 use machmeter_data::mpi_operations;
 use machmeter_data::trace::{
@@ -54,7 +55,7 @@ macro_rules! recorded {
         exported!(
             $export, $profiled, $words $code,
             |words| enter(Number::$number, PLACES, $form, words),
-            |call, succeeded| leave(call, PLACES, $form, words, succeeded)
+            |call, succeeded| leave(&call, Number::$number, PLACES, $form, words, succeeded)
         );
     };
 }

@@ -212,7 +212,8 @@ fn open() -> Option<Library> {
         (world, no_communicator, any_source, proc_null) = (0x101, 0x100, -1, -3);
         in_c.store(1, Ordering::Relaxed);
     } else if open_mpi != 0 {
-        (world, no_communicator, any_source, proc_null) = (open_mpi, find_variable(c"ompi_mpi_comm_null"), -1, -2);
+        (world, no_communicator, any_source, proc_null) =
+            (open_mpi, find_variable(c"ompi_mpi_comm_null"), -1, -2);
         in_c.store(1, Ordering::Relaxed);
         IN_PLACE[1].store(find_variable(c"mpi_fortran_in_place_"), Ordering::Relaxed);
     } else if contains(&version, b"MPICH") || contains(&version, b"Intel(R) MPI") {

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use crate::file::Begin;
 use crate::library::Real;
 use crate::record::{self, fortran_succeeded};
+use crate::thread::local;
 
 thread_local! {
     static BEGIN: Cell<Option<Begin>> = const { Cell::new(None) };
@@ -12,28 +13,28 @@ thread_local! {
 
 /// Only the outermost of nested calls counts: MPICH's `mpi_init_` calls `MPI_Init`.
 fn before_init() {
-    if record::nest() {
+    if local().nest() {
         BEGIN.set(Some(Begin::now()));
     }
 }
 
 fn after_init(succeeded: bool) {
-    if record::is_outermost()
+    if local().is_outermost()
         && let Some(begin) = BEGIN.take().filter(|_| succeeded)
     {
         record::begin(&begin);
     }
-    record::unnest();
+    local().unnest();
 }
 
 fn before_finalize() {
-    if record::nest() {
+    if local().nest() {
         record::finish();
     }
 }
 
 fn after_finalize() {
-    record::unnest();
+    local().unnest();
 }
 
 macro_rules! special {
