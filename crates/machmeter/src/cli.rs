@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::command::COMMANDS;
 use crate::compat;
@@ -37,7 +37,9 @@ pub(crate) fn command(registries: &Registries) -> Command {
         .after_help(AFTER)
         .after_long_help(AFTER_LONG)
         .max_term_width(100)
-        .args(options().into_iter().map(|o| o.help_heading(None::<&str>)));
+        .args(options().into_iter().map(|o| o.help_heading(None::<&str>)))
+        .disable_version_flag(true)
+        .arg(version());
     for probe in registries.probes {
         let info = probe.info;
         let method =
@@ -58,6 +60,12 @@ pub(crate) fn command(registries: &Registries) -> Command {
     root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
 }
 
+/// As clap's own, but not in `-h`, which is one screen.
+fn version() -> Arg {
+    let option = Arg::new("version").short('V').long("version").action(ArgAction::Version);
+    option.help("Print version").hide_short_help(true)
+}
+
 /// An option of the tree: `-h` has its help up to the first semicolon, and `-5s` is a wrong time, not an option.
 fn option(given: Arg) -> Arg {
     let is_time = given.get_value_names().is_some_and(|names| names.iter().any(|n| n == "DUR"));
@@ -76,11 +84,16 @@ fn id(option: &Arg) -> &str {
 /// As [`command`], but options may stand before the verb, and each verb knows those that do not act on it, hidden, so that they are
 /// refused by name.
 fn parser(registries: &Registries) -> Command {
-    command(registries).mut_args(|a| a.global(true)).mut_subcommands(|verb| {
-        let takes = |o: &Arg| verb.get_arguments().any(|a| a.get_id() == o.get_id());
-        let idle: Vec<Arg> = options().into_iter().filter(|o| !takes(o)).collect();
-        verb.args(idle.into_iter().map(|o| o.hide(true)))
-    })
+    command(registries)
+        .mut_args(|a| {
+            let everywhere = id(&a) != "version";
+            a.global(everywhere)
+        })
+        .mut_subcommands(|verb| {
+            let takes = |o: &Arg| verb.get_arguments().any(|a| a.get_id() == o.get_id());
+            let idle: Vec<Arg> = options().into_iter().filter(|o| !takes(o)).collect();
+            verb.args(idle.into_iter().map(|o| o.hide(true)))
+        })
 }
 
 /// Understands the arguments. A program called by another benchmark's name behaves like it.

@@ -18,6 +18,8 @@ pub enum Exit {
     Partial,
     /// Ended by a signal, result saved: 130, 143, 129, 152.
     Signal(u8),
+    /// What the program ended with that `trace` ran; 128 and the number of the signal that ended it.
+    Program(u8),
 }
 
 impl Exit {
@@ -29,7 +31,7 @@ impl Exit {
             Self::Inconclusive => 3,
             Self::CannotMeasure => 4,
             Self::Partial => 5,
-            Self::Signal(code) => code,
+            Self::Signal(code) | Self::Program(code) => code,
         }
     }
 }

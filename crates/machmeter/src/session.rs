@@ -11,7 +11,7 @@ use machmeter_doctor::{Live, live};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::{Analysis, Outcome};
-use machmeter_engine::{Deadline, Entry, Host, Loads, ProbeError, Progress};
+use machmeter_engine::{Deadline, Host, Info, Loads, ProbeError, Progress};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the record of the run from what its probes gave.
-    pub(crate) fn end(mut self, verb: &str, outcomes: Vec<(&Entry, Outcome)>) -> (Record, Vec<Table>) {
+    pub(crate) fn end(mut self, verb: &str, outcomes: Vec<(&'static Info, Outcome)>) -> (Record, Vec<Table>) {
         if process::lost_any() {
             let text = "a process of this run was ended by a signal that machmeter did not send".to_owned();
             let next = "run it again; dmesg tells whether memory had run out";
@@ -163,14 +163,14 @@ impl<'a> Session<'a> {
         record.run.seed = self.globals.seed;
         record.run.tags = self.globals.tag.iter().cloned().collect();
         let mut tables = Vec::new();
-        let infos: Vec<RowInfo> = outcomes.iter().flat_map(|(entry, _)| entry.info.rows).copied().collect();
+        let infos: Vec<RowInfo> = outcomes.iter().flat_map(|(info, _)| info.rows).copied().collect();
         let weakened_by: BTreeMap<_, _> =
-            outcomes.iter().flat_map(|o| o.0.info.metrics()).map(|m| (m.id, m.weakened_by)).collect();
-        for (entry, outcome) in outcomes {
+            outcomes.iter().flat_map(|o| o.0.metrics()).map(|m| (m.id, m.weakened_by)).collect();
+        for (info, outcome) in outcomes {
             let Outcome { analysis, tables: own, parameters, policy, side_effects, .. } = outcome;
             self.remember(&analysis.remember, &mut record);
             add(&mut record, analysis);
-            record.run.parameters.insert(entry.info.name.to_owned(), parameters);
+            record.run.parameters.insert(info.name.to_owned(), parameters);
             record.run.policy = policy;
             record.run.side_effects.extend(side_effects);
             tables.extend(own);

@@ -13,6 +13,7 @@ mod error;
 pub mod foreign;
 pub mod history;
 pub mod json;
+pub mod mpi_trace;
 pub mod parquet;
 pub mod reference;
 pub mod text;

@@ -65,6 +65,7 @@ pub(crate) const CODES: &[Code] = &[
 pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
     let mut all: Vec<&'static Code> = machmeter_doctor::codes().collect();
     all.extend(registries.probes.iter().flat_map(|p| p.info.codes()));
+    all.extend(super::trace::INFO.codes());
     all.extend(machmeter_store::foreign::codes::CODES);
     all.extend(CODES);
     all.sort_by_key(|c| c.id);

@@ -9,7 +9,7 @@ use machmeter_report::format::FORMATS;
 use machmeter_report::terminal::printable;
 use machmeter_store::foreign::READERS;
 
-use super::{CommandEntry, explain};
+use super::{CommandEntry, explain, trace};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -54,7 +54,11 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
             let unit = |m: &MetricInfo| format!("{}, {}", m.unit.ucum(), better(m));
             let text =
                 |m: &MetricInfo| format!("{} Weakened by: {}.", m.description, Hazard::names(m.weakened_by));
-            probes.flat_map(Info::metrics).map(|m| row(&id(m), &unit(m), &text(m))).collect()
+            probes
+                .chain([&trace::INFO])
+                .flat_map(Info::metrics)
+                .map(|m| row(&id(m), &unit(m), &text(m)))
+                .collect()
         }
     };
     // Tags and errors come from files.

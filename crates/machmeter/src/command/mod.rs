@@ -5,6 +5,7 @@ mod compare;
 pub(crate) mod doctor;
 mod explain;
 mod export;
+mod keep;
 mod list;
 mod measure;
 mod reference;
@@ -12,6 +13,7 @@ mod report;
 mod schema;
 mod selftest;
 mod serve;
+pub(crate) mod trace;
 mod trend;
 
 use std::path::Path;
@@ -49,6 +51,7 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     schema::ENTRY,
     selftest::ENTRY,
     serve::ENTRY,
+    trace::ENTRY,
 ];
 
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {

@@ -76,7 +76,7 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let params = json!({ "transports": [given("mode")], "sizes": given("size") });
     let budget_ns = session.budget().left_ns();
     let outcome = session.run(budget_ns, &Silent, |host| (net.run)(host, &Parameters::Job(&params)))?;
-    let (record, tables) = session.end(net.info.name, outcome.map(|o| (net, o)).into_iter().collect());
+    let (record, tables) = session.end(net.info.name, outcome.map(|o| (net.info, o)).into_iter().collect());
     let mut text = Vec::new();
     (format.write)(&record, &tables, &mut text).map_err(Failure::cannot)?;
     let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,7 @@
-//! Single firings of boxes, as the flow probe keeps them: rows of a box each, and pairs of a firing each.
+//! Single firings of boxes, as the flow probe keeps them (rows of a box each, and pairs of a firing each), and single calls of MPI
+//! operations, as traces have them.
+
+use std::collections::BTreeMap;
 
 use machmeter_data::Table;
 use serde::Deserialize;
@@ -54,6 +57,34 @@ pub(super) fn firings(tables: &[Table]) -> Vec<BoxFirings> {
             }
         }
         Some(boxes.into_iter().flatten().collect())
+    };
+    read().unwrap_or_default()
+}
+
+/// Calls of MPI operations by rank, thread and operation, in the same form; none where there is no such table. Calls that did not
+/// return are left out.
+pub(super) fn mpi_calls(tables: &[Table]) -> Vec<BoxFirings> {
+    let read = || {
+        let events = tables.iter().find(|t| t.name == "mpi_events")?;
+        let names: Vec<String> = serde_json::from_str(events.note("names.operation")?).ok()?;
+        let (ranks, threads) = (events.i32s("rank")?, events.i32s("thread")?);
+        let (operations, starts, durations) =
+            (events.i32s("operation")?, events.i64s("start_ns")?, events.i64s("duration_ns")?);
+        let mut all: BTreeMap<(i32, i32, i32), BoxFirings> = BTreeMap::new();
+        for i in (0..events.rows()).filter(|i| durations[*i] >= 0) {
+            let key = (ranks[i], threads[i], operations[i]);
+            let Some(name) = usize::try_from(key.2).ok().and_then(|o| names.get(o)) else { continue };
+            let own = || {
+                let thread = if key.1 == 0 { String::new() } else { format!(", thread {}", key.1) };
+                BoxFirings {
+                    track: format!("rank {}{thread}", key.0),
+                    name: name.clone(),
+                    firings: Vec::new(),
+                }
+            };
+            all.entry(key).or_insert_with(own).firings.push((starts[i] as f64, durations[i] as f64));
+        }
+        Some(all.into_values().collect())
     };
     read().unwrap_or_default()
 }
@@ -119,5 +150,29 @@ mod tests {
         write(&Record::default(), &tables(), &mut out).unwrap();
         let times = |what: &str| out.windows(what.len()).filter(|w| *w == what.as_bytes()).count();
         assert_eq!((times("fft"), times("sink"), times("g: s")), (2, 1, 1));
+    }
+
+    #[test]
+    fn a_trace_has_a_slice_per_mpi_call_and_a_track_per_rank() {
+        let ints = |v: &[i32]| Values::I32(v.to_vec());
+        let mut events = table(
+            "mpi_events",
+            vec![
+                ("rank", ints(&[0, 0, 1, 1])),
+                ("thread", ints(&[0, 0, 0, 1])),
+                ("operation", ints(&[1, 1, 0, 7])),
+                ("start_ns", Values::I64(vec![10, 40, 20, 30])),
+                ("duration_ns", Values::I64(vec![5, 6, -1, 8])),
+            ],
+        );
+        events.name_codes("operation", ["MPI_Send".to_owned(), "MPI_Recv".to_owned()]);
+        let found = mpi_calls(std::slice::from_ref(&events));
+        let [only] = &found[..] else { panic!("an open call and one of no name are shown") };
+        assert_eq!((only.track.as_str(), only.name.as_str()), ("rank 0", "MPI_Recv"));
+        assert_eq!(only.firings, [(10.0, 5.0), (40.0, 6.0)]);
+        let mut out = Vec::new();
+        (crate::format::by_name("perfetto").unwrap().write)(&Record::default(), &[events], &mut out).unwrap();
+        let times = |what: &str| out.windows(what.len()).filter(|w| *w == what.as_bytes()).count();
+        assert_eq!((times("MPI_Recv"), times("rank 0")), (2, 1));
     }
 }

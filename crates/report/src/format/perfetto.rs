@@ -1,5 +1,5 @@
 //! A Perfetto trace in the native protobuf form (`TrackEvent`): a track per CPU with one slice per detour, named by its
-//! source, a track per schedule of a dataflow graph with one per firing, and counters for every time series of the record.
+//! source, a track per schedule of a dataflow graph with one per firing, a track per rank of an MPI program with one per call, and counters for every time series of the record.
 //! Opens in ui.perfetto.dev and in `trace_processor`.
 //!
 //! Field numbers: perfetto's `protos/perfetto/trace/{trace_packet,track_event/*}.proto`.
@@ -10,7 +10,7 @@ use std::io;
 use machmeter_data::shape::Series;
 use machmeter_data::{Record, Shape, Table, Unit, finite};
 
-use super::firings::{BoxFirings, firings};
+use super::firings::{BoxFirings, firings, mpi_calls};
 use super::protobuf::Message;
 use super::{ExportError, gaps};
 use machmeter_data::gaps::Gaps;
@@ -50,7 +50,8 @@ const FIRST_COUNTER_TRACK: u64 = 1_000_000;
 
 pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
-    let boxes = firings(tables);
+    let mut boxes = firings(tables);
+    boxes.extend(mpi_calls(tables));
     let gaps = if boxes.is_empty() { Some(gaps(tables, "perfetto")?) } else { None };
     let root = Message::default().number(descriptor::UUID, ROOT_TRACK).text(descriptor::NAME, "machmeter");
     // The first packet of a sequence says that its incremental state starts here.

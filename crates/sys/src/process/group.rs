@@ -54,6 +54,11 @@ pub fn kill_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::KILL)
 }
 
+/// Asks a process to end (`SIGTERM`).
+pub fn terminate_process(pid: i32) -> io::Result<()> {
+    send(pid, Signal::TERM)
+}
+
 /// Stops a process (`SIGSTOP`); it can't prevent that.
 pub fn stop_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::STOP)

@@ -17,7 +17,7 @@ mod tests;
 pub use child::Child;
 pub use group::{
     commands_with, continue_process, kill_group_of, kill_process, kill_rest_of_group, pid_is_alive,
-    processes_of_group, reap_orphans, state_of, stop_process, terminate_group_of,
+    processes_of_group, reap_orphans, state_of, stop_process, terminate_group_of, terminate_process,
 };
 pub use parent_death::{become_subreaper, die_with_parent, take_stdout};
 pub use spawn::Spawn;

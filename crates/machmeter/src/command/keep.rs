@@ -1,0 +1,178 @@
+//! What becomes of a record: files, the history, the page, the exit code.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use machmeter_data::record::Record;
+use machmeter_data::{CheckState, Table};
+use machmeter_engine::probe::Output;
+use machmeter_report::usual;
+use machmeter_store::{History, history, json, text};
+use machmeter_sys::guard::signals;
+
+use super::reference;
+use crate::exit::Exit;
+use crate::globals::{Globals, Raw};
+use crate::output;
+use crate::session::warning;
+use crate::view;
+
+/// Above this many rows, raw samples are stored only when asked for.
+pub(super) const MANY_ROWS: usize = 5_000_000;
+const KEEP_RUNS: usize = 200;
+/// Of their records and samples together.
+const KEEP_BYTES: u64 = 1 << 30;
+
+/// Where a record goes beside the files of the options.
+pub(super) struct Keeping<'a> {
+    /// The history, or why there is none.
+    pub(super) history: Result<History, String>,
+    /// Files that parameters ask for.
+    pub(super) outputs: Vec<Output>,
+    /// Begin of the names of a record and a report in this directory.
+    pub(super) stem: Option<&'a str>,
+}
+
+/// Stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be written in one place is still
+/// written in the others.
+pub(super) fn keep(mut record: Record, tables: Vec<Table>, to: Keeping<'_>, globals: &Globals) -> Exit {
+    let Keeping { history, outputs, stem } = to;
+    usual::fill(&reference::grown(), &mut record);
+    let rows: usize = tables.iter().map(Table::rows).sum();
+    let is_kept = globals.raw == Raw::All || (globals.raw == Raw::Auto && rows <= MANY_ROWS);
+    let tables = if is_kept { tables } else { Vec::new() };
+    let (made, mut trouble) = write_outputs(&mut record, outputs);
+    let (mut saved, troubled) = write_all(&mut record, &tables, stem, &globals.output);
+    saved.splice(..0, made);
+    trouble.extend(troubled);
+    if !globals.no_save {
+        let kept = history.and_then(|h| {
+            let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
+            let _ = h.prune(KEEP_RUNS, KEEP_BYTES);
+            kept
+        });
+        match kept {
+            Ok(s) => {
+                if globals.runs > 1 || (stem.is_none() && globals.output.is_empty()) {
+                    saved.push(format!("run {} (machmeter report last)", s.name));
+                }
+            }
+            Err(e) => record.warn(warning(
+                "W901",
+                format!("the run was not kept in the history: {e}"),
+                "make the state directory writable, name a file with -o, or give --no-save",
+            )),
+        }
+    }
+    if globals.runs > 1 {
+        trouble.extend(saved.iter().filter_map(|name| output::print(&format!("saved {name}")).err()));
+    } else {
+        trouble.extend(view::show(&record, &tables, globals, &saved));
+    }
+    // Codes of signals promise that the result was saved.
+    match (output::tell(&trouble), signals::stop_requested()) {
+        (Exit::Fine, None) => exit(&record, globals),
+        (Exit::Fine, Some(signal)) => signal.into(),
+        (failed, _) => failed,
+    }
+}
+
+/// Record and report in this directory under `stem`, or under `stem-2`, `stem-3` and so on when runs of the same second have
+/// that. An empty record holds the place.
+fn free_files(stem: &str) -> [PathBuf; 2] {
+    for n in 1..1000 {
+        let stem = if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") };
+        let files = ["json", "html"].map(|e| PathBuf::from(format!("{stem}.{e}")));
+        if files[1].symlink_metadata().is_ok() {
+            continue;
+        }
+        match File::create_new(&files[0]) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            // What else is wrong is told when the record is written.
+            _ => return files,
+        }
+    }
+    // No second has a thousand runs; a name that nobody else chooses all the same.
+    ["json", "html"].map(|e| PathBuf::from(format!("{stem}-{}.{e}", std::process::id())))
+}
+
+/// Writes the files that parameters ask for: what was written, and what went wrong.
+fn write_outputs(record: &mut Record, outputs: Vec<Output>) -> (Vec<String>, Vec<String>) {
+    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
+    for Output { path, content } in outputs {
+        let written = content
+            .map_err(|why| format!("{}: not written: {why}", path.display()))
+            .and_then(|bytes| text::write(&path, &bytes).map(|()| bytes.len()).map_err(|e| e.to_string()));
+        match written {
+            Ok(bytes) => {
+                record.run.side_effects.push(format!("wrote {:?}", path.to_string_lossy()));
+                saved.push(format!("{} ({} kB)", path.display(), bytes.div_ceil(1000)));
+            }
+            Err(e) => trouble.push(e),
+        }
+    }
+    (saved, trouble)
+}
+
+/// Writes the files of `stem` and those asked for: what was written, and what went wrong.
+fn write_all(
+    record: &mut Record,
+    tables: &[Table],
+    stem: Option<&str>,
+    asked_for: &[PathBuf],
+) -> (Vec<String>, Vec<String>) {
+    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
+    let files = stem.map(free_files);
+    for path in files.iter().flatten().chain(asked_for) {
+        match write(record, tables, path) {
+            Ok(name) => saved.push(name),
+            Err(e) => trouble.push(e),
+        }
+    }
+    // Record and report of one stem are one line.
+    if let (Some([json, html]), [record, report, ..]) = (&files, saved.as_slice())
+        && let Some(rest) = report.strip_prefix(&html.display().to_string())
+        && record.starts_with(&json.display().to_string())
+    {
+        let line = format!("{record}, .html{rest}");
+        saved.splice(..2, [line]);
+    }
+    if let Some([held, _]) = &files
+        && held.metadata().is_ok_and(|m| m.len() == 0)
+    {
+        let _ = std::fs::remove_file(held);
+    }
+    (saved, trouble)
+}
+
+/// Writes one file in the form its ending asks for; names it.
+fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<String, String> {
+    let ending = view::ending(path, "json").unwrap_or("json");
+    let mut beside = String::new();
+    if ending == "json" {
+        match history::save_as(record, tables, path) {
+            Ok(saved) if saved.raw.is_empty() => {}
+            Ok(saved) => beside = format!(", {} raw tables beside it", saved.raw.len()),
+            Err(e) if tables.is_empty() => return Err(e.to_string()),
+            // The figures are worth more than the samples: without room for all, keep the record.
+            Err(e) => {
+                json::write(record, path).map_err(|again| again.to_string())?;
+                let text = format!("raw samples were not stored: {e}");
+                record.warn(warning("W902", text, "free space, or give --raw none"));
+            }
+        }
+    } else {
+        text::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
+    }
+    let size = path.metadata().map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
+    Ok(format!("{}{size}{beside}", path.display()))
+}
+
+/// The exit code of a run that was not stopped and is written.
+fn exit(record: &Record, globals: &Globals) -> Exit {
+    if globals.strict && record.checks.iter().any(|c| c.state == CheckState::Fail) {
+        return Exit::Inconclusive;
+    }
+    if record.complete { Exit::Fine } else { Exit::Partial }
+}

@@ -1,0 +1,290 @@
+//! `machmeter trace -- mpirun -n P APP`: every MPI call of a program, by a library that is preloaded into its ranks.
+
+use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, ExitStatus, Stdio};
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use machmeter_data::record::{Machine, Provenance};
+use machmeter_data::trace::{DIRECTORY_VARIABLE, EXTENSION, LIMIT_VARIABLE};
+use machmeter_engine::Info;
+use machmeter_engine::probe::{Analysis, Outcome};
+use machmeter_store::mpi_trace::{self, Collected};
+use machmeter_sys::abandoned;
+use machmeter_sys::guard::signals;
+use machmeter_sys::process::terminate_process;
+use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
+
+use super::CommandEntry;
+use super::keep::{Keeping, MANY_ROWS, keep};
+use crate::Registries;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::{Globals, Raw};
+use crate::output;
+use crate::session::Session;
+
+pub(crate) const ENTRY: CommandEntry = CommandEntry {
+    name: "trace",
+    define,
+    takes: &[
+        "output", "json", "csv", "md", "raw", "name", "tag", "no_save", "quiet", "verbose", "color", "ascii",
+    ],
+    run,
+};
+
+/// What a trace reports.
+pub(crate) const INFO: Info = Info {
+    name: ENTRY.name,
+    question: "What does my MPI program wait for?",
+    method: "A preloaded library around the functions of MPI writes a slot of 32 bytes for each call.",
+    references: &["MPI: A Message-Passing Interface Standard 4.1, chapter 15, profiling interface"],
+    metrics: &[mpi_trace::METRICS],
+    rows: mpi_trace::ROWS,
+    lasting: |_| false,
+    codes: &[mpi_trace::CODES],
+    example_job: "",
+};
+
+/// Name of the recorder beside the program.
+const LIBRARY: &str = "libmachmeter_pmpi.so";
+/// First part of the name of the directory that is made where none is given.
+const PREFIX: &str = "machmeter-trace-";
+/// How often it is looked whether the program has ended, ns.
+const LOOK_NS: u64 = 20_000_000;
+
+/// What an MPI program calls, and what it waits for
+///
+/// Runs a program, records each MPI call of its ranks by a preloaded library, and makes a record: calls, shares of the time, bytes, who
+/// enters collectives last; all calls as raw samples, for export --to perfetto. C and Fortran; Open MPI, MPICH and the MPI 5 ABI; no
+/// recompilation. Ends with the program's exit code (128 and the number of its signal), or with its own where that is 0:
+/// machmeter trace -- mpirun -n 4 ./app
+/// For batch jobs set LD_PRELOAD to the library beside this program and `MACHMETER_TRACE_DIR` to an empty directory, and --collect it.
+#[derive(Args)]
+struct Asked {
+    /// Make a record of the traces in a directory, run nothing
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "dir", "limit"])]
+    collect: Option<PathBuf>,
+    /// Write traces here, and keep them; a new directory, shared by all machines of the program
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Most that a rank records: 32 bytes a call
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    limit: u64,
+    /// The program with its arguments
+    #[arg(value_name = "COMMAND", last = true, num_args = 1.., required_unless_present = "collect")]
+    command: Vec<OsString>,
+}
+
+fn define() -> Command {
+    Asked::augment_args(Command::new(ENTRY.name))
+}
+
+fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    if let Some(dir) = &asked.collect {
+        let session = Session::begin(registries, globals, 0)?;
+        let found = collected(dir, globals)?;
+        let none = || {
+            Failure::usage(format!("{}: no file ends in .{EXTENSION}", dir.display()))
+                .help("name the directory that MACHMETER_TRACE_DIR or --dir named")
+        };
+        return Ok(told(session, found.ok_or_else(none)?, &[], globals));
+    }
+    let library = library()?;
+    let place = Place::of(&asked)?;
+    let session = Session::begin(registries, globals, 0)?;
+    let status = traced(&asked, &library, place.path(), globals)?;
+    let exit = program_exit(status);
+    let found = collected(place.path(), globals).map_err(|f| {
+        place.keep();
+        f.help(format!("the traces are kept in {}", place.path().display()))
+    })?;
+    let Some(found) = found else {
+        let failure = Failure::cannot(
+            "no rank left a trace: nothing called MPI_Init, or its machines do not share the directory",
+        )
+        .help("programs with static MPI libraries cannot be traced; --dir names a shared directory");
+        return match exit {
+            Exit::Fine => Err(failure),
+            other => {
+                failure.report(globals.json.is_some());
+                Ok(other)
+            }
+        };
+    };
+    let own = told(session, found, &asked.command, globals);
+    Ok(if exit == Exit::Fine { own } else { exit })
+}
+
+/// The exit code of the program, as shells give it.
+fn program_exit(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Exit::Fine,
+        (Some(code), _) => Exit::Program(code as u8),
+        (None, signal) => Exit::Program(128 + signal.unwrap_or(0) as u8),
+    }
+}
+
+/// The recorder: in the directory of this program, or in `lib` beside it.
+fn library() -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe().map_err(Failure::cannot)?;
+    let home = program.parent().unwrap_or(Path::new("/"));
+    let places = [home.join(LIBRARY), home.join("../lib").join(LIBRARY)];
+    places.iter().find(|p| p.is_file()).cloned().ok_or_else(|| {
+        Failure::cannot(format!("{LIBRARY} is not beside this program ({})", home.display()))
+            .help("make builds it: cargo build --release -p machmeter-pmpi; copy it beside the program, or into ../lib")
+    })
+}
+
+/// The directory of the traces.
+struct Place {
+    path: PathBuf,
+    is_kept: std::cell::Cell<bool>,
+}
+
+impl Place {
+    /// The given one, which must be new or empty, or one in the directory for temporary files.
+    fn of(asked: &Asked) -> Result<Self, Failure> {
+        let (path, is_kept) = match &asked.dir {
+            Some(dir) => (dir.clone(), true),
+            None => (abandoned::choose(&std::env::temp_dir(), PREFIX), false),
+        };
+        let wrong = |e: std::io::Error| Failure::usage(format!("{}: {e}", path.display()));
+        if path.is_dir() {
+            if path.read_dir().map_err(wrong)?.next().is_some() {
+                return Err(Failure::usage(format!("--dir {}: not empty", path.display()))
+                    .help("a directory holds the traces of one program"));
+            }
+        } else {
+            std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(wrong)?;
+        }
+        let path = path.canonicalize().map_err(wrong)?;
+        Ok(Self { path, is_kept: is_kept.into() })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn keep(&self) {
+        self.is_kept.set(true);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_kept.get() {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Runs the program to its end. A signal to this process is passed on.
+fn traced(asked: &Asked, library: &Path, dir: &Path, globals: &Globals) -> Result<ExitStatus, Failure> {
+    let [program, arguments @ ..] = asked.command.as_slice() else {
+        return Err(Failure::usage("no command"));
+    };
+    let mut process = Process::new(program);
+    process.args(exports(program)).args(arguments);
+    process.env("LD_PRELOAD", preloaded(library)).env(DIRECTORY_VARIABLE, dir);
+    process.env(LIMIT_VARIABLE, (asked.limit << 20).to_string());
+    if globals.stdout_is_taken() {
+        process.stdout(Stdio::from(std::io::stderr()));
+    }
+    let mut child =
+        process.spawn().map_err(|e| Failure::usage(format!("{}: {e}", Path::new(program).display())))?;
+    ended(&mut child)
+}
+
+fn ended(child: &mut Child) -> Result<ExitStatus, Failure> {
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait().map_err(Failure::cannot)? {
+            return Ok(status);
+        }
+        if !is_told && signals::stop_requested().is_some() {
+            is_told = true;
+            let _ = terminate_process(child.id() as i32);
+        }
+        nanosleep_until(monotonic_ns() + LOOK_NS);
+    }
+}
+
+/// The recorder before what is preloaded already.
+#[allow(clippy::disallowed_methods, reason = "what the user preloads stays")]
+fn preloaded(library: &Path) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// Options by which Open MPI's launcher passes variables to ranks on other machines. On this machine ranks inherit them; MPICH's
+/// launcher and Slurm's pass all of the environment everywhere.
+fn exports(program: &OsString) -> Vec<&'static str> {
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+    let is_launcher = ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|n| name.starts_with(n));
+    let version = || Process::new(program).arg("--version").stdin(Stdio::null()).output().ok();
+    let Some(version) = is_launcher.then(version).flatten() else { return Vec::new() };
+    let text = String::from_utf8_lossy(&version.stdout);
+    if !["Open MPI", "OpenRTE", "PRRTE"].iter().any(|n| text.contains(n)) {
+        return Vec::new();
+    }
+    let all = ["LD_PRELOAD", DIRECTORY_VARIABLE, LIMIT_VARIABLE];
+    all.into_iter().flat_map(|variable| ["-x", variable]).collect()
+}
+
+fn collected(dir: &Path, globals: &Globals) -> Result<Option<Collected>, Failure> {
+    let most_rows = match globals.raw {
+        Raw::All => usize::MAX,
+        Raw::Auto => MANY_ROWS,
+        Raw::None => 0,
+    };
+    mpi_trace::collect(dir, most_rows).map_err(Failure::usage)
+}
+
+/// Makes the record, keeps and shows it.
+fn told(session: Session<'_>, found: Collected, command: &[OsString], globals: &Globals) -> Exit {
+    let history = session.history.clone();
+    let words: Vec<_> = command.iter().map(|w| w.to_string_lossy()).collect();
+    let parameters = serde_json::json!({
+        "command": words, "program": found.program, "library": found.library, "boots": found.boots,
+    });
+    let outcome = Outcome {
+        analysis: Analysis {
+            metrics: found.metrics,
+            datasets: found.datasets,
+            warnings: found.warnings,
+            ..Analysis::default()
+        },
+        tables: found.tables,
+        parameters,
+        policy: String::new(),
+        side_effects: Vec::new(),
+        complete: found.complete,
+        outputs: Vec::new(),
+    };
+    let (mut record, tables) = session.end(ENTRY.name, vec![(&INFO, outcome)]);
+    "end of the program".clone_into(&mut record.stopped_by);
+    // Signals that ended the program leave what was recorded.
+    record.complete = found.complete;
+    record.provenance =
+        Some(Provenance { format: "mpi-trace".to_owned(), files: found.files, assumptions: Vec::new() });
+    let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if found.boots.iter().any(|boot| boot != here.trim()) {
+        // It ran elsewhere: of those machines nothing is known.
+        record.machine = Machine::default();
+        record.checks.clear();
+        record.clock = None;
+        record.metrics.iter_mut().for_each(|m| m.flags.clear());
+    }
+    if !globals.quiet {
+        output::say(&format!("{}: {}", found.library, found.program));
+    }
+    keep(record, tables, Keeping { history, outputs: Vec::new(), stem: None }, globals)
+}

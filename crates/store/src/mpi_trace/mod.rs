@@ -1,0 +1,215 @@
+//! Trace files of an MPI program as figures, pictures and the table `mpi_events`.
+//!
+//! A trace is read as files of other tools are: its ranks may have run on other machines, and nothing in it is believed
+//! ([`machmeter_data::trace`]).
+
+mod collectives;
+mod figures;
+mod info;
+mod show;
+mod warnings;
+
+use std::fs;
+use std::path::Path;
+
+use machmeter_data::record::Warning;
+use machmeter_data::trace::{Call, EXTENSION, Trace};
+use machmeter_data::{Column, Dataset, Metric, Table, Unit, Values};
+
+use crate::error::StoreError;
+
+pub use info::{CODES, METRICS, ROWS};
+
+/// Name of the table of calls.
+pub const EVENTS: &str = "mpi_events";
+
+/// What the traces of a program say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collected {
+    /// Figures.
+    pub metrics: Vec<Metric>,
+    /// Pictures and tables.
+    pub datasets: Vec<Dataset>,
+    /// What is missing or weak.
+    pub warnings: Vec<Warning>,
+    /// `mpi_events`, unless there are more calls than were asked for, and `mpi_communicators`.
+    pub tables: Vec<Table>,
+    /// Whether each rank recorded to its end.
+    pub complete: bool,
+    /// Ids of the boots of the machines that ranks ran on.
+    pub boots: Vec<String>,
+    /// The MPI library.
+    pub library: String,
+    /// Command line of rank 0, or of the first rank there is.
+    pub program: String,
+    /// Names of the files.
+    pub files: Vec<String>,
+}
+
+/// A rank with its place in time.
+struct Rank<'a> {
+    trace: &'a Trace<'a>,
+    /// What is taken from its clock for the time after the start of the first rank, ns.
+    origin_ns: i128,
+    /// Its communicators as all ranks number them.
+    communicators: Vec<usize>,
+}
+
+impl Rank<'_> {
+    /// Time after the start of the first rank, ns.
+    fn after_start_ns(&self, at_ns: u64) -> i64 {
+        i64::try_from(i128::from(at_ns) - self.origin_ns).unwrap_or(i64::MAX)
+    }
+
+    /// Time of the rank in the program, ns.
+    fn wall_ns(&self) -> u64 {
+        self.trace.end_ns - self.trace.start_ns
+    }
+
+    /// The communicator of a call as all ranks number them.
+    fn communicator(&self, call: &Call) -> Option<usize> {
+        self.communicators.get(call.communicator?).copied()
+    }
+
+    /// Time of its threads that called anything, ns.
+    fn threads_ns(&self) -> u64 {
+        let threads = self.trace.threads.iter().filter(|t| t.calls > 0).count() as u64;
+        self.wall_ns().saturating_mul(threads)
+    }
+}
+
+/// Reads the traces in a directory; `None` where it has none. The table of calls is made of at most `most_rows`.
+///
+/// # Errors
+/// A directory or file that cannot be read, a file that is not believed, or files of several programs.
+pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>, StoreError> {
+    let listed = fs::read_dir(dir).map_err(|e| StoreError::io(dir, "read", &e))?;
+    let mut paths: Vec<_> = listed.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == EXTENSION));
+    paths.sort();
+    let read = |path: &std::path::PathBuf| {
+        fs::read(path).map(|bytes| (path.clone(), bytes)).map_err(|e| StoreError::io(path, "read", &e))
+    };
+    let files = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let believed = |(path, bytes)| Trace::read(bytes).map_err(|e| StoreError::new(path, e.to_string()));
+    let mut traces =
+        files.iter().map(|(path, bytes)| believed((path, bytes))).collect::<Result<Vec<_>, _>>()?;
+    traces.sort_by_key(|t| t.rank);
+    let Some(first) = traces.first() else { return Ok(None) };
+    let twice = traces.windows(2).find(|w| w[0].rank == w[1].rank);
+    if let Some(twice) = twice {
+        let what = format!(
+            "two traces of rank {}: it holds several programs, each needs a directory",
+            twice[0].rank
+        );
+        return Err(StoreError::new(dir, what));
+    }
+    if let Some(other) = traces.iter().find(|t| t.size != first.size) {
+        let what =
+            format!("traces of programs of {} and {} ranks: each needs a directory", first.size, other.size);
+        return Err(StoreError::new(dir, what));
+    }
+    let mut boots: Vec<String> = traces.iter().map(|t| t.boot.clone()).collect();
+    boots.sort();
+    boots.dedup();
+    let is_one_clock = boots.len() == 1 && !boots[0].is_empty();
+    let ranks = placed(&traces, is_one_clock);
+    let matched = collectives::matched(&ranks, is_one_clock);
+    let figures = figures::Figures::of(&ranks, &matched);
+    let mut tables = Vec::new();
+    if figures.all.calls() <= most_rows as u64 {
+        tables.push(events(&ranks));
+    }
+    tables.push(members(&ranks));
+    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(Some(Collected {
+        metrics: figures.metrics(),
+        datasets: show::datasets(&ranks, &figures),
+        warnings: warnings::warnings(&ranks, &matched, is_one_clock),
+        tables,
+        complete: warnings::is_complete(&traces),
+        boots,
+        library: first.library.clone(),
+        program: first.program.clone(),
+        files: paths.iter().map(|p| name(p)).collect(),
+    }))
+}
+
+/// Ranks on one axis of time: the monotonic clock where it is the same, else each machine's wall clock.
+fn placed<'a>(traces: &'a [Trace<'a>], is_one_clock: bool) -> Vec<Rank<'a>> {
+    let start_ns = |t: &Trace<'_>| i128::from(if is_one_clock { t.start_ns } else { t.start_real_ns });
+    let first_ns = traces.iter().map(start_ns).min().unwrap_or(0);
+    let communicators = collectives::numbered(traces);
+    let place = |(trace, communicators): (&'a Trace<'a>, Vec<usize>)| {
+        let origin_ns = i128::from(trace.start_ns) - (start_ns(trace) - first_ns);
+        Rank { trace, origin_ns, communicators }
+    };
+    traces.iter().zip(communicators).map(place).collect()
+}
+
+fn column(name: &str, unit: Unit, values: Values) -> Column {
+    Column { name: name.to_owned(), unit, values }
+}
+
+/// A table whose columns were filled together.
+fn table(name: &str, columns: Vec<Column>) -> Table {
+    Table { name: name.to_owned(), notes: Vec::new(), columns }
+}
+
+/// All calls, rank by rank. Of a call that did not return the duration is -1.
+fn events(ranks: &[Rank<'_>]) -> Table {
+    let calls = || ranks.iter().flat_map(|r| r.trace.calls().map(move |c| (r, c)));
+    let ints = |of: &dyn Fn(&Rank<'_>, &Call) -> i32| Values::I32(calls().map(|(r, c)| of(r, &c)).collect());
+    let longs = |of: &dyn Fn(&Rank<'_>, &Call) -> i64| Values::I64(calls().map(|(r, c)| of(r, &c)).collect());
+    let mut table = table(
+        EVENTS,
+        vec![
+            column("rank", Unit::Count, ints(&|r, _| r.trace.rank as i32)),
+            column("thread", Unit::Count, ints(&|_, c| c.thread as i32)),
+            column("operation", Unit::Count, ints(&|_, c| c.operation as i32)),
+            column("start_ns", Unit::Nanoseconds, longs(&|r, c| r.after_start_ns(c.start_ns))),
+            column(
+                "duration_ns",
+                Unit::Nanoseconds,
+                longs(&|_, c| c.duration_ns.map_or(-1, |ns| ns.min(i64::MAX as u64) as i64)),
+            ),
+            column("bytes", Unit::Bytes, longs(&|_, c| c.bytes as i64)),
+            column("peer", Unit::Count, ints(&|_, c| c.peer)),
+            column("tag", Unit::Count, ints(&|_, c| c.tag)),
+            column(
+                "communicator",
+                Unit::Count,
+                ints(&|r, c| r.communicator(c).map_or(-1, |index| index as i32)),
+            ),
+        ],
+    );
+    table
+        .name_codes("operation", machmeter_data::trace::OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
+    table
+}
+
+/// Communicators that are not all ranks in order, a row a member.
+fn members(ranks: &[Rank<'_>]) -> Table {
+    let mut rows: Vec<(i32, i32, i32)> = Vec::new();
+    let mut told = std::collections::BTreeSet::new();
+    for r in ranks {
+        for (own, index) in r.trace.communicators.iter().zip(&r.communicators) {
+            if told.insert(*index) {
+                let members = own.members.iter().flatten().zip(0..);
+                rows.extend(members.map(|(world, rank)| (*index as i32, rank, *world as i32)));
+            }
+        }
+    }
+    let of = |get: fn(&(i32, i32, i32)) -> i32| Values::I32(rows.iter().map(get).collect());
+    table(
+        "mpi_communicators",
+        vec![
+            column("communicator", Unit::Count, of(|r| r.0)),
+            column("member", Unit::Count, of(|r| r.1)),
+            column("rank", Unit::Count, of(|r| r.2)),
+        ],
+    )
+}
+
+#[cfg(test)]
+mod tests;

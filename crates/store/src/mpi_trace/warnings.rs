@@ -1,0 +1,77 @@
+//! What is missing or weak in traces.
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
+use machmeter_data::trace::{ANY, End, NOBODY, OPERATIONS, Trace};
+
+use super::Rank;
+use super::collectives::AllMatched;
+use super::info::{MISSING_RANKS, NOT_MATCHED, OPEN_CALL, SEVERAL_CLOCKS, STOPPED, UNFINISHED};
+
+/// Ranks named in a warning, and calls, at most.
+const MOST_NAMED: usize = 8;
+
+/// Whether all ranks are there and recorded as long as they ran.
+pub(super) fn is_complete(traces: &[Trace<'_>]) -> bool {
+    let size = traces.first().map_or(0, |t| t.size as usize);
+    traces.len() == size && traces.iter().all(|t| matches!(t.end, End::Finalized | End::Unfinished))
+}
+
+/// `rank 3`, `ranks 0, 4, 7, ...`.
+fn named(ranks: &[u32]) -> String {
+    let listed: Vec<String> = ranks.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    let more =
+        if ranks.len() > MOST_NAMED { format!(", ... ({} in all)", ranks.len()) } else { String::new() };
+    format!("rank{} {}{more}", if ranks.len() == 1 { "" } else { "s" }, listed.join(", "))
+}
+
+pub(super) fn warnings(ranks: &[Rank<'_>], matched: &AllMatched, is_one_clock: bool) -> Vec<Warning> {
+    let mut out = Vec::new();
+    let size = ranks.first().map_or(0, |r| r.trace.size);
+    if (ranks.len() as u32) < size {
+        let there: Vec<u32> = ranks.iter().map(|r| r.trace.rank).collect();
+        out.push(MISSING_RANKS.note(format!(
+            "{} of {size} ranks left a trace: {}",
+            there.len(),
+            named(&there)
+        )));
+    }
+    let that_ended = |end: End| -> Vec<u32> {
+        ranks.iter().filter(|r| r.trace.end == end).map(|r| r.trace.rank).collect()
+    };
+    for (end, code, what) in [
+        (End::NoSpace, &STOPPED, "no space was left"),
+        (End::Limit, &STOPPED, "the limit was reached"),
+        (End::Unfinished, &UNFINISHED, "MPI_Finalize was not called"),
+    ] {
+        let those = that_ended(end);
+        if !those.is_empty() {
+            out.push(code.note(format!("{what}: {}", named(&those))));
+        }
+    }
+    let open =
+        ranks.iter().flat_map(|r| r.trace.calls().filter(|c| c.duration_ns.is_none()).map(move |c| (r, c)));
+    for (r, call) in open.take(MOST_NAMED) {
+        let peer = match call.peer {
+            ANY => ", any rank".to_owned(),
+            p if p <= NOBODY => String::new(),
+            p => format!(", rank {p}"),
+        };
+        let tag = if call.tag >= 0 { format!(", tag {}", call.tag) } else { String::new() };
+        let at = human(r.after_start_ns(call.start_ns) as f64, Unit::Nanoseconds);
+        let name = OPERATIONS[call.operation].name;
+        let rank = r.trace.rank;
+        out.push(
+            OPEN_CALL.note(format!(
+                "rank {rank} did not return from MPI_{name} that it entered at {at}{peer}{tag}"
+            )),
+        );
+    }
+    if !is_one_clock {
+        out.push(SEVERAL_CLOCKS.note("ranks of several machines: who waits for whom is not known"));
+    }
+    for (communicator, call, what) in matched.broken.iter().take(MOST_NAMED) {
+        out.push(NOT_MATCHED.note(format!("communicator {communicator}, collective call {call}: {what}")));
+    }
+    out
+}
