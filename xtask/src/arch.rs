@@ -23,14 +23,17 @@ const LAYERS: [&[&str]; 5] = [
         "machmeter-doctor",
         "machmeter-compare",
         "machmeter-report",
+        "machmeter-simulate",
         "machmeter-store",
     ],
     &["machmeter"],
 ];
 
 /// Crates that must not use anything above the first two layers, wherever they stand: they work on records, and must not
-/// be able to measure.
-const RECORDS_ONLY: [&str; 3] = ["machmeter-compare", "machmeter-report", "machmeter-store"];
+/// be able to measure. Models are pure functions, which a simulation may use.
+const RECORDS_ONLY: [&str; 4] =
+    ["machmeter-compare", "machmeter-report", "machmeter-simulate", "machmeter-store"];
+const SIMULATION_ON_MODELS: (&str, &str) = ("machmeter-simulate", "machmeter-model");
 
 fn layer(name: &str) -> Option<usize> {
     LAYERS.iter().position(|l| l.contains(&name))
@@ -44,7 +47,8 @@ fn objection(from: &str, to: &str) -> Option<String> {
     if b >= a {
         return Some(format!("{from} (L{a}) -> {to} (L{b}): only lower layers may be used"));
     }
-    if RECORDS_ONLY.contains(&from) && (b > 1 || to == "machmeter-sys") {
+    let measures = b > 1 || to == "machmeter-sys";
+    if RECORDS_ONLY.contains(&from) && measures && (from, to) != SIMULATION_ON_MODELS {
         return Some(format!("{from} -> {to}: it works on records and may use only data and stats"));
     }
     None
@@ -104,11 +108,13 @@ mod tests {
             ("machmeter-stats", "machmeter-engine", "upward"),
             ("machmeter-compare", "machmeter-engine", "records only"),
             ("machmeter-store", "machmeter-sys", "records only"),
+            ("machmeter-simulate", "machmeter-engine", "it cannot measure"),
             ("machmeter-noise", "machmeter-attic", "no layer"),
             ("machmeter-interactive", "machmeter-noise", "probes do not see each other"),
         ] {
             assert!(objection(from, to).is_some(), "{why}");
         }
         assert!(objection("machmeter-noise", "machmeter-engine").is_none());
+        assert!(objection("machmeter-simulate", "machmeter-model").is_none());
     }
 }

@@ -1,0 +1,15 @@
+//! Simulates message-passing programs on measured costs.
+//!
+//! A [`Program`] says what ranks do: a pattern of [`patterns`], or a schedule of [`goal`]. [`run`] runs it on [`Params`] (`LogGPS` by
+//! size of message) beside [`noise`], in a total order of events, so that the result is the same everywhere.
+#![forbid(unsafe_code)]
+
+mod engine;
+pub mod noise;
+mod params;
+pub mod patterns;
+mod program;
+
+pub use engine::{ANY, Deadlock, Entry, Finished, PARTS, Part, SimulateError, Time, Traced, run};
+pub use params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
+pub use program::{Op, Program, Verb};

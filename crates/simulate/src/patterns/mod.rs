@@ -1,0 +1,67 @@
+//! Patterns of communication: programs that need a few bytes per rank and no list of operations.
+
+mod binomial;
+mod bisection;
+mod dissemination;
+mod linear;
+mod pipelined;
+mod recursive_doubling;
+mod ring;
+mod scatter;
+mod stencil;
+mod stepped;
+#[cfg(test)]
+mod tests;
+
+pub use stepped::{Pattern, Peer, Stepped};
+
+/// What a pattern is made of beside its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Ranks, at least 2.
+    pub ranks: u32,
+    /// Bytes of a message; of the whole in a pipeline.
+    pub bytes: u64,
+    /// Bytes of a segment of a pipeline.
+    pub segment_bytes: u64,
+    /// Seed of random choices.
+    pub seed: u64,
+}
+
+/// A row of the list of patterns.
+#[derive(Debug, Clone, Copy)]
+pub struct PatternInfo {
+    /// Name.
+    pub name: &'static str,
+    /// Other names, of the operation that is often done so.
+    pub aliases: &'static [&'static str],
+    /// One sentence.
+    pub description: &'static str,
+    /// Makes it.
+    pub make: fn(Shape) -> Box<dyn Pattern>,
+}
+
+/// All patterns, by name.
+pub const PATTERNS: &[PatternInfo] = &[
+    binomial::INFO,
+    bisection::INFO,
+    dissemination::INFO,
+    linear::INFO,
+    pipelined::INFO,
+    recursive_doubling::INFO,
+    ring::INFO,
+    scatter::INFO,
+    stencil::ONE,
+    stencil::TWO,
+    stencil::THREE,
+];
+
+/// The pattern of a name or of another name.
+pub fn find(name: &str) -> Option<&'static PatternInfo> {
+    PATTERNS.iter().find(|p| p.name == name || p.aliases.contains(&name))
+}
+
+/// Rounds that double a reach of 1 until it covers all ranks.
+fn doublings(ranks: u32) -> u32 {
+    ranks.next_power_of_two().trailing_zeros()
+}

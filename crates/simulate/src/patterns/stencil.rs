@@ -1,0 +1,93 @@
+//! Neighbors on a grid of one to three dimensions exchange their faces.
+
+use super::{Pattern, PatternInfo, Peer, Shape};
+
+pub(super) const ONE: PatternInfo = PatternInfo {
+    name: "stencil1d",
+    aliases: &[],
+    description: "ranks on a line exchange with both neighbors",
+    make: |shape| Box::new(Stencil::new(shape, 1)),
+};
+
+pub(super) const TWO: PatternInfo = PatternInfo {
+    name: "stencil2d",
+    aliases: &["stencil"],
+    description: "ranks on a grid exchange with up to 4 neighbors",
+    make: |shape| Box::new(Stencil::new(shape, 2)),
+};
+
+pub(super) const THREE: PatternInfo = PatternInfo {
+    name: "stencil3d",
+    aliases: &[],
+    description: "ranks in a cuboid exchange with up to 6 neighbors",
+    make: |shape| Box::new(Stencil::new(shape, 3)),
+};
+
+struct Stencil {
+    /// Ranks along each dimension; rank = x + y * extent of x + ...
+    extents: Vec<u32>,
+    bytes: u64,
+}
+
+impl Stencil {
+    /// As even a grid as the divisors of the number of ranks allow.
+    fn new(shape: Shape, dimensions: u32) -> Self {
+        let mut rest = shape.ranks;
+        let mut extents = Vec::new();
+        for left in (1..=dimensions).rev() {
+            let wanted = f64::from(rest).powf(1.0 / f64::from(left)).round() as u32;
+            let extent = (1..=wanted.max(1)).rev().find(|e| rest.is_multiple_of(*e)).unwrap_or(1);
+            let extent = if left == 1 { rest } else { extent };
+            extents.push(extent);
+            rest /= extent;
+        }
+        Self { extents, bytes: shape.bytes }
+    }
+
+    /// Lane 2d goes up along dimension d, lane 2d + 1 down.
+    fn neighbor(&self, rank: u32, lane: u32) -> Option<Peer> {
+        let mut stride = 1;
+        for extent in &self.extents[..(lane / 2) as usize] {
+            stride *= extent;
+        }
+        let at = rank / stride % self.extents[(lane / 2) as usize];
+        let peer = if lane.is_multiple_of(2) {
+            (at + 1 < self.extents[(lane / 2) as usize]).then(|| rank + stride)
+        } else {
+            (at > 0).then(|| rank - stride)
+        };
+        Some(Peer { rank: peer?, bytes: self.bytes })
+    }
+}
+
+impl Pattern for Stencil {
+    fn ranks(&self) -> u32 {
+        self.extents.iter().product()
+    }
+
+    fn steps(&self, _: u32) -> u32 {
+        1
+    }
+
+    fn lanes(&self) -> u32 {
+        2 * self.extents.len() as u32
+    }
+
+    fn send(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
+        self.neighbor(rank, lane)
+    }
+
+    fn receive(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
+        self.neighbor(rank, lane)
+    }
+
+    /// The direction of the message.
+    fn tag(&self, _: u32, _: u32, lane: u32, sends: bool) -> u32 {
+        if sends { lane } else { lane ^ 1 }
+    }
+
+    fn messages(&self) -> u64 {
+        let ranks: u64 = self.extents.iter().map(|e| u64::from(*e)).product();
+        self.extents.iter().map(|e| 2 * (ranks - ranks / u64::from(*e))).sum()
+    }
+}

@@ -1,0 +1,141 @@
+//! Closed forms, exact to the picosecond, and counts.
+
+use crate::noise::Quiet;
+use crate::{Dialect, Finished, Line, Params, Program as _, run};
+
+use super::{PATTERNS, Shape, Stepped, doublings, find};
+
+const O: u64 = 1_500_017;
+const G: u64 = 1_000_003;
+const L: u64 = 2_500_999;
+/// Per further byte, 1/1024 ps.
+const PER_BYTE: u64 = 40 * 1024 + 13;
+
+fn params(dialect: Dialect) -> Params {
+    let cpu = Line { first_ps: O, per_byte: 0 };
+    Params::simple(cpu, Line { first_ps: G, per_byte: PER_BYTE }, L, 65_535, dialect)
+}
+
+fn shape(ranks: u32, bytes: u64) -> Shape {
+    Shape { ranks, bytes, segment_bytes: 4096, seed: 1 }
+}
+
+fn simulate(name: &str, shape: Shape, params: &Params) -> Finished<u64> {
+    let pattern = (find(name).unwrap().make)(shape);
+    let mut program = Stepped::new(pattern.as_ref(), 1, 0);
+    let done = run::<u64, _, _>(&mut program, params, &mut Quiet, &|| false).unwrap();
+    assert_eq!(done.events, program.events(), "{name}");
+    assert_eq!(done.unreceived, 0, "{name}");
+    done
+}
+
+fn time(name: &str, ranks: u32, bytes: u64, params: &Params) -> u64 {
+    simulate(name, shape(ranks, bytes), params).last().1
+}
+
+#[test]
+fn a_binomial_broadcast_takes_2o_and_l_per_level() {
+    for dialect in [Dialect::Machmeter, Dialect::LogGopSim] {
+        for k in 1..=20 {
+            assert_eq!(time("binomial", 1 << k, 1, &params(dialect)), k * (2 * O + L), "2^{k} ranks");
+        }
+    }
+}
+
+#[test]
+fn bytes_take_the_link_once_per_level() {
+    let bytes = 1000;
+    let wire = (bytes - 1) * PER_BYTE / 1024;
+    for k in 1..=10 {
+        let per_level = 2 * O + L + wire;
+        assert_eq!(time("binomial", 1 << k, bytes, &params(Dialect::Machmeter)), k * per_level);
+    }
+}
+
+#[test]
+fn dissemination_takes_2o_and_l_per_step() {
+    for ranks in [2, 3, 8, 50, 1000, 4096] {
+        let steps = u64::from(doublings(ranks));
+        assert_eq!(time("dissemination", ranks, 1, &params(Dialect::Machmeter)), steps * (2 * O + L));
+    }
+}
+
+#[test]
+fn a_ring_takes_2o_and_l_per_rank() {
+    for ranks in [2, 3, 17, 100] {
+        let steps = u64::from(ranks) - 1;
+        assert_eq!(time("ring", ranks, 1, &params(Dialect::Machmeter)), steps * (2 * O + L));
+    }
+}
+
+#[test]
+fn a_scatter_takes_o_or_g_per_rank() {
+    let fast = params(Dialect::Machmeter);
+    let slow = fast.map(|s| s.gap.first_ps = 3 * O);
+    for ranks in [2, 3, 17, 1000] {
+        let before = u64::from(ranks) - 2;
+        assert_eq!(time("scatter", ranks, 1, &fast), before * O + 2 * O + L);
+        assert_eq!(time("scatter", ranks, 1, &slow), before * 3 * O + 2 * O + L);
+    }
+}
+
+/// The reference with its unstable order deadlocks at 1,024 ranks.
+#[test]
+fn recursive_doubling_ends() {
+    let params = params(Dialect::Machmeter);
+    for ranks in [2u32, 16, 1024] {
+        assert_eq!(time("allreduce", ranks, 1, &params), u64::from(ranks.ilog2()) * (2 * O + L));
+    }
+    // With 3, rank 1 handles both messages while it waits, sends to 2 from 3o + L on, and to 0 after that.
+    assert_eq!(time("allreduce", 3, 1, &params), 6 * O + 2 * L);
+}
+
+#[test]
+fn a_chain_forwards_segments_while_others_come() {
+    // A middle rank sends a segment, then handles the next one: 2 o per segment, as the last one does not wait longer.
+    let params = params(Dialect::Machmeter).map(|s| s.gap = Line { first_ps: 0, per_byte: 0 });
+    let one = time("pipelined", 5, 1, &params);
+    assert_eq!(one, 4 * (2 * O + L));
+    let many = time("pipelined", 5, 4096 * 7, &params);
+    assert!(many < 7 * one / 2, "{many} against {one}");
+}
+
+/// A rendezvous takes a handshake: request and answer, then the bytes.
+#[test]
+fn a_large_message_takes_its_handshake() {
+    let bytes = 100_000;
+    let wire = (bytes - 1) * PER_BYTE / 1024;
+    let one = simulate("scatter", shape(2, bytes), &params(Dialect::Machmeter));
+    assert_eq!(one.ends[1], O + 3 * L + wire + O);
+    assert_eq!(one.ends[0], O + 2 * L + wire, "the sender is done when its bytes are out");
+}
+
+#[test]
+fn all_patterns_end_at_any_number_of_ranks() {
+    for info in PATTERNS {
+        assert!(info.description.len() > 20);
+        for ranks in [2, 3, 4, 7, 12, 30, 64] {
+            for bytes in [0, 1, 8, 100_000] {
+                for dialect in [Dialect::Machmeter, Dialect::LogGopSim] {
+                    let done = simulate(info.name, shape(ranks, bytes), &params(dialect));
+                    assert_eq!(done.ends.len(), ranks as usize);
+                }
+            }
+        }
+    }
+    let names: Vec<&str> = PATTERNS.iter().map(|p| p.name).collect();
+    assert!(names.is_sorted());
+}
+
+#[test]
+fn rounds_repeat_a_pattern_with_its_calculation() {
+    let pattern = (find("barrier").unwrap().make)(shape(8, 1));
+    let mut program = Stepped::new(pattern.as_ref(), 5, 77);
+    let params = params(Dialect::Machmeter);
+    for _ in 0..2 {
+        let done = run::<u64, _, _>(&mut program, &params, &mut Quiet, &|| false).unwrap();
+        assert_eq!(done.last().1, 5 * (77 + 3 * (2 * O + L)));
+        assert_eq!(done.events, program.events());
+    }
+    assert_eq!(program.operations(), 5 * 8 * 7);
+}
