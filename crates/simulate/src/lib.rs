@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+pub mod goal;
 pub mod noise;
 mod params;
 pub mod patterns;

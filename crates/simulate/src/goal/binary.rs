@@ -1,0 +1,208 @@
+//! Schedules read from the binary files of the reference's converter: little endian, packed, one section for each rank.
+
+use crate::engine::ANY;
+use crate::program::Verb;
+
+use super::build::{Builder, Require};
+use super::write::{HEADER_BYTES, NODE_BYTES};
+use super::{COOKIE, Goal, GoalError, USED_COOKIE};
+
+/// Places in a file count from behind the cookie.
+const BASE: usize = 8;
+/// Bytes of an operation in files with operations of Portals.
+const PORTALS_NODE_BYTES: usize = 104;
+
+/// Reads a schedule.
+///
+/// # Errors
+/// What is wrong first, with its place. Nothing is allocated beyond the size of the file.
+pub fn read_binary(bytes: &[u8]) -> Result<Goal, GoalError> {
+    let file = File { bytes };
+    match file.u64(0)? {
+        COOKIE => {}
+        USED_COOKIE => {
+            return Err(error(0, "the file was used up by a run with --save-mem: convert the text again"));
+        }
+        _ => return Err(error(0, "no binary schedule: the first 8 bytes are not 4223")),
+    }
+    let ranks = file.u32(8)?;
+    let table = BASE + HEADER_BYTES;
+    let room = bytes.len().saturating_sub(table) / 16;
+    if ranks == 0 || ranks == ANY || ranks as usize > room {
+        return Err(error(8, &format!("{ranks} ranks; a file of {} bytes has room for {room}", bytes.len())));
+    }
+    let (max_cpu, max_nic) = (file.u8(12)?, file.u8(13)?);
+    let mut builder = Builder::default();
+    let mut start = HEADER_BYTES + 16 * ranks as usize;
+    for rank in 0..ranks {
+        let at = table + 16 * rank as usize;
+        let (found, end) = (file.u64(at)?, file.u64(at + 8)?);
+        if found != start as u64 {
+            return Err(error(at, &format!("rank {rank} starts at {found} instead of {start}")));
+        }
+        let last = (bytes.len() - BASE) as u64;
+        if end < found + 8 || end > last {
+            return Err(error(
+                at + 8,
+                &format!("rank {rank} ends at {end}, outside {} to {last}", found + 8),
+            ));
+        }
+        let section = Section { file: &file, rank, start: BASE + start, end: BASE + end as usize };
+        section.read(&mut builder, ranks, (max_cpu, max_nic))?;
+        start = end as usize;
+    }
+    if BASE + start != bytes.len() {
+        return Err(error(BASE + start, "bytes follow the last rank"));
+    }
+    let goal = builder.build();
+    if (goal.max_cpu, goal.max_nic) != (max_cpu, max_nic) {
+        return Err(error(
+            12,
+            &format!("CPU {max_cpu} and network interface {max_nic} are not the largest ones used"),
+        ));
+    }
+    Ok(goal)
+}
+
+fn error(at: usize, text: &str) -> GoalError {
+    GoalError::Binary { at, text: text.to_owned() }
+}
+
+struct File<'a> {
+    bytes: &'a [u8],
+}
+
+impl File<'_> {
+    fn chunk<const N: usize>(&self, at: usize) -> Result<[u8; N], GoalError> {
+        let found = self.bytes.get(at..).and_then(|rest| rest.first_chunk());
+        found.copied().ok_or_else(|| error(self.bytes.len(), "the file ends too early"))
+    }
+
+    fn u8(&self, at: usize) -> Result<u8, GoalError> {
+        Ok(self.chunk::<1>(at)?[0])
+    }
+
+    fn u32(&self, at: usize) -> Result<u32, GoalError> {
+        Ok(u32::from_le_bytes(self.chunk(at)?))
+    }
+
+    fn u64(&self, at: usize) -> Result<u64, GoalError> {
+        Ok(u64::from_le_bytes(self.chunk(at)?))
+    }
+}
+
+/// The part of one rank.
+struct Section<'a> {
+    file: &'a File<'a>,
+    rank: u32,
+    start: usize,
+    end: usize,
+}
+
+impl Section<'_> {
+    fn wrong(&self, at: usize, text: &str) -> GoalError {
+        error(at, &format!("rank {}: {text}", self.rank))
+    }
+
+    fn read(&self, builder: &mut Builder, ranks: u32, largest: (u8, u8)) -> Result<(), GoalError> {
+        let (nodes, roots) = (self.file.u32(self.start)? as usize, self.file.u32(self.start + 4)? as usize);
+        let length = (self.end - self.start) as u64;
+        let bytes_for = |node: usize| 8 + 4 * roots as u64 + (node * nodes) as u64;
+        let edges = length.checked_sub(bytes_for(NODE_BYTES)).filter(|rest| rest.is_multiple_of(4));
+        let Some(edges) = edges.map(|rest| rest / 4) else {
+            return Err(self.wrong(self.start, &format!("{nodes} operations do not fit into {length} bytes")));
+        };
+        let first_node = self.start + 8 + 4 * roots;
+        let first_edge = first_node + NODE_BYTES * nodes;
+        // Files of Portals have the same cookie: larger operations fit where the first one here is none.
+        let is_portals = length >= bytes_for(PORTALS_NODE_BYTES) && nodes > 0;
+        let mut next_edge = 0u64;
+        for op in 0..nodes {
+            let at = first_node + NODE_BYTES * op;
+            let node = self.node(at, ranks, largest);
+            let (verb, peer, size, tag) = match node {
+                Err(_) if is_portals => return Err(self.wrong(at, "operations of Portals are not supported")),
+                other => other?,
+            };
+            builder.add(verb, peer, size, tag);
+            builder.place(self.file.u8(at + 21)?, self.file.u8(at + 22)?);
+            for (place, what) in [(23, Require::End), (31, Require::Start)] {
+                let (count, first) = (u64::from(self.file.u32(at + place)?), self.file.u32(at + place + 4)?);
+                if u64::from(first) != next_edge || next_edge + count > edges {
+                    let text = format!(
+                        "operation {op} has {count} edges from {first} on, outside the {edges} edges"
+                    );
+                    return Err(self.wrong(at + place, &text));
+                }
+                for edge in next_edge..next_edge + count {
+                    let at = first_edge + 4 * edge as usize;
+                    let to = self.file.u32(at)?;
+                    if to as usize >= nodes {
+                        return Err(self.wrong(at, &format!("operation {to} is none of {nodes}")));
+                    }
+                    builder.require(to, op as u32, what);
+                }
+                next_edge += count;
+            }
+        }
+        if next_edge != edges {
+            return Err(
+                self.wrong(first_edge, &format!("{edges} edges, of which operations use {next_edge}"))
+            );
+        }
+        if let Err(cycle) = builder.end_rank() {
+            let at = first_node + NODE_BYTES * cycle.op as usize;
+            return Err(self.wrong(at, "the operation requires itself, by way of others"));
+        }
+        self.check(builder, first_node, roots)
+    }
+
+    fn node(&self, at: usize, ranks: u32, largest: (u8, u8)) -> Result<(Verb, u32, u64, u32), GoalError> {
+        let verb = match self.file.u8(at + 4)? {
+            1 => Verb::Send,
+            2 => Verb::Receive,
+            3 => Verb::Calculate,
+            other => {
+                return Err(self.wrong(at + 4, &format!("operation of kind {other}, which is none of 1 to 3")));
+            }
+        };
+        let (peer, size, tag) = (self.file.u32(at + 5)?, self.file.u64(at + 9)?, self.file.u32(at + 17)?);
+        let any = verb == Verb::Receive && peer == ANY;
+        if peer >= ranks && !any {
+            return Err(self.wrong(at + 5, &format!("rank {peer} is none of the {ranks} ranks")));
+        }
+        if (verb == Verb::Calculate) && (peer, tag) != (0, 0) {
+            return Err(self.wrong(at + 5, "a calculation with a peer or a tag"));
+        }
+        if self.file.u8(at + 21)? > largest.0.min(254) || self.file.u8(at + 22)? > largest.1.min(254) {
+            return Err(self.wrong(at + 21, "a CPU or network interface beyond the largest one of the file"));
+        }
+        Ok((verb, peer, size, tag))
+    }
+
+    /// Numbers of requirements and the list of roots follow from the edges.
+    fn check(&self, builder: &Builder, first_node: usize, roots: usize) -> Result<(), GoalError> {
+        let mut root = 0;
+        for (op, requires) in builder.last_requires().enumerate() {
+            let at = first_node + NODE_BYTES * op;
+            let found = self.file.u32(at)?;
+            if found != requires {
+                return Err(
+                    self.wrong(at, &format!("operation {op} has {requires} requirements, not {found}"))
+                );
+            }
+            if requires == 0 {
+                let at = self.start + 8 + 4 * root;
+                if root >= roots || self.file.u32(at)? != op as u32 {
+                    return Err(self.wrong(at, "the list of operations without requirements is not that"));
+                }
+                root += 1;
+            }
+        }
+        if root == roots {
+            Ok(())
+        } else {
+            Err(self.wrong(self.start + 4, "too many operations without requirements"))
+        }
+    }
+}

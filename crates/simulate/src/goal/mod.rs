@@ -1,0 +1,119 @@
+//! Schedules in the language GOAL (Hoefler, Siebert and Lumsdaine 2009): operations of each rank and what they require.
+
+mod binary;
+mod build;
+mod program;
+mod smpi;
+#[cfg(test)]
+mod tests;
+mod text;
+mod write;
+
+pub use binary::read_binary;
+pub use build::{Builder, Cycle, Require};
+pub use program::Schedule;
+pub use smpi::write_smpi;
+pub use text::read_text;
+pub use write::{write_binary, write_text};
+
+use crate::program::Verb;
+
+/// First bytes of a binary file, little endian.
+const COOKIE: u64 = 4223;
+/// The same after a run of the reference that used the file up.
+const USED_COOKIE: u64 = 2342;
+
+/// Where and why a file is no schedule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GoalError {
+    /// In a text; both from 1.
+    #[error("line {line}, column {column}: {text}")]
+    Text {
+        /// Line.
+        line: u32,
+        /// Column, bytes.
+        column: u32,
+        /// What is wrong.
+        text: String,
+    },
+    /// In a binary file; from 0.
+    #[error("byte {at}: {text}")]
+    Binary {
+        /// Position.
+        at: usize,
+        /// What is wrong.
+        text: String,
+    },
+}
+
+/// An operation as the file has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// Bytes, or ns of a calculation.
+    pub(crate) size: u64,
+    pub(crate) peer: u32,
+    pub(crate) tag: u32,
+    /// Requirements.
+    pub(crate) requires: u32,
+    /// First of the edges to operations that require its end, among those of the rank.
+    pub(crate) end_edges: u32,
+    /// First of the edges to operations that require its start; they follow.
+    pub(crate) start_edges: u32,
+    /// Behind them.
+    pub(crate) last_edge: u32,
+    pub(crate) verb: Verb,
+    pub(crate) cpu: u8,
+    pub(crate) nic: u8,
+}
+
+/// A schedule: an acyclic graph of operations for each rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goal {
+    /// Largest CPU that is named.
+    max_cpu: u8,
+    /// Largest network interface that is named.
+    max_nic: u8,
+    /// First operation of each rank, and the number of all.
+    first_node: Vec<usize>,
+    nodes: Vec<Node>,
+    /// First edge of each rank, and the number of all.
+    first_edge: Vec<usize>,
+    /// Operations of the same rank, by number.
+    edges: Vec<u32>,
+    /// Whether a receive of the rank takes any sender or tag.
+    takes_any: Vec<bool>,
+}
+
+impl Goal {
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.takes_any.len() as u32
+    }
+
+    /// Operations of all ranks.
+    pub fn operations(&self) -> u64 {
+        self.nodes.len() as u64
+    }
+
+    /// Messages of all ranks.
+    pub fn messages(&self) -> u64 {
+        self.nodes.iter().filter(|n| n.verb == Verb::Send).count() as u64
+    }
+
+    pub(crate) fn nodes(&self, rank: u32) -> &[Node] {
+        &self.nodes[self.first_node[rank as usize]..self.first_node[rank as usize + 1]]
+    }
+
+    pub(crate) fn edges(&self, rank: u32) -> &[u32] {
+        &self.edges[self.first_edge[rank as usize]..self.first_edge[rank as usize + 1]]
+    }
+}
+
+/// Reads a schedule, binary or text by its first bytes.
+///
+/// # Errors
+/// What is wrong first, with its place.
+pub fn read(bytes: &[u8]) -> Result<Goal, GoalError> {
+    let cookie = bytes.first_chunk().map(|c| u64::from_le_bytes(*c));
+    if matches!(cookie, Some(COOKIE | USED_COOKIE)) { read_binary(bytes) } else { read_text(bytes) }
+}

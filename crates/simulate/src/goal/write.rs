@@ -1,0 +1,108 @@
+//! Schedules written, as text and as the binary file of the reference's converter.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use crate::engine::ANY;
+use crate::program::Verb;
+
+use super::{COOKIE, Goal};
+
+/// Bytes of an operation in a binary file.
+pub(super) const NODE_BYTES: usize = 39;
+/// Bytes before the table of ranks, after the cookie.
+pub(super) const HEADER_BYTES: usize = 6;
+
+/// Writes a schedule as text. Labels are `l1`, `l2`, ... in each rank.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_text(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
+    let any = |x: u32| if x == ANY { "-1".to_owned() } else { x.to_string() };
+    let mut text = String::new();
+    let _ = writeln!(text, "num_ranks {}\n", goal.ranks());
+    for rank in 0..goal.ranks() {
+        let _ = writeln!(text, "rank {rank} {{");
+        let (nodes, edges) = (goal.nodes(rank), goal.edges(rank));
+        for (at, n) in nodes.iter().enumerate() {
+            let _ = write!(text, "l{}: ", at + 1);
+            let _ = match n.verb {
+                Verb::Calculate => write!(text, "calc {}", n.size),
+                Verb::Send => write!(text, "send {}b to {} tag {}", n.size, n.peer, any(n.tag)),
+                Verb::Receive => write!(text, "recv {}b from {} tag {}", n.size, any(n.peer), any(n.tag)),
+            };
+            if n.cpu > 0 {
+                let _ = write!(text, " cpu {}", n.cpu);
+            }
+            if n.nic > 0 {
+                let _ = write!(text, " nic {}", n.nic);
+            }
+            text.push('\n');
+        }
+        for (at, n) in nodes.iter().enumerate() {
+            let ends = edges[n.end_edges as usize..n.start_edges as usize].iter().map(|to| (to, "requires"));
+            let starts =
+                edges[n.start_edges as usize..n.last_edge as usize].iter().map(|to| (to, "irequires"));
+            for (to, word) in ends.chain(starts) {
+                let _ = writeln!(text, "l{} {word} l{}", to + 1, at + 1);
+            }
+        }
+        text.push_str("}\n\n");
+        to.write_all(text.as_bytes())?;
+        text.clear();
+    }
+    to.write_all(text.as_bytes())
+}
+
+/// Writes a schedule as a binary file, byte by byte that of the reference's `txt2bin`.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_binary(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
+    let roots = |rank: u32| goal.nodes(rank).iter().filter(|n| n.requires == 0).count();
+    let mut out = Vec::new();
+    out.extend(COOKIE.to_le_bytes());
+    out.extend(goal.ranks().to_le_bytes());
+    out.extend([goal.max_cpu, goal.max_nic]);
+    let mut start = (HEADER_BYTES + 16 * goal.ranks() as usize) as u64;
+    for rank in 0..goal.ranks() {
+        let nodes = goal.nodes(rank).len();
+        let bytes = 8 + 4 * roots(rank) + NODE_BYTES * nodes + 4 * goal.edges(rank).len();
+        out.extend(start.to_le_bytes());
+        start += bytes as u64;
+        out.extend(start.to_le_bytes());
+    }
+    for rank in 0..goal.ranks() {
+        let nodes = goal.nodes(rank);
+        out.extend((nodes.len() as u32).to_le_bytes());
+        out.extend((roots(rank) as u32).to_le_bytes());
+        for (at, _) in nodes.iter().enumerate().filter(|(_, n)| n.requires == 0) {
+            out.extend((at as u32).to_le_bytes());
+        }
+        for n in nodes {
+            let verb = match n.verb {
+                Verb::Send => 1,
+                Verb::Receive => 2,
+                Verb::Calculate => 3,
+            };
+            out.extend(n.requires.to_le_bytes());
+            out.push(verb);
+            out.extend(n.peer.to_le_bytes());
+            out.extend(n.size.to_le_bytes());
+            out.extend(n.tag.to_le_bytes());
+            out.extend([n.cpu, n.nic]);
+            out.extend((n.start_edges - n.end_edges).to_le_bytes());
+            out.extend(n.end_edges.to_le_bytes());
+            out.extend((n.last_edge - n.start_edges).to_le_bytes());
+            out.extend(n.start_edges.to_le_bytes());
+        }
+        for edge in goal.edges(rank) {
+            out.extend(edge.to_le_bytes());
+        }
+        if out.len() > 1 << 16 {
+            to.write_all(&out)?;
+            out.clear();
+        }
+    }
+    to.write_all(&out)
+}
