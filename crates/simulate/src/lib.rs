@@ -13,4 +13,4 @@ mod program;
 
 pub use engine::{ANY, Deadlock, Entry, Finished, PARTS, Part, SimulateError, Time, Traced, run};
 pub use params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
-pub use program::{Op, Program, Verb};
+pub use program::{Op, Program, Ready, Verb};

@@ -14,6 +14,7 @@ pub struct Line {
 
 impl Line {
     /// Cost of so many further bytes, ps: rounded down once per message.
+    #[inline]
     pub fn further_ps(&self, bytes: u64) -> u64 {
         match bytes.checked_mul(self.per_byte) {
             Some(all) => all / PER_PS,
@@ -91,6 +92,7 @@ impl Params {
     }
 
     /// Costs of a size.
+    #[inline]
     pub fn segment(&self, bytes: u64) -> &Segment {
         let first = &self.segments[0];
         if bytes <= first.last_bytes {

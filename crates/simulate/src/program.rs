@@ -45,11 +45,24 @@ impl Op {
     }
 }
 
+/// An operation that got ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// Rank.
+    pub rank: u32,
+    /// Number in the rank.
+    pub id: u32,
+    /// The operation.
+    pub op: Op,
+}
+
 /// A program: operations of each rank by number, and which of them get ready when others start or finish.
 ///
 /// The engine calls `begin` once for each rank in order, then `started` and `finished` once for each operation. Each of them adds the
 /// operations that get ready to `ready`, in order.
 pub trait Program {
+    /// Whether operations get ready when others start; `started` is not called otherwise.
+    const STARTS_MATTER: bool = false;
     /// Number of ranks.
     fn ranks(&self) -> u32;
     /// CPUs of a rank that operations name.
@@ -67,11 +80,20 @@ pub trait Program {
         false
     }
     /// Operations that nothing holds back. Forgets an earlier run of the rank.
-    fn begin(&mut self, rank: u32, ready: &mut Vec<u32>);
+    fn begin(&mut self, rank: u32, ready: &mut Vec<Ready>);
     /// An operation.
     fn op(&self, rank: u32, op: u32) -> Op;
     /// An operation has started.
-    fn started(&mut self, _rank: u32, _op: u32, _ready: &mut Vec<u32>) {}
+    fn started(&mut self, _rank: u32, _op: u32, _ready: &mut Vec<Ready>) {}
     /// An operation is over.
-    fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<u32>);
+    fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>);
+}
+
+/// The order in which operations that get ready together begin: by rank, sends before receives before calculations.
+#[inline]
+pub(crate) fn put_in_order(ready: &mut [Ready]) {
+    let key = |r: &Ready| u64::from(r.rank) << 8 | r.op.verb as u64;
+    if ready.len() > 1 && !ready.is_sorted_by_key(key) {
+        ready.sort_by_key(key);
+    }
 }

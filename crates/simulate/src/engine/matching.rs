@@ -31,11 +31,18 @@ impl Entry {
 
     fn meets(&self, other: &Self) -> bool {
         let fits = |x: u32, y: u32| x == y || x == ANY || y == ANY;
-        self.posted != other.posted
-            && self.receiver == other.receiver
+        self.receiver == other.receiver
+            && self.posted != other.posted
             && fits(self.sender, other.sender)
             && fits(self.tag, other.tag)
     }
+}
+
+/// The counterpart that was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) sender: u32,
+    pub(super) op: u32,
 }
 
 /// All that waits.
@@ -65,16 +72,17 @@ impl Matching {
     }
 
     /// Takes the oldest counterpart of an entry out, or keeps the entry. `takes_any` tells ranks with wildcards.
-    pub(super) fn meet(&mut self, entry: Entry, takes_any: &impl Fn(u32) -> bool) -> Option<Entry> {
-        let list = self.list(&entry, takes_any(entry.receiver));
+    pub(super) fn meet(&mut self, entry: &Entry, takes_any: &impl Fn(u32) -> bool) -> Option<Met> {
+        let list = self.list(entry, takes_any(entry.receiver));
         let tail = self.tails[list];
         if tail != NONE {
             let (mut before, mut at) = (tail, self.entries[tail as usize].next);
             loop {
-                let found = self.entries[at as usize];
-                if found.meets(&entry) {
+                let found = &self.entries[at as usize];
+                if found.meets(entry) {
+                    let met = Met { sender: found.sender, op: found.op };
                     self.remove(list, before, at);
-                    return Some(found);
+                    return Some(met);
                 }
                 if at == tail {
                     break;
@@ -95,25 +103,25 @@ impl Matching {
                 self.tails[list] = before;
             }
         }
-        self.entries[at as usize] =
-            Entry { next: self.free, receiver: NONE, ..Entry::new(0, 0, 0, 0, false) };
+        let entry = &mut self.entries[at as usize];
+        (entry.receiver, entry.next) = (NONE, self.free);
         self.free = at;
         self.live -= 1;
     }
 
-    fn keep(&mut self, entry: Entry, list: usize, takes_any: &impl Fn(u32) -> bool) {
+    fn keep(&mut self, entry: &Entry, list: usize, takes_any: &impl Fn(u32) -> bool) {
         let at = if self.free == NONE {
-            self.entries.push(entry);
+            self.entries.push(*entry);
             (self.entries.len() - 1) as u32
         } else {
             let at = self.free;
             self.free = self.entries[at as usize].next;
-            self.entries[at as usize] = entry;
+            self.entries[at as usize] = *entry;
             at
         };
         self.append(list, at);
         self.live += 1;
-        if self.live > self.tails.len() {
+        if self.live > self.tails.len() / 2 {
             self.grow(takes_any);
         }
     }
@@ -175,7 +183,7 @@ mod tests {
             if expected.is_none() {
                 list.push(entry);
             }
-            assert_eq!(table.meet(entry, &any).map(|e| e.op), expected.map(|e| e.op));
+            assert_eq!(table.meet(&entry, &any).map(|e| e.op), expected.map(|e| e.op));
             assert_eq!(table.len(), list.len());
         }
         assert_eq!(table.entries().count(), list.len());

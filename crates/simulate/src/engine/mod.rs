@@ -1,14 +1,15 @@
 //! The engine: discrete events in a total order (time, stamp), the same result everywhere.
 
+mod loggopsim;
 mod matching;
+mod outcome;
 mod queue;
+mod rendezvous;
 mod resources;
 mod run;
 mod time;
 
 pub use matching::{ANY, Entry};
-pub use run::{Deadlock, Finished, SimulateError, run};
+pub use outcome::{Deadlock, Finished, SimulateError};
+pub use run::run;
 pub use time::{PARTS, Part, Time, Traced};
-
-#[cfg(test)]
-mod tests;

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::program::Op;
+
 use super::time::Time;
 
 /// No node.
@@ -34,23 +36,27 @@ pub(super) enum Kind {
     Void,
 }
 
-/// An event, or an operation or message that waits for a resource.
+/// An event, or an operation or message that waits for a resource. 64 bytes without a gradient.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event<T> {
     pub(super) time: T,
     /// Order of coming into being among all events.
     pub(super) stamp: u64,
+    /// The operation; of a message, the one that sent it.
+    pub(super) op: Op,
     pub(super) a: u32,
     pub(super) b: u32,
     pub(super) kind: Kind,
+    /// Whether it stands in the queue for others that wait for the same.
+    pub(super) is_first: bool,
     next: u32,
     /// First child in a heap of waiting events.
     child: u32,
 }
 
 impl<T> Event<T> {
-    pub(super) fn new(kind: Kind, time: T, stamp: u64, a: u32, b: u32) -> Self {
-        Self { time, stamp, a, b, kind, next: NONE, child: NONE }
+    pub(super) fn new(kind: Kind, time: T, stamp: u64, (a, b): (u32, u32), op: Op) -> Self {
+        Self { time, stamp, op, a, b, kind, is_first: false, next: NONE, child: NONE }
     }
 }
 
@@ -74,6 +80,7 @@ impl<T: Time> Pool<T> {
         &mut self.events[at as usize]
     }
 
+    #[inline]
     pub(super) fn add(&mut self, event: Event<T>) -> u32 {
         if self.free == NONE {
             self.events.push(event);
@@ -86,6 +93,7 @@ impl<T: Time> Pool<T> {
         at
     }
 
+    #[inline]
     pub(super) fn release(&mut self, at: u32) {
         self.events[at as usize].next = self.free;
         self.free = at;
@@ -135,11 +143,14 @@ impl<T: Time> Pool<T> {
 struct List {
     head: u32,
     tail: u32,
+    /// Whether all are of one time and stand by stamp.
+    is_even: bool,
 }
 
-const EMPTY: List = List { head: NONE, tail: NONE };
+const EMPTY: List = List { head: NONE, tail: NONE, is_even: true };
 
 impl List {
+    #[inline]
     fn append<T: Time>(&mut self, pool: &mut Pool<T>, at: u32) {
         pool.get_mut(at).next = NONE;
         if self.tail == NONE {
@@ -189,6 +200,7 @@ impl Queue {
     }
 
     /// Puts an event of the pool in.
+    #[inline]
     pub(super) fn push<T: Time>(&mut self, pool: &mut Pool<T>, at: u32) {
         let (ps, stamp) = (pool.get(at).time.ps(), pool.get(at).stamp);
         if ps > self.last_ps {
@@ -202,7 +214,12 @@ impl Queue {
 
     fn append<T: Time>(&mut self, pool: &mut Pool<T>, at: u32, ps: u64) {
         let bucket = 63 - (ps ^ self.last_ps).leading_zeros();
-        self.buckets[bucket as usize].append(pool, at);
+        let list = &mut self.buckets[bucket as usize];
+        if list.tail != NONE {
+            let last = pool.get(list.tail);
+            list.is_even &= last.time.ps() == ps && last.stamp < pool.get(at).stamp;
+        }
+        list.append(pool, at);
         self.occupied |= 1 << bucket;
     }
 
@@ -240,7 +257,7 @@ impl Queue {
         let bucket = self.occupied.trailing_zeros();
         self.occupied &= !(1 << bucket);
         let list = std::mem::replace(&mut self.buckets[bucket as usize], EMPTY);
-        if list.head == list.tail {
+        if list.is_even {
             self.last_ps = pool.get(list.head).time.ps();
             self.due = list;
             return Some(());
@@ -311,7 +328,7 @@ mod tests {
                 if expected.contains(&(ps, own)) {
                     continue;
                 }
-                let at = pool.add(Event::new(Kind::Ready, ps, own, 0, 0));
+                let at = pool.add(Event::new(Kind::Ready, ps, own, (0, 0), Op::calculate(0)));
                 queue.push(&mut pool, at);
                 expected.push((ps, own));
             } else if let Some(at) = queue.pop(&mut pool) {
@@ -335,7 +352,7 @@ mod tests {
         random.shuffle(&mut stamps);
         let mut heap = NONE;
         for s in stamps {
-            let at = pool.add(Event::new(Kind::Ready, 0, s, 0, 0));
+            let at = pool.add(Event::new(Kind::Ready, 0, s, (0, 0), Op::calculate(0)));
             heap = pool.merge(heap, at);
         }
         for s in 0..500 {

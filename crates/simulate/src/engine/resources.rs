@@ -66,6 +66,7 @@ impl<T: Time> Resources<T> {
     }
 
     /// When all that is needed is free.
+    #[inline]
     pub(super) fn free(&mut self, need: Need, rank: u32, cpu: u8, nic: u8) -> T {
         let free = *self.cpu(rank, cpu);
         match need {
@@ -81,6 +82,7 @@ impl<T: Time> Resources<T> {
         self.cpu_free[first..first + self.cpus].iter().fold(T::default(), |last, t| last.later(*t))
     }
 
+    #[inline]
     fn waiting(&mut self, need: Need, rank: u32, cpu: u8, nic: u8) -> &mut Waiting {
         let both = usize::from(cpu) * self.nics + usize::from(nic);
         let class = match need {
@@ -92,7 +94,8 @@ impl<T: Time> Resources<T> {
     }
 
     /// Lets an event wait until `free`.
-    #[expect(clippy::too_many_arguments, reason = "the place of one queue, and where events are kept")]
+    #[cold]
+    #[inline(never)]
     pub(super) fn wait(
         &mut self,
         (need, rank, cpu, nic): (Need, u32, u8, u8),
@@ -107,8 +110,9 @@ impl<T: Time> Resources<T> {
             if pool.get(at).stamp < pool.get(waiting.first).stamp {
                 // The one in the queue goes to the heap; its place in the queue stays behind, void.
                 let first = std::mem::replace(&mut waiting.first, at);
-                let event = *pool.get(first);
+                let mut event = *pool.get(first);
                 pool.get_mut(first).kind = Kind::Void;
+                event.is_first = false;
                 other = pool.add(event);
             }
             waiting.others = pool.merge(waiting.others, other);
@@ -117,23 +121,20 @@ impl<T: Time> Resources<T> {
             }
         }
         waiting.first = at;
-        pool.get_mut(at).time = free;
+        let event = pool.get_mut(at);
+        (event.time, event.is_first) = (free, true);
         queue.push(pool, at);
     }
 
-    /// Says that an event goes on. If it stood in the queue for others, the oldest of them takes its place.
-    pub(super) fn proceed(
+    /// Lets the oldest of those that wait take the place in the queue that another one leaves.
+    pub(super) fn succeed(
         &mut self,
         (need, rank, cpu, nic): (Need, u32, u8, u8),
-        at: u32,
         now: T,
         pool: &mut Pool<T>,
         queue: &mut Queue,
     ) {
         let waiting = self.waiting(need, rank, cpu, nic);
-        if waiting.first != at {
-            return;
-        }
         let next = waiting.others;
         waiting.first = next;
         if next == NONE {
@@ -141,7 +142,8 @@ impl<T: Time> Resources<T> {
         }
         waiting.others = pool.without_top(next);
         let free = now.later(self.free(need, rank, cpu, nic));
-        pool.get_mut(next).time = free;
+        let event = pool.get_mut(next);
+        (event.time, event.is_first) = (free, true);
         queue.push(pool, next);
     }
 }

@@ -163,7 +163,9 @@ impl Section<'_> {
             2 => Verb::Receive,
             3 => Verb::Calculate,
             other => {
-                return Err(self.wrong(at + 4, &format!("operation of kind {other}, which is none of 1 to 3")));
+                return Err(
+                    self.wrong(at + 4, &format!("operation of kind {other}, which is none of 1 to 3"))
+                );
             }
         };
         let (peer, size, tag) = (self.file.u32(at + 5)?, self.file.u64(at + 9)?, self.file.u32(at + 17)?);

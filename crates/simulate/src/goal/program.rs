@@ -1,8 +1,8 @@
 //! A schedule as a program.
 
-use crate::program::{Op, Program, Verb};
+use crate::program::{Op, Program, Ready, Verb};
 
-use super::Goal;
+use super::{Goal, Node};
 
 /// A schedule that runs.
 #[derive(Debug, Clone)]
@@ -18,19 +18,21 @@ impl<'a> Schedule<'a> {
         Self { goal, open: goal.nodes.iter().map(|n| n.requires).collect() }
     }
 
-    fn meet(&mut self, rank: u32, edges: (u32, u32), ready: &mut Vec<u32>) {
+    fn meet(&mut self, rank: u32, edges: (u32, u32), ready: &mut Vec<Ready>) {
         let first = self.goal.first_node[rank as usize];
         for op in &self.goal.edges(rank)[edges.0 as usize..edges.1 as usize] {
             let open = &mut self.open[first + *op as usize];
             *open -= 1;
             if *open == 0 {
-                ready.push(*op);
+                ready.push(Ready { rank, id: *op, op: self.goal.nodes[first + *op as usize].op() });
             }
         }
     }
 }
 
 impl Program for Schedule<'_> {
+    const STARTS_MATTER: bool = true;
+
     fn ranks(&self) -> u32 {
         self.goal.ranks()
     }
@@ -51,29 +53,34 @@ impl Program for Schedule<'_> {
         self.goal.takes_any[rank as usize]
     }
 
-    fn begin(&mut self, rank: u32, ready: &mut Vec<u32>) {
+    fn begin(&mut self, rank: u32, ready: &mut Vec<Ready>) {
         let first = self.goal.first_node[rank as usize];
         for (op, node) in self.goal.nodes(rank).iter().enumerate() {
             self.open[first + op] = node.requires;
             if node.requires == 0 {
-                ready.push(op as u32);
+                ready.push(Ready { rank, id: op as u32, op: node.op() });
             }
         }
     }
 
     fn op(&self, rank: u32, op: u32) -> Op {
-        let node = &self.goal.nodes[self.goal.first_node[rank as usize] + op as usize];
-        let amount = if node.verb == Verb::Calculate { node.size.saturating_mul(1000) } else { node.size };
-        Op { verb: node.verb, peer: node.peer, amount, tag: node.tag, cpu: node.cpu, nic: node.nic }
+        self.goal.nodes[self.goal.first_node[rank as usize] + op as usize].op()
     }
 
-    fn started(&mut self, rank: u32, op: u32, ready: &mut Vec<u32>) {
+    fn started(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
         let node = self.goal.nodes(rank)[op as usize];
         self.meet(rank, (node.start_edges, node.last_edge), ready);
     }
 
-    fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<u32>) {
+    fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
         let node = self.goal.nodes(rank)[op as usize];
         self.meet(rank, (node.end_edges, node.start_edges), ready);
+    }
+}
+
+impl Node {
+    fn op(&self) -> Op {
+        let amount = if self.verb == Verb::Calculate { self.size.saturating_mul(1000) } else { self.size };
+        Op { verb: self.verb, peer: self.peer, amount, tag: self.tag, cpu: self.cpu, nic: self.nic }
     }
 }

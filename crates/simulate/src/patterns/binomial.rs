@@ -1,6 +1,6 @@
 //! A broadcast along a binomial tree.
 
-use super::{Pattern, PatternInfo, Peer, doublings};
+use super::{Pattern, PatternInfo, Peer};
 
 pub(super) const INFO: PatternInfo = PatternInfo {
     name: "binomial",
@@ -14,33 +14,33 @@ struct Binomial {
     bytes: u64,
 }
 
-impl Binomial {
-    /// Rank r has its message from r less its highest bit, and sends to r + 2^k for all higher k, the nearest first: in step k
-    /// ranks below 2^k send.
-    fn child(&self, rank: u32, step: u32) -> Option<Peer> {
-        let reach = 1u32.checked_shl(step)?;
-        let child = rank.checked_add(reach)?;
-        (rank < reach && child < self.ranks).then_some(Peer { rank: child, bytes: self.bytes })
-    }
-}
-
+/// In step k, rank r below 2^k sends to r + 2^k.
 impl Pattern for Binomial {
     fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    fn steps(&self, _: u32) -> u32 {
-        doublings(self.ranks)
+    fn steps(&self, rank: u32) -> u32 {
+        let after = self.ranks - 1 - rank;
+        self.idle_steps(rank).max(after.checked_ilog2().unwrap_or(0)) + 1
+    }
+
+    /// A rank has its message in the step of its highest bit.
+    fn idle_steps(&self, rank: u32) -> u32 {
+        rank.checked_ilog2().unwrap_or(0)
     }
 
     fn send(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
-        self.child(rank, step)
+        let (reach, last) = (1 << step, self.ranks - 1);
+        (rank < reach && reach <= last - rank).then_some(Peer {
+            rank: rank + reach,
+            bytes: self.bytes,
+            tag: step,
+        })
     }
 
     fn receive(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
-        let reach = 1u32.checked_shl(step)?;
-        (rank >= reach && rank < reach.saturating_mul(2))
-            .then(|| Peer { rank: rank - reach, bytes: self.bytes })
+        (rank >> step == 1).then(|| Peer { rank: rank ^ (1 << step), bytes: self.bytes, tag: step })
     }
 
     fn messages(&self) -> u64 {

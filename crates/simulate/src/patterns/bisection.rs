@@ -29,7 +29,7 @@ struct Bisection {
 impl Bisection {
     fn of(&self, rank: u32) -> Option<Peer> {
         let partner = self.partner[rank as usize];
-        (partner != u32::MAX).then_some(Peer { rank: partner, bytes: self.bytes })
+        (partner != u32::MAX).then_some(Peer { rank: partner, bytes: self.bytes, tag: 0 })
     }
 }
 

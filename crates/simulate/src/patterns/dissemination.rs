@@ -6,12 +6,15 @@ pub(super) const INFO: PatternInfo = PatternInfo {
     name: "dissemination",
     aliases: &["barrier"],
     description: "barrier: in step k each rank sends to the rank 2^k further on",
-    make: |shape| Box::new(Dissemination { ranks: shape.ranks, bytes: shape.bytes }),
+    make: |shape| {
+        Box::new(Dissemination { ranks: shape.ranks, bytes: shape.bytes, steps: doublings(shape.ranks) })
+    },
 };
 
 struct Dissemination {
     ranks: u32,
     bytes: u64,
+    steps: u32,
 }
 
 impl Pattern for Dissemination {
@@ -20,22 +23,22 @@ impl Pattern for Dissemination {
     }
 
     fn steps(&self, _: u32) -> u32 {
-        doublings(self.ranks)
+        self.steps
     }
 
     fn send(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
         let to = u64::from(rank) + (1 << step);
         let ranks = u64::from(self.ranks);
-        Some(Peer { rank: if to < ranks { to } else { to - ranks } as u32, bytes: self.bytes })
+        Some(Peer { rank: if to < ranks { to } else { to - ranks } as u32, bytes: self.bytes, tag: step })
     }
 
     fn receive(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
         let reach = 1u32 << step;
         let from = if rank >= reach { rank - reach } else { rank + (self.ranks - reach) };
-        Some(Peer { rank: from, bytes: self.bytes })
+        Some(Peer { rank: from, bytes: self.bytes, tag: step })
     }
 
     fn messages(&self) -> u64 {
-        u64::from(self.ranks) * u64::from(doublings(self.ranks))
+        u64::from(self.ranks) * u64::from(self.steps)
     }
 }

@@ -30,12 +30,12 @@ impl Pattern for Linear {
     fn send(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
         let to = u64::from(rank) + u64::from(lane) + 1;
         let ranks = u64::from(self.ranks);
-        Some(Peer { rank: if to < ranks { to } else { to - ranks } as u32, bytes: self.bytes })
+        Some(Peer { rank: if to < ranks { to } else { to - ranks } as u32, bytes: self.bytes, tag: 0 })
     }
 
     fn receive(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
         let from = rank.checked_sub(lane + 1).unwrap_or_else(|| rank + (self.ranks - lane - 1));
-        Some(Peer { rank: from, bytes: self.bytes })
+        Some(Peer { rank: from, bytes: self.bytes, tag: 0 })
     }
 
     fn messages(&self) -> u64 {

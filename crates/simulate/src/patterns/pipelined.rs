@@ -39,15 +39,15 @@ impl Pattern for Pipelined {
 
     fn send(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
         let segment = step.checked_sub(1)?;
-        (rank + 1 < self.ranks).then(|| Peer { rank: rank + 1, bytes: self.bytes(segment) })
+        (rank + 1 < self.ranks).then(|| Peer { rank: rank + 1, bytes: self.bytes(segment), tag: segment })
     }
 
     fn receive(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
-        (rank > 0 && step < self.segments).then(|| Peer { rank: rank - 1, bytes: self.bytes(step) })
-    }
-
-    fn tag(&self, _: u32, step: u32, _: u32, sends: bool) -> u32 {
-        if sends { step - 1 } else { step }
+        (rank > 0 && step < self.segments).then(|| Peer {
+            rank: rank - 1,
+            bytes: self.bytes(step),
+            tag: step,
+        })
     }
 
     fn messages(&self) -> u64 {

@@ -36,14 +36,14 @@ impl RecursiveDoubling {
         if number < self.rest { 2 * number + 1 } else { number + self.rest }
     }
 
-    fn fold(&self, rank: u32, from_even: bool) -> Option<Peer> {
+    fn fold(&self, rank: u32, from_even: bool, tag: u32) -> Option<Peer> {
         let takes_part = rank < 2 * self.rest && rank.is_multiple_of(2) == from_even;
-        takes_part.then_some(Peer { rank: rank ^ 1, bytes: self.bytes })
+        takes_part.then_some(Peer { rank: rank ^ 1, bytes: self.bytes, tag })
     }
 
     fn partner(&self, rank: u32, step: u32) -> Option<Peer> {
         let partner = self.rank(self.number(rank)? ^ (1 << step));
-        Some(Peer { rank: partner, bytes: self.bytes })
+        Some(Peer { rank: partner, bytes: self.bytes, tag: step + 2 })
     }
 }
 
@@ -61,9 +61,9 @@ impl Pattern for RecursiveDoubling {
             return self.partner(rank, step);
         }
         match step.checked_sub(1) {
-            None => self.fold(rank, true),
+            None => self.fold(rank, true, 0),
             Some(k) if k < self.doublings => self.partner(rank, k),
-            Some(_) => self.fold(rank, false),
+            Some(_) => self.fold(rank, false, 1),
         }
     }
 
@@ -72,9 +72,9 @@ impl Pattern for RecursiveDoubling {
             return self.partner(rank, step);
         }
         match step.checked_sub(1) {
-            None => self.fold(rank, false),
+            None => self.fold(rank, false, 0),
             Some(k) if k < self.doublings => self.partner(rank, k),
-            Some(_) => self.fold(rank, true),
+            Some(_) => self.fold(rank, true, 1),
         }
     }
 

@@ -23,12 +23,12 @@ impl Pattern for Ring {
         self.ranks - 1
     }
 
-    fn send(&self, rank: u32, _: u32, _: u32) -> Option<Peer> {
-        Some(Peer { rank: if rank + 1 == self.ranks { 0 } else { rank + 1 }, bytes: self.bytes })
+    fn send(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
+        Some(Peer { rank: if rank + 1 == self.ranks { 0 } else { rank + 1 }, bytes: self.bytes, tag: step })
     }
 
-    fn receive(&self, rank: u32, _: u32, _: u32) -> Option<Peer> {
-        Some(Peer { rank: rank.checked_sub(1).unwrap_or(self.ranks - 1), bytes: self.bytes })
+    fn receive(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
+        Some(Peer { rank: rank.checked_sub(1).unwrap_or(self.ranks - 1), bytes: self.bytes, tag: step })
     }
 
     fn messages(&self) -> u64 {

@@ -24,15 +24,11 @@ impl Pattern for Scatter {
     }
 
     fn send(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
-        (rank == 0).then_some(Peer { rank: step + 1, bytes: self.bytes })
+        (rank == 0).then_some(Peer { rank: step + 1, bytes: self.bytes, tag: 0 })
     }
 
     fn receive(&self, rank: u32, _: u32, _: u32) -> Option<Peer> {
-        (rank > 0).then_some(Peer { rank: 0, bytes: self.bytes })
-    }
-
-    fn tag(&self, _: u32, _: u32, _: u32, _: bool) -> u32 {
-        0
+        (rank > 0).then_some(Peer { rank: 0, bytes: self.bytes, tag: 0 })
     }
 
     fn messages(&self) -> u64 {

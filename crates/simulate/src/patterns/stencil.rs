@@ -44,8 +44,8 @@ impl Stencil {
         Self { extents, bytes: shape.bytes }
     }
 
-    /// Lane 2d goes up along dimension d, lane 2d + 1 down.
-    fn neighbor(&self, rank: u32, lane: u32) -> Option<Peer> {
+    /// Lane 2d goes up along dimension d, lane 2d + 1 down. The tag is the direction of the message.
+    fn neighbor(&self, rank: u32, lane: u32, tag: u32) -> Option<Peer> {
         let mut stride = 1;
         for extent in &self.extents[..(lane / 2) as usize] {
             stride *= extent;
@@ -56,7 +56,7 @@ impl Stencil {
         } else {
             (at > 0).then(|| rank - stride)
         };
-        Some(Peer { rank: peer?, bytes: self.bytes })
+        Some(Peer { rank: peer?, bytes: self.bytes, tag })
     }
 }
 
@@ -74,16 +74,11 @@ impl Pattern for Stencil {
     }
 
     fn send(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
-        self.neighbor(rank, lane)
+        self.neighbor(rank, lane, lane)
     }
 
     fn receive(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
-        self.neighbor(rank, lane)
-    }
-
-    /// The direction of the message.
-    fn tag(&self, _: u32, _: u32, lane: u32, sends: bool) -> u32 {
-        if sends { lane } else { lane ^ 1 }
+        self.neighbor(rank, lane, lane ^ 1)
     }
 
     fn messages(&self) -> u64 {

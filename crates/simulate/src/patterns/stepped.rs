@@ -1,22 +1,28 @@
 //! Ranks that go from step to step: all messages of a step are under way together, the next step begins when they are done.
 
-use crate::program::{Op, Program};
+use crate::program::{Op, Program, Ready};
 
-/// The other rank of a message, and its size.
+/// The other rank of a message, its size, and its tag, the same on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// Rank.
     pub rank: u32,
     /// Bytes.
     pub bytes: u64,
+    /// Tag.
+    pub tag: u32,
 }
 
-/// Messages of each rank, step by step. A message of step k is received in a step k of its receiver.
+/// Messages of each rank, step by step.
 pub trait Pattern: Send + Sync {
     /// Number of ranks.
     fn ranks(&self) -> u32;
     /// Steps of a rank.
     fn steps(&self, rank: u32) -> u32;
+    /// Steps at the beginning in which the rank does nothing.
+    fn idle_steps(&self, _rank: u32) -> u32 {
+        0
+    }
     /// Messages of a step in each direction, at most.
     fn lanes(&self) -> u32 {
         1
@@ -25,10 +31,6 @@ pub trait Pattern: Send + Sync {
     fn send(&self, rank: u32, step: u32, lane: u32) -> Option<Peer>;
     /// What a rank receives.
     fn receive(&self, rank: u32, step: u32, lane: u32) -> Option<Peer>;
-    /// Tag of the messages of a step, the same on both sides.
-    fn tag(&self, _rank: u32, step: u32, _lane: u32, _sends: bool) -> u32 {
-        step
-    }
     /// Messages of all ranks.
     fn messages(&self) -> u64;
 }
@@ -47,6 +49,8 @@ pub struct Stepped<'a> {
     rounds: u32,
     calculation_ps: u64,
     lanes: u32,
+    /// One round without a calculation.
+    is_plain: bool,
     state: Vec<State>,
 }
 
@@ -54,7 +58,8 @@ impl<'a> Stepped<'a> {
     /// So many rounds, each of a calculation (none if 0) and the pattern.
     pub fn new(pattern: &'a dyn Pattern, rounds: u32, calculation_ps: u64) -> Self {
         let state = vec![State::default(); pattern.ranks() as usize];
-        Self { pattern, rounds: rounds.max(1), calculation_ps, lanes: pattern.lanes(), state }
+        let is_plain = rounds <= 1 && calculation_ps == 0;
+        Self { pattern, rounds: rounds.max(1), calculation_ps, lanes: pattern.lanes(), is_plain, state }
     }
 
     /// Operations and messages of a run.
@@ -64,9 +69,11 @@ impl<'a> Stepped<'a> {
 
     /// The step within a round. A calculation is step 0 of a round where there is one.
     fn place(&self, rank: u32, step: u32) -> Place {
+        if self.is_plain {
+            return Place::Messages(step);
+        }
         let own = u32::from(self.calculation_ps > 0);
-        let steps = self.pattern.steps(rank) + own;
-        let in_round = if self.rounds > 1 { step % steps.max(1) } else { step };
+        let in_round = if self.rounds > 1 { step % (self.pattern.steps(rank) + own).max(1) } else { step };
         match in_round.checked_sub(own) {
             Some(step) => Place::Messages(step),
             None => Place::Calculation,
@@ -74,36 +81,47 @@ impl<'a> Stepped<'a> {
     }
 
     fn steps(&self, rank: u32) -> u32 {
+        if self.is_plain {
+            return self.pattern.steps(rank);
+        }
         (self.pattern.steps(rank) + u32::from(self.calculation_ps > 0)).saturating_mul(self.rounds)
     }
 
     /// Begins the step of a rank, or the next one that has operations.
-    fn begin_step(&mut self, rank: u32, ready: &mut Vec<u32>) {
+    #[inline]
+    fn begin_step(&mut self, rank: u32, ready: &mut Vec<Ready>) {
         let steps = self.steps(rank);
         let mut step = self.state[rank as usize].step;
+        let mut open = 0;
         while step < steps {
-            let before = ready.len();
-            let first = step * 2 * self.lanes;
+            let lanes = self.lanes;
+            let first = step * 2 * lanes;
             match self.place(rank, step) {
-                Place::Calculation => ready.push(first),
+                Place::Calculation => {
+                    ready.push(Ready { rank, id: first, op: Op::calculate(self.calculation_ps) });
+                    open = 1;
+                }
                 Place::Messages(k) => {
-                    for lane in 0..self.lanes {
-                        if self.pattern.send(rank, k, lane).is_some() {
-                            ready.push(first + 2 * lane);
+                    for lane in 0..lanes {
+                        if let Some(to) = self.pattern.send(rank, k, lane) {
+                            let op = Op::send(to.rank, to.bytes, to.tag);
+                            ready.push(Ready { rank, id: first + 2 * lane, op });
+                            open += 1;
                         }
-                        if self.pattern.receive(rank, k, lane).is_some() {
-                            ready.push(first + 2 * lane + 1);
+                        if let Some(from) = self.pattern.receive(rank, k, lane) {
+                            let op = Op::receive(from.rank, from.bytes, from.tag);
+                            ready.push(Ready { rank, id: first + 2 * lane + 1, op });
+                            open += 1;
                         }
                     }
                 }
             }
-            if ready.len() > before {
-                self.state[rank as usize] = State { step, open: (ready.len() - before) as u32 };
-                return;
+            if open > 0 {
+                break;
             }
             step += 1;
         }
-        self.state[rank as usize] = State { step, open: 0 };
+        self.state[rank as usize] = State { step, open };
     }
 }
 
@@ -122,24 +140,26 @@ impl Program for Stepped<'_> {
         (2 * self.pattern.messages() + calculations) * u64::from(self.rounds)
     }
 
-    fn begin(&mut self, rank: u32, ready: &mut Vec<u32>) {
-        self.state[rank as usize] = State::default();
+    fn begin(&mut self, rank: u32, ready: &mut Vec<Ready>) {
+        let step = if self.is_plain { self.pattern.idle_steps(rank) } else { 0 };
+        self.state[rank as usize] = State { step, open: 0 };
         self.begin_step(rank, ready);
     }
 
     fn op(&self, rank: u32, op: u32) -> Op {
-        let (step, within) =
-            if self.lanes == 1 { (op / 2, op % 2) } else { (op / (2 * self.lanes), op % (2 * self.lanes)) };
+        let (step, within) = match self.lanes {
+            1 => (op / 2, op % 2),
+            lanes => (op / (2 * lanes), op % (2 * lanes)),
+        };
         let Place::Messages(k) = self.place(rank, step) else { return Op::calculate(self.calculation_ps) };
         let (lane, sends) = (within / 2, within.is_multiple_of(2));
         let peer = if sends { self.pattern.send(rank, k, lane) } else { self.pattern.receive(rank, k, lane) };
-        let tag = self.pattern.tag(rank, k, lane, sends);
         // The engine names operations that `begin` or `finished` named; each has a peer.
-        let Peer { rank, bytes } = peer.unwrap_or(Peer { rank: 0, bytes: 0 });
+        let Some(Peer { rank, bytes, tag }) = peer else { return Op::calculate(0) };
         if sends { Op::send(rank, bytes, tag) } else { Op::receive(rank, bytes, tag) }
     }
 
-    fn finished(&mut self, rank: u32, _op: u32, ready: &mut Vec<u32>) {
+    fn finished(&mut self, rank: u32, _op: u32, ready: &mut Vec<Ready>) {
         let state = &mut self.state[rank as usize];
         state.open -= 1;
         if state.open == 0 {
