@@ -1,4 +1,4 @@
-//! Writes the schedules of the fixtures, and for each of them the hash of its ends here and the options of the reference simulator:
+//! Writes the schedules and gaps of the fixtures, and for each of them the hash of its ends here and the options of the reference simulator:
 //! `schedules DIR COUNT`.
 
 #[path = "../tests/schedules/mod.rs"]
@@ -15,6 +15,9 @@ fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().unwrap_or_else(|| ".".to_owned());
     let count: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(120);
+    let gaps: Vec<String> =
+        schedules::gaps_ns().iter().map(|(start, length)| format!("{start}\t{length}")).collect();
+    std::fs::write(format!("{directory}/noise"), gaps.join("\n"))?;
     let mut options = File::create(format!("{directory}/options"))?;
     for seed in 1..=count {
         let goal = schedules::schedule(seed);

@@ -6,6 +6,7 @@
 
 mod engine;
 pub mod goal;
+pub mod montecarlo;
 pub mod noise;
 mod params;
 pub mod patterns;

@@ -1,4 +1,12 @@
-//! What takes CPUs from ranks.
+//! What takes CPUs from ranks: gaps that were recorded, or a process that is described.
+
+use std::sync::Arc;
+
+use machmeter_data::gaps::{Gaps, GapsError};
+use machmeter_stats::random::Random;
+
+/// Gaps of a described process that does not repeat: ranks start at random places among them.
+const DRAWN_GAPS: usize = 1 << 16;
 
 /// Time that is taken from ranks.
 pub trait Noise {
@@ -13,5 +21,269 @@ pub struct Quiet;
 impl Noise for Quiet {
     fn stolen_ps(&mut self, _: u32, _: u8, _: u64, _: u64) -> u64 {
         0
+    }
+}
+
+/// Why there is no noise to simulate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoiseError {
+    /// The record holds no list of gaps.
+    #[error("no list of gaps: {0}")]
+    NoGaps(String),
+    /// Nothing is left for work.
+    #[error("gaps of {stolen_ns} ns in {length_ns} ns leave no time for work")]
+    NothingLeft {
+        /// Time in gaps, ns.
+        stolen_ns: u64,
+        /// Time that was recorded, ns.
+        length_ns: u64,
+    },
+}
+
+/// The gaps of one CPU over a time, after which they repeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    length_ps: u64,
+    start_ps: Vec<u64>,
+    /// Time in gaps before each gap, and in all of them.
+    stolen_ps: Vec<u64>,
+}
+
+impl Trace {
+    /// Gaps (start, duration) in any order. Those that overlap become one; what lies beyond the length is cut off.
+    ///
+    /// # Errors
+    /// [`NoiseError::NothingLeft`].
+    pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, NoiseError> {
+        gaps.sort_unstable();
+        let (mut start_ps, mut stolen_ps, mut busy_until) = (Vec::new(), vec![0], 0);
+        for (start, duration) in gaps {
+            let (start, end) = (start.max(busy_until), start.saturating_add(duration).min(length_ps));
+            if end > start {
+                start_ps.push(start);
+                stolen_ps.push(stolen_ps[stolen_ps.len() - 1] + (end - start));
+                busy_until = end;
+            }
+        }
+        let stolen = stolen_ps[stolen_ps.len() - 1];
+        if stolen >= length_ps {
+            return Err(NoiseError::NothingLeft { stolen_ns: stolen / 1000, length_ns: length_ps / 1000 });
+        }
+        Ok(Self { length_ps, start_ps, stolen_ps })
+    }
+
+    /// Share of the time in gaps.
+    pub fn share(&self) -> f64 {
+        self.stolen_ps[self.start_ps.len()] as f64 / self.length_ps as f64
+    }
+
+    /// Time to work before gap `i`.
+    fn left_before(&self, i: usize) -> u64 {
+        self.start_ps[i] - self.stolen_ps[i]
+    }
+
+    /// Number of gaps for which `is_before` holds; it holds for the first ones alone.
+    fn count(&self, is_before: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.start_ps.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// Time to work from the start to a place.
+    fn left_until(&self, at_ps: u64) -> u64 {
+        match self.count(|i| self.start_ps[i] <= at_ps) {
+            0 => at_ps,
+            n => at_ps.saturating_sub(self.stolen_ps[n]).max(self.left_before(n - 1)),
+        }
+    }
+
+    /// What work of `work_ps` from a place on loses: each gap that begins before its end, what these delay included.
+    fn stolen_ps(&self, at_ps: u64, work_ps: u64) -> u64 {
+        if work_ps == 0 || self.start_ps.is_empty() {
+            return 0;
+        }
+        let all = self.start_ps.len();
+        let per_round = self.length_ps - self.stolen_ps[all];
+        let target = self.left_until(at_ps).saturating_add(work_ps);
+        // The end lies in (0, per_round] of its round: a gap that begins at the end takes nothing.
+        let rounds = (target - 1) / per_round;
+        let rest = target - rounds * per_round;
+        let gaps = self.count(|i| self.left_before(i) < rest);
+        let end = (rounds.saturating_mul(self.length_ps)).saturating_add(rest + self.stolen_ps[gaps]);
+        end.saturating_sub(at_ps).saturating_sub(work_ps)
+    }
+
+    /// The rule of `LogGOPSim`: the rest of the gap at the place, and all gaps that begin in the span, which they do not prolong.
+    fn stolen_once_ps(&self, at_ps: u64, work_ps: u64) -> u64 {
+        let begun = self.count(|i| self.start_ps[i] <= at_ps);
+        let last = self.count(|i| self.start_ps[i] < at_ps + work_ps).max(begun);
+        let rest = begun.checked_sub(1).map_or(0, |gap| {
+            (self.start_ps[gap] + self.stolen_ps[begun] - self.stolen_ps[gap]).saturating_sub(at_ps)
+        });
+        rest + self.stolen_ps[last] - self.stolen_ps[begun]
+    }
+}
+
+/// The CPUs of a machine: one rank runs on each, and all share a clock, so that gaps that coincide stay together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Gaps of each CPU.
+    pub cpus: Vec<Trace>,
+}
+
+impl Machine {
+    /// The CPUs of a recording.
+    ///
+    /// # Errors
+    /// Tables without a list of gaps; a CPU that was never free.
+    pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, NoiseError> {
+        let gaps = Gaps::find(tables).map_err(|e| match e {
+            GapsError::Missing(what) => NoiseError::NoGaps(what.to_owned()),
+            GapsError::EndsBeforeStart(row) => NoiseError::NoGaps(format!("row {row} ends before it starts")),
+        })?;
+        let ps = |ns: f64| (ns * 1000.0).round() as u64;
+        let of_cpu = |cpu: i32| {
+            let own = (0..gaps.cpu.len()).filter(|i| gaps.cpu[*i] == cpu);
+            let own: Vec<(u64, u64)> = own.map(|i| (ps(gaps.start_ns(i)), ps(gaps.duration_ns(i)))).collect();
+            Trace::new(own, ps(gaps.recorded_ns(cpu)))
+        };
+        Ok(Self { cpus: gaps.cpus().into_iter().map(of_cpu).collect::<Result<_, _>>()? })
+    }
+
+    /// A machine of one CPU with gaps at equal distances.
+    ///
+    /// # Errors
+    /// Gaps as long as their distance.
+    pub fn periodic(period_ps: u64, duration_ps: u64) -> Result<Self, NoiseError> {
+        Ok(Self { cpus: vec![Trace::new(vec![(0, duration_ps)], period_ps)?] })
+    }
+
+    /// A machine of one CPU with gaps at random (a Poisson process), of equal or exponential durations: 65,536 of them, then again.
+    ///
+    /// # Errors
+    /// Gaps that leave no time.
+    pub fn random(distance_ps: u64, duration_ps: u64, exponential: bool) -> Result<Self, NoiseError> {
+        let mut random = Random::new(0);
+        let mut at = 0.0;
+        let mut draw = || {
+            at += random.exponential() * distance_ps as f64;
+            let duration = duration_ps as f64 * if exponential { random.exponential() } else { 1.0 };
+            (at as u64, duration as u64)
+        };
+        let gaps: Vec<(u64, u64)> = (0..DRAWN_GAPS).map(|_| draw()).collect();
+        let length = gaps[gaps.len() - 1].0 + distance_ps;
+        Ok(Self { cpus: vec![Trace::new(gaps, length)?] })
+    }
+}
+
+/// Where in their gaps machines are at the start of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Starts {
+    /// Each machine somewhere else, by the seed.
+    Apart(u64),
+    /// All at one place, by the seed: noise that is fully coincident between machines.
+    Together(u64),
+    /// Each machine m at this place + m times that step, ps: for comparisons with other simulators.
+    Steps(u64, u64),
+}
+
+/// Which gaps count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// All until the work is done.
+    UntilDone,
+    /// Those of the undisturbed span alone, as `LogGOPSim` has it.
+    Once,
+}
+
+/// Noise of ranks on machines of one kind.
+#[derive(Debug, Clone)]
+pub struct OnMachines {
+    machine: Arc<Machine>,
+    starts_ps: Vec<u64>,
+    rule: Rule,
+}
+
+impl OnMachines {
+    /// So many ranks, one on each CPU.
+    pub fn new(machine: Arc<Machine>, ranks: u32, starts: Starts, rule: Rule) -> Self {
+        let machines = (ranks as usize).div_ceil(machine.cpus.len().max(1));
+        let length = machine.cpus.iter().map(|t| t.length_ps).max().unwrap_or(0);
+        let draw = |random: &mut Random| (random.unit() * length as f64) as u64;
+        let starts_ps = match starts {
+            Starts::Apart(seed) => {
+                let mut random = Random::new(seed);
+                (0..machines).map(|_| draw(&mut random)).collect()
+            }
+            Starts::Together(seed) => vec![draw(&mut Random::new(seed)); machines],
+            Starts::Steps(first, step) => (0..machines as u64).map(|m| first + m * step).collect(),
+        };
+        Self { machine, starts_ps, rule }
+    }
+}
+
+impl Noise for OnMachines {
+    fn stolen_ps(&mut self, rank: u32, cpu: u8, at_ps: u64, work_ps: u64) -> u64 {
+        let cpus = self.machine.cpus.len();
+        let trace = &self.machine.cpus[(rank as usize + usize::from(cpu)) % cpus];
+        let at = at_ps.wrapping_add(self.starts_ps[rank as usize / cpus]) % trace.length_ps;
+        match self.rule {
+            Rule::UntilDone => trace.stolen_ps(at, work_ps),
+            Rule::Once => trace.stolen_once_ps(at, work_ps),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against stepping through the gaps picosecond by picosecond.
+    #[test]
+    fn work_ends_when_all_of_it_had_the_cpu() {
+        let mut random = Random::new(5);
+        for _ in 0..200 {
+            let length = 50 + random.below(200) as u64;
+            let gaps =
+                (0..random.below(12)).map(|_| (random.below(length as usize) as u64, random.below(9) as u64));
+            let Ok(trace) = Trace::new(gaps.collect(), length) else { continue };
+            let mut is_gap = vec![false; length as usize];
+            for (i, start) in trace.start_ps.iter().enumerate() {
+                let duration = trace.stolen_ps[i + 1] - trace.stolen_ps[i];
+                is_gap[*start as usize..(start + duration) as usize].fill(true);
+            }
+            for _ in 0..50 {
+                let (at, work) = (random.below(length as usize) as u64, random.below(600) as u64);
+                let (mut now, mut done) = (at, 0);
+                while done < work {
+                    done += u64::from(!is_gap[(now % length) as usize]);
+                    now += 1;
+                }
+                assert_eq!(trace.stolen_ps(at, work), now - at - work, "{trace:?} from {at} for {work}");
+                if at + work < length {
+                    let gap_at = (0..at + 1).rev().take_while(|t| is_gap[*t as usize]).count() as u64;
+                    let once = trace.stolen_once_ps(at, work);
+                    assert!(once <= now - at - work || gap_at > 0, "no more than with what they delay");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_of_a_machine_keep_their_coincidence() {
+        let both = |at| Trace::new(vec![(at, 100)], 10_000).unwrap();
+        let machine = Arc::new(Machine { cpus: vec![both(500), both(500)] });
+        for seed in 0..50 {
+            let mut noise = OnMachines::new(machine.clone(), 4, Starts::Apart(seed), Rule::UntilDone);
+            let [a, b, c, d] = [0, 1, 2, 3].map(|rank| noise.stolen_ps(rank, 0, 0, 5000));
+            assert_eq!((a, c), (b, d));
+        }
+        assert!(Trace::new(vec![(0, 20), (10, 40)], 50).is_err());
+        assert!((Machine::periodic(1000, 50).unwrap().cpus[0].share() - 0.05).abs() < 1e-12);
+        let random = Machine::random(1_000_000, 10_000, true).unwrap();
+        assert!((random.cpus[0].share() - 0.01).abs() < 0.001, "{}", random.cpus[0].share());
     }
 }

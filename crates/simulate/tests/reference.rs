@@ -6,7 +6,7 @@ use machmeter_simulate::goal::{Schedule, read, write_binary, write_text};
 use machmeter_simulate::noise::Quiet;
 use machmeter_simulate::{Dialect, Params, Part, Time as _, Traced, run};
 
-use schedules::{Costs, hash, schedule};
+use schedules::{Costs, gaps_ns, hash, schedule};
 
 const FIXTURES: &str = include_str!("../../../fixtures/simulate/loggopsim.csv");
 
@@ -29,6 +29,7 @@ fn all_ranks_end_when_the_reference_says() {
         schedules += 1;
     }
     assert!(schedules >= 100);
+    assert!(gaps_ns().is_sorted(), "those of the comparisons with noise");
 }
 
 #[test]

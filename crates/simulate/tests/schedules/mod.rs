@@ -148,3 +148,11 @@ pub(crate) fn hash(ends_ps: &[u64]) -> u64 {
     }
     hash
 }
+
+/// Gaps of the comparisons with noise: start and duration, ns.
+pub(crate) fn gaps_ns() -> Vec<(u64, u64)> {
+    let mut random = Random::new(99);
+    (0..3000)
+        .map(|i| (i * 100_000 + 1000 + random.below(50_000) as u64, 100 + random.below(9000) as u64))
+        .collect()
+}
