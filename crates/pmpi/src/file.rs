@@ -126,6 +126,8 @@ pub(crate) fn begin(rank: i32, size: i32, library: &Library, begin: &Begin) {
     }
     let most_bytes = most_bytes();
     let Some(slots) = grown(descriptor, 0, BLOCK_BYTES).filter(|_| most_bytes > BLOCK_BYTES as u64) else {
+        // SAFETY: a name that ends in zero, of a file of our own.
+        unsafe { libc::unlink(name.as_ptr()) };
         return say(&[b"no space in ", directory, b": nothing is recorded"]);
     };
     let header = slots.as_flattened();

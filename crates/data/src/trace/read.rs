@@ -275,7 +275,9 @@ impl<'a> Trace<'a> {
     /// Length of a tick by the latest mark, and CPU times by first and last marks of threads.
     fn calibrate(&mut self, marks: &[([u64; 4], usize)], is_processor: bool) -> Result<(), TraceError> {
         let Some((last, _)) = marks.iter().max_by_key(|(w, _)| w[0]) else {
-            return bad("no thread wrote anything");
+            // Nothing was written: a disk that was full at once.
+            self.ticks.ns_per_tick = 0.0;
+            return Ok(());
         };
         if is_processor {
             let span = |to: u64, from: u64| to.checked_sub(from).filter(|d| *d > 0).map(|d| d as f64);

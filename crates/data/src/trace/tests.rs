@@ -124,7 +124,6 @@ fn a_file_that_contradicts_itself_is_refused_in_one_line() {
         (header::VERSION, 2, "format 2"),
         (header::BLOCKS, 2, "cut off"),
         (header::BLOCKS, u64::MAX, "cut off"),
-        (header::BLOCKS, 0, "no thread wrote"),
         (header::RANK, 3 | 3 << 32, "rank 3 of 3"),
         (header::END, 9, "end 9"),
         (header::START_TICKS, 500, "before it was called"),
@@ -160,6 +159,16 @@ fn a_file_that_contradicts_itself_is_refused_in_one_line() {
     for length in (0..file.0.len()).step_by(37) {
         assert!(Trace::read(&file.0[..length]).is_err(), "{length} bytes are believed");
     }
+}
+
+#[test]
+fn a_rank_that_found_no_space_at_all_has_an_empty_trace() {
+    let mut file = File::new(&usual());
+    file.put(header::BLOCKS, 0);
+    file.put(header::END, 2);
+    let t = Trace::read(&file.0).unwrap();
+    assert_eq!((t.end, t.start_ns, t.end_ns, t.threads.len()), (End::NoSpace, 50_000, 50_000, 0));
+    assert_eq!((t.calls().count(), t.communicators.len()), (0, 0));
 }
 
 #[test]

@@ -58,8 +58,8 @@ pub const ROWS: &[RowInfo] = &[
         &[
             Pick::new("calls", "mpi.calls{!operation=all}"),
             Pick::new("time", SHARE.id),
-            Pick::new("waiting", WAITING.id),
-            Pick::new("rank {rank} last", LAST.id),
+            Pick::new("wait", WAITING.id),
+            Pick::new("last: {rank}", LAST.id),
         ],
     )
     .each("operation"),

@@ -1,0 +1,330 @@
+//! `machmeter trace` on programs that know their own counts, under the MPI libraries that are installed.
+//!
+//! The compilers are for the test programs alone; what is missing is skipped with a word. One test runs at a time: ranks spin.
+
+#![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
+
+mod program;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use machmeter_data::trace::{End, OPERATIONS, Trace};
+use program::{Ended, Lab, Running, can_mount, is_root, kept_runs, turn, warned};
+
+const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
+/// Instructions that are added to a call of up to six arguments, at most.
+const MOST_ADDED: f64 = 120.0;
+
+/// The recorder beside the program, which no test run builds by itself.
+fn recorder() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let home = Path::new(env!("CARGO_BIN_EXE_machmeter")).parent().unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--locked", "--quiet", "-p", "machmeter-pmpi", "--target-dir"]);
+        cargo.arg(home.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if home.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().unwrap().success());
+        home.join("libmachmeter_pmpi.so")
+    };
+    BUILT.get_or_init(build).clone()
+}
+
+/// Compiles a program of `tests/mpi`; `None`, with a word, where the compiler is missing.
+fn compiled(lab: &Lab, library: &str, source: &str) -> Option<String> {
+    recorder();
+    let compiler = if source.ends_with(".c") { "mpicc" } else { "mpif90" };
+    let compiler = format!("{compiler}.{library}");
+    let (name, _) = source.split_once('.').unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi");
+    let mut command = Command::new(&compiler);
+    command.arg("-O1").arg(sources.join(source)).args(["-o", name]).current_dir(lab.work());
+    match command.output() {
+        Ok(out) if out.status.success() => Some(format!("./{name}")),
+        Ok(out) if compiler.starts_with("mpicc") => {
+            panic!("{compiler}: {}", String::from_utf8_lossy(&out.stderr))
+        }
+        _ => {
+            println!("skipped {source} with {compiler}: it is missing, or has no Fortran");
+            None
+        }
+    }
+}
+
+fn command(lab: &Lab, words: &[&str]) -> Command {
+    let mut command = lab.command(words);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+}
+
+fn run(lab: &Lab, words: &[&str]) -> Ended {
+    Running::of(command(lab, words)).end()
+}
+
+/// Trace files of a directory by rank.
+fn files(dir: &Path) -> BTreeMap<u32, Vec<u8>> {
+    let read = |entry: fs::DirEntry| {
+        let bytes = fs::read(entry.path()).unwrap();
+        (Trace::read(&bytes).unwrap().rank, bytes)
+    };
+    fs::read_dir(dir).unwrap().map(Result::unwrap).map(read).collect()
+}
+
+/// Calls and bytes by rank and operation.
+fn counted(dir: &Path) -> BTreeMap<String, (u64, u64)> {
+    let mut all = BTreeMap::new();
+    for (rank, bytes) in files(dir) {
+        let trace = Trace::read(&bytes).unwrap();
+        assert_eq!(trace.end, End::Finalized);
+        for call in trace.calls() {
+            let entry: &mut (u64, u64) =
+                all.entry(format!("{rank} {}", OPERATIONS[call.operation].name)).or_default();
+            *entry = (entry.0 + 1, entry.1 + call.bytes);
+            assert!(call.duration_ns.is_some(), "{call:?}");
+        }
+    }
+    all
+}
+
+/// What the program says of itself: lines of rank, operation, calls and bytes.
+fn said(text: &str) -> BTreeMap<String, (u64, u64)> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [rank, operation, calls, bytes] = words[..] else { return None };
+        rank.parse::<u32>().ok()?;
+        Some((format!("{rank} {operation}"), (calls.parse().ok()?, bytes.parse().ok()?)))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[test]
+fn calls_and_bytes_are_those_that_programs_count_themselves() {
+    let _turn = turn();
+    for library in LIBRARIES {
+        for source in ["calls.c", "mpif.f", "f08.f90"] {
+            let lab = Lab::new();
+            let Some(program) = compiled(&lab, library, source) else { continue };
+            let launcher = format!("mpiexec.{library}");
+            let words = ["trace", "-q", "--dir", "traces", "--json", "--", &launcher, "-n", "2", &program];
+            let ended = run(&lab, &words);
+            let record = ended.expect(0).record();
+            // With JSON on stdout the program's words go to stderr.
+            let wanted = said(&ended.stderr);
+            assert!(wanted.len() > 10, "{library} {source}: {ended:?}");
+            assert_eq!(counted(&lab.work().join("traces")), wanted, "{library} {source}");
+            let calls = record.metric("mpi.calls", &[("operation", "all")]).unwrap().value;
+            assert_eq!(calls, Some(wanted.values().map(|c| c.0 as f64).sum()));
+            assert!(record.complete && record.metric("mpi.ranks", &[]).unwrap().value == Some(2.0));
+            let waiting = record.metric("mpi.waiting", &[("operation", "allreduce")]).unwrap();
+            assert!((0.0..=1.0).contains(&waiting.value.unwrap()), "{waiting:?}");
+            assert!(record.raw.iter().any(|r| r.table == "mpi_events" && r.rows as f64 == calls.unwrap()));
+        }
+    }
+}
+
+#[test]
+fn report_history_compare_and_perfetto_follow() {
+    let _turn = turn();
+    let lab = Lab::new();
+    let found = LIBRARIES.iter().find_map(|l| Some((l, compiled(&lab, l, "calls.c")?)));
+    let Some((library, program)) = found else { return };
+    let launcher = format!("mpiexec.{library}");
+    for _ in 0..2 {
+        let page = run(&lab, &["trace", "-q", "--", &launcher, "-n", "2", &program]);
+        page.expect(0);
+        assert!(page.stdout.contains("program, ranks | calls | time | in MPI"), "{page:?}");
+        assert!(page.stdout.contains("0 Barrier 3 0"), "the program's own words: {page:?}");
+    }
+    assert_eq!((kept_runs(&lab.state()).len(), lab.files().len()), (2, 1), "only the test program is left");
+    let whole = run(&lab, &["report", "last", "-v", "-o", "page.html"]).expect(0).stdout.clone();
+    for table in ["MPI operations", "MPI ranks", "Time of MPI calls", "Messages from rank to rank"] {
+        assert!(whole.contains(table), "{table}\n{whole}");
+    }
+    run(&lab, &["export", "--to", "perfetto", "-o", "x.pftrace", "last"]).expect(0);
+    let trace = fs::read(lab.work().join("x.pftrace")).unwrap();
+    let times = |what: &[u8]| trace.windows(what.len()).filter(|w| *w == what).count();
+    assert_eq!((times(b"MPI_Allreduce"), times(b"rank 0"), times(b"rank 1")), (2000, 1, 1));
+    let compared = run(&lab, &["compare", "last~1", "last", "--metric", "mpi.*", "--json"]);
+    assert!(compared.stdout.contains("mpi.share") && compared.code != Some(2), "{compared:?}");
+    // The exit code of the program, even where it is one of ours.
+    let ended = run(&lab, &["trace", "-q", "--", "sh", "-c", &format!("{launcher} -n 2 {program}; exit 3")]);
+    ended.expect(3);
+    assert_eq!(kept_runs(&lab.state()).len(), 3);
+}
+
+/// Instructions of a run of `cost.c`.
+fn instructions(lab: &Lab, launcher: &str, preload: Option<&Path>, operation: &str, calls: u32) -> f64 {
+    let traces = lab.work().join("traces");
+    let _ = fs::remove_dir_all(&traces);
+    fs::create_dir(&traces).unwrap();
+    let mut command = Command::new("timeout");
+    command.args(["100", launcher, "-n", "1", "env"]);
+    command.args(preload.map(|p| format!("LD_PRELOAD={}", p.display())));
+    command.args(["valgrind", "--tool=callgrind", "--callgrind-out-file=out", "./cost", operation]);
+    lab.set_up(command.arg(calls.to_string()).env("MACHMETER_TRACE_DIR", &traces));
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(files(&traces).len(), usize::from(preload.is_some()));
+    let text = fs::read_to_string(lab.work().join("out")).unwrap();
+    let total = text.lines().find_map(|l| l.strip_prefix("summary:").or(l.strip_prefix("totals:"))).unwrap();
+    total.trim().parse().unwrap()
+}
+
+#[test]
+fn a_call_costs_few_instructions_more() {
+    let _turn = turn();
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return println!("skipped: no valgrind");
+    }
+    for library in LIBRARIES {
+        let lab = Lab::new();
+        if compiled(&lab, library, "cost.c").is_none() {
+            continue;
+        }
+        let launcher = format!("mpiexec.{library}");
+        for (operation, calls_a_turn) in [("send", 1.0), ("barrier", 1.0), ("reduce", 1.0), ("isend", 2.0)] {
+            let per_call = |preload: Option<&Path>| {
+                let at = |n| instructions(&lab, &launcher, preload, operation, n);
+                (at(101_000) - at(1_000)) / 100_000.0 / calls_a_turn
+            };
+            let added = per_call(Some(&recorder())) - per_call(None);
+            println!("{library} {operation}: {added:.0} instructions added");
+            assert!((20.0..=MOST_ADDED).contains(&added), "{library} {operation}: {added}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_program_leaves_all_calls_that_returned_and_names_those_that_did_not() {
+    let _turn = turn();
+    for library in LIBRARIES {
+        let lab = Lab::new();
+        let Some(program) = compiled(&lab, library, "ends.c") else { continue };
+        // The launcher's exit code is one of its own.
+        let line = format!("mpiexec.{library} -n 2 {program} kill 300; exit 1");
+        let ended = run(&lab, &["trace", "-q", "--dir", "traces", "--json", "--", "sh", "-c", &line]);
+        let record = ended.expect(1).record();
+        warned(&record, "W722");
+        let open: Vec<&str> =
+            record.warnings.iter().filter(|w| w.code == "W723").map(|w| w.text.as_str()).collect();
+        assert!(open.len() == 1 && open[0].contains("rank 0 did not return from MPI_Recv"), "{open:?}");
+        assert!(open[0].ends_with(", rank 1, tag 77"), "{open:?}");
+        for (rank, bytes) in files(&lab.work().join("traces")) {
+            let trace = Trace::read(&bytes).unwrap();
+            let returned = trace.calls().filter(|c| c.duration_ns.is_some()).count();
+            assert_eq!((returned, trace.end), (300, End::Unfinished), "{library}, rank {rank}");
+        }
+        // What is left of a crash or a batch job.
+        let again = run(&lab, &["trace", "-q", "--collect", "traces", "--json"]).expect(0).record();
+        assert_eq!(again.metrics.len(), record.metrics.len());
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_program() {
+    let _turn = turn();
+    for library in LIBRARIES {
+        let lab = Lab::new();
+        let Some(program) = compiled(&lab, library, "ends.c") else { continue };
+        // Room for a header and a piece of 8192 slots; a shell counts in 512 bytes.
+        let line = format!("ulimit -f 700; exec mpiexec.{library} -n 2 {program} well 20000");
+        let mut ways = vec![vec!["trace", "-q", "--json", "--", "sh", "-c", &line]];
+        let launcher = format!("mpiexec.{library}");
+        fs::create_dir(lab.work().join("small")).unwrap();
+        if is_root() && can_mount(&lab.work().join("small")) {
+            ways.push(vec![
+                "trace", "-q", "--json", "--dir", "small", "--", &launcher, "-n", "2", &program, "well",
+                "20000",
+            ]);
+        } else {
+            println!("skipped the small disk: no private mount namespace here");
+        }
+        for words in ways {
+            let mut command = command(&lab, &words);
+            if words.contains(&"small") {
+                let mount = "mount -t tmpfs -o size=700k none small";
+                command = lab.after(&["unshare", "-m", "sh", "-c"], mount, &command);
+                command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            }
+            let ended = Running::of(command).end();
+            let record = ended.expect(5).record();
+            warned(&record, "W721");
+            assert!(!record.warnings.iter().any(|w| w.code == "W720"), "{:?}", record.warnings);
+            let words_of_ranks = ended.stderr.matches("recording ends here, the program goes on").count();
+            assert!((1..=2).contains(&words_of_ranks), "{}", ended.stderr);
+            let calls = record.metric("mpi.calls", &[("operation", "barrier")]).unwrap().value.unwrap();
+            assert!((8000.0..40_000.0).contains(&calls), "{calls}");
+        }
+        let limited =
+            ["trace", "-q", "--limit", "1", "--json", "--", &launcher, "-n", "2", &program, "well", "40000"];
+        let record = run(&lab, &limited).expect(5).record();
+        let calls = record.metric("mpi.calls", &[("operation", "barrier")]).unwrap().value.unwrap();
+        assert!((48_000.0..=65_536.0).contains(&calls), "three pieces of a rank and its header: {calls}");
+    }
+}
+
+#[test]
+fn without_finalize_or_without_mpi_there_is_a_word() {
+    let _turn = turn();
+    recorder();
+    let lab = Lab::new();
+    let none = run(&lab, &["trace", "-q", "--", "true"]);
+    none.expect(4);
+    assert!(none.errors().len() == 1 && none.errors()[0].contains("nothing called MPI_Init"), "{none:?}");
+    let failed = run(&lab, &["trace", "-q", "--", "sh", "-c", "exit 3"]);
+    assert!(failed.expect(3).errors()[0].contains("MPI_Init"), "{failed:?}");
+    for library in LIBRARIES {
+        let Some(program) = compiled(&lab, library, "ends.c") else { continue };
+        let launcher = format!("mpiexec.{library}");
+        run(&lab, &["trace", "-q", "--", &launcher, "-n", "2", &program, "never"]).expect(4);
+        let line = format!("{launcher} -n 2 {program} leave 10; true");
+        let record = run(&lab, &["trace", "-q", "--json", "--", "sh", "-c", &line]).expect(0).record();
+        warned(&record, "W722");
+        assert_eq!(record.metric("mpi.calls", &[("operation", "barrier")]).unwrap().value, Some(20.0));
+    }
+}
+
+#[test]
+fn files_that_are_no_traces_are_refused_in_one_line() {
+    let _turn = turn();
+    recorder();
+    let lab = Lab::new();
+    let dir = lab.work().join("traces");
+    fs::create_dir(&dir).unwrap();
+    let refused = |about: &str| run(&lab, &["trace", "--collect", "traces"]).refused(about);
+    refused("no file ends in .mpitrace");
+    fs::write(dir.join("rank-0.mpitrace"), "hello").unwrap();
+    refused("no trace of an MPI program");
+    let found = LIBRARIES.iter().find_map(|l| Some((l, compiled(&lab, l, "ends.c")?)));
+    if let Some((library, program)) = found {
+        let launcher = format!("mpiexec.{library}");
+        run(&lab, &["trace", "-q", "--dir", "whole", "--", &launcher, "-n", "2", &program, "well", "900"])
+            .expect(0);
+        run(&lab, &["trace", "--dir", "whole", "--", "true"]).refused("not empty");
+        let whole = files(&lab.work().join("whole"))[&0].clone();
+        let saved = |bytes: &[u8]| fs::write(dir.join("rank-0.mpitrace"), bytes).unwrap();
+        for cut in [100, whole.len() / 2, whole.len() - 4096] {
+            saved(&whole[..cut]);
+            run(&lab, &["trace", "--collect", "traces"]).refused("rank-0.mpitrace: ");
+        }
+        let mut longer = whole.clone();
+        longer[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
+        saved(&longer);
+        refused("cut off: ");
+        saved(&whole);
+        fs::write(dir.join("again.mpitrace"), &whole).unwrap();
+        refused("two traces of rank 0");
+    }
+    run(&lab, &["trace", "--collect", "nothere"]).refused("nothere");
+    run(&lab, &["trace"]).refused("COMMAND");
+    run(&lab, &["trace", "--limit", "0", "--", "true"]).refused("--limit");
+    run(&lab, &["trace", "--", "./nothere"]).refused("./nothere");
+    run(&lab, &["trace", "-t", "5", "--", "true"]).refused("trace takes no --time");
+}
