@@ -233,10 +233,9 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
     for library in LIBRARIES {
         let lab = Lab::new();
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
-        // Room for a header and a piece of 8192 slots; a shell counts in 512 bytes.
-        let line = format!("ulimit -f 700; exec mpiexec.{library} -n 2 {program} well 20000");
-        let mut ways = vec![vec!["trace", "-q", "--json", "--", "sh", "-c", &line]];
         let launcher = format!("mpiexec.{library}");
+        let mut ways =
+            vec![vec!["trace", "-q", "--json", "--", &launcher, "-n", "2", &program, "limited", "20000"]];
         fs::create_dir(lab.work().join("small")).unwrap();
         if is_root() && can_mount(&lab.work().join("small")) {
             ways.push(vec![

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
@@ -12,6 +13,11 @@ int main(int argc, char **argv)
         return 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!strcmp(argv[1], "limited")) {
+        /* Room for a header and a piece of 8192 slots. */
+        struct rlimit most = {350000, 350000};
+        setrlimit(RLIMIT_FSIZE, &most);
+    }
     for (long i = atol(argv[2]); i > 0; i--)
         MPI_Barrier(MPI_COMM_WORLD);
     if (!strcmp(argv[1], "kill")) {
