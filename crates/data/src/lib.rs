@@ -11,6 +11,7 @@ pub mod deflated;
 pub mod facts;
 pub mod finite;
 pub mod gaps;
+pub mod links;
 pub mod metric;
 pub mod quantity;
 pub mod record;

@@ -6,11 +6,13 @@
 
 mod engine;
 pub mod goal;
+pub mod machine;
 pub mod montecarlo;
 pub mod noise;
 mod params;
 pub mod patterns;
 mod program;
+pub mod record;
 
 pub use engine::{ANY, Deadlock, Entry, Finished, PARTS, Part, SimulateError, Time, Traced, run};
 pub use params::{Dialect, Line, PER_PS, Params, Protocol, Segment};

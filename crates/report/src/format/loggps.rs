@@ -1,82 +1,16 @@
 //! Links of a record with their parameters, as the formats of simulators need them.
 
-use std::collections::BTreeMap;
-
-use machmeter_data::{Metric, Record};
+use machmeter_data::Record;
+pub(super) use machmeter_data::links::{Link, Range};
 
 use super::ExportError;
-
-/// Parameters of messages from a size on; ns, ns per byte, bytes. What is only bounded or not known is `None`.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Range {
-    pub(super) from_bytes: u64,
-    pub(super) latency_ns: Option<f64>,
-    pub(super) send_ns: Option<f64>,
-    pub(super) recv_ns: Option<f64>,
-    pub(super) gap_ns: Option<f64>,
-    pub(super) message_ns: Option<f64>,
-    pub(super) per_byte: Option<f64>,
-}
-
-/// A link in one direction.
-#[derive(Debug, Clone)]
-pub(super) struct Link {
-    pub(super) transport: String,
-    pub(super) direction: String,
-    /// By size, at least one.
-    pub(super) ranges: Vec<Range>,
-    /// The largest message that a send hands over while nobody receives.
-    pub(super) threshold_bytes: Option<f64>,
-}
-
-impl Link {
-    /// `tcp there`.
-    pub(super) fn name(&self) -> String {
-        format!("{} {}", self.transport, self.direction)
-    }
-
-    /// Time per byte of long messages, where one is known.
-    pub(super) fn per_byte(&self) -> Option<f64> {
-        self.ranges.iter().rev().find_map(|r| r.per_byte).filter(|g| *g > 0.0)
-    }
-}
 
 /// Links of a record.
 ///
 /// # Errors
 /// [`ExportError::NoFigures`] where it has none.
 pub(super) fn links(record: &Record, format: &'static str) -> Result<Vec<Link>, ExportError> {
-    let text = |m: &Metric, name: &str| m.params.get(name).map(ToString::to_string).unwrap_or_default();
-    let mut all: BTreeMap<(String, String), BTreeMap<u64, Range>> = BTreeMap::new();
-    for m in record.metrics.iter().filter(|m| m.id.starts_with("net.")) {
-        let Ok(from_bytes) = text(m, "from_bytes").parse::<u64>() else { continue };
-        let ranges = all.entry((text(m, "transport"), text(m, "direction"))).or_default();
-        let range = ranges.entry(from_bytes).or_insert_with(|| Range { from_bytes, ..Range::default() });
-        let of = match m.id.as_str() {
-            "net.latency" => &mut range.latency_ns,
-            "net.overhead_send" => &mut range.send_ns,
-            "net.overhead_recv" => &mut range.recv_ns,
-            "net.gap" => &mut range.gap_ns,
-            "net.message_time" => &mut range.message_ns,
-            "net.gap_per_byte" => &mut range.per_byte,
-            _ => continue,
-        };
-        *of = m.value;
-    }
-    let threshold = |transport: &str| {
-        let of = record.metrics.iter().filter(|m| m.id == "net.sync_threshold");
-        of.filter(|m| text(m, "transport") == transport).find_map(|m| m.value)
-    };
-    let links: Vec<Link> = all
-        .into_iter()
-        .map(|((transport, direction), ranges)| Link {
-            threshold_bytes: threshold(&transport),
-            ranges: ranges.into_values().collect(),
-            transport,
-            direction,
-        })
-        .filter(|l| l.ranges.iter().any(|r| r.message_ns.is_some()))
-        .collect();
+    let links = machmeter_data::links::links(record);
     if links.is_empty() {
         return Err(ExportError::NoFigures { format, needs: "parameters of links (machmeter net)" });
     }
@@ -89,7 +23,7 @@ mod tests {
     use machmeter_data::quantity::Better;
     use machmeter_data::record::{Run, Tool};
     use machmeter_data::shape::{Axis, Curve, CurveRow};
-    use machmeter_data::{Dataset, MetricInfo, Shape, Unit};
+    use machmeter_data::{Dataset, Metric, MetricInfo, Shape, Unit};
 
     use super::*;
     use crate::format::by_name;

@@ -1,0 +1,157 @@
+//! Parameters from the figures of a record: the LogGPS segments that `machmeter net` measured.
+
+use machmeter_data::Record;
+use machmeter_data::links::{Link, links};
+
+use crate::params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
+
+/// Parameters of a link, and what about them is assumed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfLink {
+    /// `shm there`.
+    pub name: String,
+    /// Parameters.
+    pub params: Params,
+    /// Statements on figures that the record does not hold.
+    pub assumptions: Vec<String>,
+}
+
+/// Why a record gives no parameters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoModel {
+    /// No link was measured.
+    #[error("the record has no parameters of links: machmeter net measures them")]
+    NoLinks,
+    /// Others were.
+    #[error("no link '{wanted}' in the record: {known}")]
+    Unknown {
+        /// What was asked for.
+        wanted: String,
+        /// Links of the record.
+        known: String,
+    },
+}
+
+/// Parameters of a link of a record: of the one that is named (`tcp`, or `tcp back`), or else of shared memory, or else of the first.
+///
+/// # Errors
+/// [`NoModel`].
+pub fn of_record(record: &Record, link: Option<&str>, dialect: Dialect) -> Result<OfLink, NoModel> {
+    let all = links(record);
+    let found = match link {
+        Some(wanted) => all.iter().find(|l| l.name() == wanted || l.transport == wanted),
+        None => all.iter().find(|l| l.transport == "shm").or(all.first()),
+    };
+    match (found, link) {
+        (Some(link), _) => of_link(link, dialect).ok_or(NoModel::NoLinks),
+        (None, Some(wanted)) if !all.is_empty() => {
+            let known = all.iter().map(Link::name).collect::<Vec<_>>().join(", ");
+            Err(NoModel::Unknown { wanted: wanted.to_owned(), known })
+        }
+        _ => Err(NoModel::NoLinks),
+    }
+}
+
+fn ps(ns: f64) -> u64 {
+    (ns.max(0.0) * 1000.0).round() as u64
+}
+
+fn of_link(link: &Link, dialect: Dialect) -> Option<OfLink> {
+    let mut assumptions = Vec::new();
+    let mut assume = |text: &str| {
+        if !assumptions.iter().any(|a| a == text) {
+            assumptions.push(text.to_owned());
+        }
+    };
+    let handshake_ps = link.ranges.first().and_then(|r| r.latency_ns).map_or(0, ps);
+    let eager_bytes = link.threshold_bytes.map_or(u64::MAX, |b| b as u64);
+    let mut segments = Vec::new();
+    for (i, r) in link.ranges.iter().enumerate() {
+        let last_bytes = link.ranges.get(i + 1).map_or(u64::MAX, |next| next.from_bytes - 1);
+        let latency_ps = r.latency_ns.map_or_else(
+            || {
+                assume("L cannot be told from the overheads: 0 is used");
+                0
+            },
+            ps,
+        );
+        let overhead_ns = r.send_ns.or(r.recv_ns).unwrap_or_else(|| {
+            assume("the overheads were not measured: the time per message is used for both");
+            r.message_ns.unwrap_or(0.0)
+        });
+        let cpu = |ns: Option<f64>| Line { first_ps: ps(ns.unwrap_or(overhead_ns)), per_byte: 0 };
+        let per_byte = r.per_byte.unwrap_or(0.0).max(0.0);
+        let gap_ns = r.gap_ns.or_else(|| {
+            assume("the CPUs set the pace: g is at most the time per message, which is used");
+            Some(r.message_ns? - per_byte * r.from_bytes.saturating_sub(1) as f64)
+        });
+        let gap = Line {
+            first_ps: ps(gap_ns.unwrap_or(0.0)),
+            per_byte: (per_byte * 1000.0 * PER_PS as f64).round() as u64,
+        };
+        let eager = Segment {
+            last_bytes,
+            send: cpu(r.send_ns),
+            receive: cpu(r.recv_ns),
+            gap,
+            latency_ps,
+            protocol: Protocol::Eager,
+        };
+        // L of a rendezvous was measured with its handshake, whose ways take as long as those of the smallest messages.
+        let way_ps = handshake_ps.min(latency_ps / 3);
+        let rendezvous = Segment {
+            latency_ps: latency_ps - 2 * way_ps,
+            protocol: Protocol::Rendezvous { handshake_ps: way_ps },
+            ..eager
+        };
+        if last_bytes <= eager_bytes {
+            segments.push(eager);
+        } else {
+            if r.from_bytes <= eager_bytes {
+                segments.push(Segment { last_bytes: eager_bytes, ..eager });
+            }
+            segments.push(rendezvous);
+        }
+    }
+    let params = Params::new(segments, dialect)?;
+    Some(OfLink { name: link.name(), params, assumptions })
+}
+
+#[cfg(test)]
+mod tests {
+    use machmeter_data::links::Range;
+
+    use super::*;
+
+    #[test]
+    fn a_link_gives_its_segments_and_says_what_is_assumed() {
+        let first = Range {
+            from_bytes: 1,
+            latency_ns: Some(100.0),
+            send_ns: Some(20.0),
+            recv_ns: None,
+            gap_ns: None,
+            message_ns: Some(40.0),
+            per_byte: Some(0.25),
+        };
+        let second =
+            Range { from_bytes: 4097, latency_ns: Some(1000.0), gap_ns: Some(60.0), ..first.clone() };
+        let link = Link {
+            transport: "shm".to_owned(),
+            direction: "there".to_owned(),
+            ranges: vec![first, second],
+            threshold_bytes: Some(8192.0),
+        };
+        let found = of_link(&link, Dialect::Machmeter).unwrap();
+        let sizes: Vec<u64> = found.params.segments().iter().map(|s| s.last_bytes).collect();
+        assert_eq!(sizes, [4096, 8192, u64::MAX]);
+        let [small, _, large] = found.params.segments() else { panic!("three segments") };
+        assert_eq!((small.send.first_ps, small.receive.first_ps), (20_000, 20_000));
+        assert_eq!((small.gap.first_ps, small.gap.per_byte), (40_000, 256_000));
+        assert_eq!(small.latency_ps, 100_000);
+        let Protocol::Rendezvous { handshake_ps } = large.protocol else { panic!("a handshake") };
+        assert_eq!(2 * handshake_ps + large.latency_ps, 1_000_000, "a waiting receiver sees L as measured");
+        assert_eq!(found.assumptions.len(), 1);
+        assert_eq!(of_record(&Record::default(), None, Dialect::Machmeter), Err(NoModel::NoLinks));
+    }
+}

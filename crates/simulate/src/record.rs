@@ -1,0 +1,193 @@
+//! The figures, data and statements of a simulation, for a record.
+
+use machmeter_data::metric::params;
+use machmeter_data::quantity::human;
+use machmeter_data::record::{Finding, Record};
+use machmeter_data::shape::{Axis, Curve, CurveRow};
+use machmeter_data::summary::SummaryLine;
+use machmeter_data::{Dataset, Metric, Shape, Unit};
+
+use crate::montecarlo::{Mean, mean_of_runs};
+
+machmeter_data::metric!(
+    TIME,
+    "simulate.time",
+    ["pattern", "ranks", "noise"],
+    Nanoseconds,
+    Lower,
+    weakened by [],
+    "Simulated time until the last rank ends: of a quiet run, or the mean of runs with noise."
+);
+machmeter_data::metric!(
+    SLOWDOWN,
+    "simulate.slowdown",
+    ["pattern", "ranks", "noise"],
+    One,
+    Lower,
+    weakened by [],
+    "Mean simulated time with noise as a multiple of that without."
+);
+
+/// Id of the times of single runs, which shares of a plan are put together from.
+pub const RUNS: &str = "simulate.runs";
+
+/// Times at one number of ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Ranks.
+    pub ranks: u32,
+    /// A quiet run, ps.
+    pub quiet_ps: u64,
+    /// Runs with noise: number and time, ps, in the order of their numbers.
+    pub runs: Vec<(u64, u64)>,
+}
+
+impl Step {
+    fn mean(&self) -> Option<Mean> {
+        mean_of_runs(&self.runs.iter().map(|(_, ps)| *ps).collect::<Vec<_>>())
+    }
+}
+
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1000.0
+}
+
+/// Puts what steps of a plan gave into a record. `title` says what was simulated on what.
+pub fn fill(record: &mut Record, title: &str, pattern: &str, noise: Option<&str>, steps: &[Step]) {
+    let keys = |ranks: u32, noise: &str| {
+        params([("pattern", pattern.into()), ("ranks", i64::from(ranks).into()), ("noise", noise.into())])
+    };
+    let mut lines = vec![title.to_owned(), row(["ranks", "quiet", "with noise", "slowdown"])];
+    let mut first_to_double = None;
+    for step in steps {
+        let quiet_ns = ns(step.quiet_ps);
+        record.metrics.push(Metric::new(&TIME, keys(step.ranks, "none"), quiet_ns, "simulation", 1));
+        let ranks = step.ranks.to_string();
+        let quiet = human(quiet_ns, Unit::Nanoseconds);
+        let Some((noise, mean)) = noise.zip(step.mean()) else {
+            lines.push(row([ranks.as_str(), &quiet, "", ""]));
+            continue;
+        };
+        let n = step.runs.len() as u64;
+        let interval = mean.interval.clone();
+        let range = interval
+            .as_ref()
+            .map(|i| format!(" [{}, {}]", human(i.low, Unit::Nanoseconds), human(i.high, Unit::Nanoseconds)));
+        let mut ratio =
+            Metric::new(&SLOWDOWN, keys(step.ranks, noise), mean.ns / quiet_ns, "mean of runs", n);
+        if let Some(mut of_ratio) = interval.clone().filter(|_| quiet_ns > 0.0) {
+            (of_ratio.low, of_ratio.high) = (of_ratio.low / quiet_ns, of_ratio.high / quiet_ns);
+            // Twice the time: noise costs more than all else.
+            if of_ratio.low > 2.0 && first_to_double.is_none() {
+                first_to_double = Some(step.ranks);
+            }
+            ratio = ratio.with_ci(Some(of_ratio));
+        }
+        let slowdown = ratio.value.map_or_else(|| "-".to_owned(), |r| format!("{r:.3}"));
+        let with_noise = human(mean.ns, Unit::Nanoseconds) + &range.unwrap_or_default();
+        lines.push(row([ranks.as_str(), &quiet, &with_noise, &slowdown]));
+        record
+            .metrics
+            .push(Metric::new(&TIME, keys(step.ranks, noise), mean.ns, "mean of runs", n).with_ci(interval));
+        record.metrics.push(ratio);
+    }
+    if let Some(ranks) = first_to_double {
+        let text = format!("from {ranks} ranks on noise costs more than everything else");
+        lines.push(text.clone());
+        let finding = Finding {
+            id: "simulate.noise_dominates".to_owned(),
+            verdict: "present".to_owned(),
+            text,
+            evidence: vec!["95 % interval of the mean slowdown above 2".to_owned()],
+        };
+        record.findings.push(finding);
+    }
+    record.summary.lines.push(SummaryLine { section: "SIMULATE".to_owned(), lines });
+    record.datasets.push(scale(steps));
+    if noise.is_some() {
+        record.datasets.push(runs(steps));
+    }
+}
+
+fn row(cells: [&str; 4]) -> String {
+    format!("{:>9}  {:>10}  {:<34} {}", cells[0], cells[1], cells[2], cells[3]).trim_end().to_owned()
+}
+
+fn scale(steps: &[Step]) -> Dataset {
+    let x: Vec<f64> = steps.iter().map(|s| f64::from(s.ranks)).collect();
+    let quiet = CurveRow {
+        name: "quiet".to_owned(),
+        x: x.clone(),
+        y: steps.iter().map(|s| ns(s.quiet_ps)).collect(),
+    };
+    let noisy: Vec<(f64, f64)> =
+        steps.iter().filter_map(|s| Some((f64::from(s.ranks), s.mean()?.ns))).collect();
+    let mut rows = vec![quiet];
+    if !noisy.is_empty() {
+        let (x, y) = noisy.into_iter().unzip();
+        rows.push(CurveRow { name: "with noise".to_owned(), x, y });
+    }
+    let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
+    let curve = Curve { x, y, rows, marks: Vec::new() };
+    let caption = "Time until the last rank ends. Where the curves part, noise sets the time.";
+    Dataset::new("simulate.scale", "Simulated time by ranks", caption, Shape::Curve(curve))
+}
+
+fn runs(steps: &[Step]) -> Dataset {
+    let of = |step: &Step| CurveRow {
+        name: format!("{} ranks", step.ranks),
+        x: step.runs.iter().map(|(number, _)| *number as f64).collect(),
+        y: step.runs.iter().map(|(_, ps)| ns(*ps)).collect(),
+    };
+    let (x, y) = (Axis::linear("run", Unit::Count), Axis::log("time", Unit::Nanoseconds));
+    let curve = Curve { x, y, rows: steps.iter().map(of).collect(), marks: Vec::new() };
+    let caption = "Each run begins elsewhere in the noise: its number is the seed.";
+    Dataset::new(RUNS, "Runs", caption, Shape::Curve(curve))
+}
+
+/// Steps of a record that [`fill`] made; none of another.
+pub fn steps(record: &Record) -> Vec<Step> {
+    // Times below 100 days are exact in ns: 2^53 of 1/1000 ns.
+    let ps = |ns: f64| (ns * 1000.0).round() as u64;
+    let of = |id: &str| {
+        record.datasets(id).find_map(|d| match &d.shape {
+            Shape::Curve(curve) => Some(curve.rows.clone()),
+            _ => None,
+        })
+    };
+    let quiet = of("simulate.scale").unwrap_or_default();
+    let runs = of(RUNS).unwrap_or_default();
+    let Some(quiet) = quiet.first() else { return Vec::new() };
+    let numbered = |row: &CurveRow| row.x.iter().zip(&row.y).map(|(n, y)| (*n as u64, ps(*y))).collect();
+    let steps = quiet.x.iter().zip(&quiet.y).enumerate();
+    steps
+        .map(|(i, (ranks, ns))| Step {
+            ranks: *ranks as u32,
+            quiet_ps: ps(*ns),
+            runs: runs.get(i).map(numbered).unwrap_or_default(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_survive_a_record() {
+        let step = |ranks, quiet_ps, runs| Step { ranks, quiet_ps, runs };
+        let all = [
+            step(2, 1_234_567_891, vec![(0, 2_345_678_912_345), (3, 999)]),
+            step(1 << 20, 7, vec![(0, 8), (3, 1 << 50)]),
+        ];
+        let mut record = Record::default();
+        fill(&mut record, "title", "barrier", Some("n"), &all);
+        assert_eq!(steps(&record), all);
+        assert_eq!(record.metrics.len(), 6);
+        assert!(record.metrics.iter().all(|m| m.value.is_some()));
+        let mut quiet = Record::default();
+        fill(&mut quiet, "title", "barrier", None, &[step(2, 5, Vec::new())]);
+        assert_eq!((quiet.metrics.len(), quiet.datasets.len()), (1, 1));
+        assert!(steps(&Record::default()).is_empty());
+    }
+}
