@@ -27,9 +27,9 @@ pub struct Range {
 /// A link in one direction.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// `shm`, `tcp`, ...
+    /// `shm`, `tcp`, ...; `mpi` for two ranks.
     pub transport: String,
-    /// `there` or `back`.
+    /// `there` or `back`; of ranks, whether receives were posted.
     pub direction: String,
     /// By size, at least one.
     pub ranges: Vec<Range>,
@@ -53,24 +53,34 @@ impl Link {
 pub fn links(record: &Record) -> Vec<Link> {
     let text = |m: &Metric, name: &str| m.params.get(name).map(ToString::to_string).unwrap_or_default();
     let mut all: BTreeMap<(String, String), BTreeMap<u64, Range>> = BTreeMap::new();
-    for m in record.metrics.iter().filter(|m| m.id.starts_with("net.")) {
+    for m in &record.metrics {
         let Ok(from_bytes) = text(m, "from_bytes").parse::<u64>() else { continue };
-        let ranges = all.entry((text(m, "transport"), text(m, "direction"))).or_default();
+        // Two ranks of MPI are a link for each kind of receive.
+        let (name, figure) = match m.id.split_once('.') {
+            Some(("net", figure)) => ((text(m, "transport"), text(m, "direction")), figure),
+            Some(("mpi", figure)) => (("mpi".to_owned(), text(m, "receive")), figure),
+            _ => continue,
+        };
+        let ranges = all.entry(name).or_default();
         let range = ranges.entry(from_bytes).or_insert_with(|| Range { from_bytes, ..Range::default() });
-        let of = match m.id.as_str() {
-            "net.latency" => &mut range.latency_ns,
-            "net.overhead_send" => &mut range.send_ns,
-            "net.overhead_recv" => &mut range.recv_ns,
-            "net.gap" => &mut range.gap_ns,
-            "net.message_time" => &mut range.message_ns,
-            "net.gap_per_byte" => &mut range.per_byte,
+        let of = match figure {
+            "latency" => &mut range.latency_ns,
+            "overhead_send" => &mut range.send_ns,
+            "overhead_recv" => &mut range.recv_ns,
+            "gap" => &mut range.gap_ns,
+            "message_time" => &mut range.message_ns,
+            "gap_per_byte" => &mut range.per_byte,
             _ => continue,
         };
         *of = m.value;
     }
     let threshold = |transport: &str| {
-        let of = record.metrics.iter().filter(|m| m.id == "net.sync_threshold");
-        of.filter(|m| text(m, "transport") == transport).find_map(|m| m.value)
+        let searched = |m: &&Metric| match m.id.as_str() {
+            "net.sync_threshold" => text(m, "transport") == transport,
+            "mpi.threshold" => transport == "mpi" && text(m, "receiver") == "polling",
+            _ => false,
+        };
+        record.metrics.iter().filter(searched).find_map(|m| m.value)
     };
     all.into_iter()
         .map(|((transport, direction), ranges)| Link {

@@ -116,7 +116,10 @@ fn of_operation(rows: &Rows, operation: &'static Operation) -> Option<Found> {
     };
     let (costs, isolated) = (by_launch(BACK_TO_BACK), by_launch(ISOLATED));
     of(BACK_TO_BACK).next()?;
-    let points: Vec<Point> = costs.iter().flat_map(|(key, of)| of.iter().map(|l| point(*key, l))).collect();
+    // Of nothing to move most calls return at once, whatever they do with one byte.
+    let is_message = !operation.is_collective && !operation.others.is_empty();
+    let of_law = costs.iter().filter(|(key, _)| is_message || key.1 > 0 || costs.len() == 1);
+    let points: Vec<Point> = of_law.flat_map(|(key, of)| of.iter().map(|l| point(*key, l))).collect();
     let laws = laws::fit(&points);
     let between = laws.as_ref().ok().and_then(|l| l.first()?.between);
     let refused = refused.filter(|_| costs.is_empty());

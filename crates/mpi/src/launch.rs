@@ -12,7 +12,7 @@ use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{SEARCHES, ThresholdCell, TurnsCell, WindowsCell};
-use crate::operations::{Operation, POLLING, SLEEPING, Sized, named, number_of};
+use crate::operations::{Operation, POLLING, SLEEPING, Sized, TRAINS, named, number_of};
 use crate::stage::{Play, Shared};
 
 /// What is to be measured.
@@ -101,14 +101,14 @@ pub(crate) fn measure(
     let mut cells = CellList::default();
     let mut searches = Vec::new();
     let most_bytes = plan.sizes.last().copied().unwrap_or(0);
-    for operation in plan.operations.iter().filter_map(|name| named(name)) {
-        if operation.name == "send" {
-            for search in [&SLEEPING, &POLLING] {
-                let cell = ThresholdCell::new(stage, search, most_bytes, rate);
-                searches.push((cells.count(), Rc::clone(&cell.searches)));
-                cells.push(cell);
-            }
+    if plan.operations.iter().any(|name| name == "send" || name == TRAINS[0]) {
+        for search in [&SLEEPING, &POLLING] {
+            let cell = ThresholdCell::new(stage, search, most_bytes, rate);
+            searches.push((cells.count(), Rc::clone(&cell.searches)));
+            cells.push(cell);
         }
+    }
+    for operation in plan.operations.iter().filter_map(|name| named(name)) {
         for play in plays(operation, plan) {
             cells.push(TurnsCell::new(stage, operation, play, rate));
             if plan.isolated.contains(&play.bytes) || matches!(operation.sized, Sized::Only(_)) {

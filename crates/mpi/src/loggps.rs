@@ -3,7 +3,7 @@
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_model::loggps::{Latency, Line, Measured, Pace, Segment, SizePoint, TRAIN, fit};
@@ -52,11 +52,17 @@ fn points(found: &[Found], receive: &[&str]) -> Vec<SizePoint> {
 }
 
 /// Parameters by the kind of receive, as metrics, and their table.
-pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Option<Dataset>) {
-    let (mut metrics, mut rows) = (Vec::new(), Vec::new());
+pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Dataset>) {
+    let (mut metrics, mut rows, mut measured) = (Vec::new(), Vec::new(), Vec::new());
     for (receive, calls) in RECEIVES {
         let points = points(found, calls);
         let Ok(table) = fit(&points) else { continue };
+        let curve = |of: fn(&SizePoint) -> Measured| CurveRow {
+            name: format!("mpi {receive}"),
+            x: points.iter().map(|p| p.size_bytes as f64).collect(),
+            y: points.iter().map(|p| of(p).ns).collect(),
+        };
+        measured.push([curve(|p| p.round_trip.half()), curve(|p| p.gap)]);
         for (i, s) in table.segments.iter().enumerate() {
             let n = points.iter().filter(|p| (s.first_bytes..=s.last_bytes).contains(&p.size_bytes)).count();
             metrics.extend(of_segment(s, receive, library, n as u64));
@@ -69,8 +75,21 @@ pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Option<Da
     let caption = "LogGPS of two ranks by range of sizes: latency L, overheads o_s and o_r of the calls, gap g, G per byte. Posted: irecv before the message \
                    came, and its completion; unexpected: a receive after it came. Gap <=: the CPUs set the pace. Latency <=: the overheads take as long.";
     let shape = Shape::CostTable(CostTable { columns: columns.to_vec(), rows });
-    let some = !metrics.is_empty();
-    (metrics, some.then(|| Dataset::new("mpi.loggps", "LogGPS of two ranks", caption, shape)))
+    if metrics.is_empty() {
+        return (metrics, Vec::new());
+    }
+    let table = Dataset::new("mpi.loggps", "LogGPS of two ranks", caption, shape);
+    let [one_way, gaps] = [0, 1].map(|i| measured.iter().map(|m: &[CurveRow; 2]| m[i].clone()).collect());
+    let curve = |id, title, y, caption, rows| {
+        let (x, y) = (Axis::log("message", Unit::Bytes), Axis::log(y, Unit::Nanoseconds));
+        Dataset::new(id, title, caption, Shape::Curve(Curve { x, y, rows, marks: Vec::new() }))
+    };
+    let half = "Half of a round trip of one message there and one back, back to back.";
+    let train = "What one message more of a train of 16 costs.";
+    let one_way = curve("mpi.one_way", "One way between ranks", "one way", half, one_way);
+    let gaps =
+        curve("mpi.time_per_message", "Time per message between ranks", "time per message", train, gaps);
+    (metrics, vec![table, one_way, gaps])
 }
 
 fn of_segment(s: &Segment, receive: &str, library: &str, n: u64) -> Vec<Metric> {

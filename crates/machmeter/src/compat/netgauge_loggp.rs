@@ -1,10 +1,11 @@
-//! Netgauge's `-x loggp` by the net probe: a line a size, and the eleven columns of `ng.out`. No MPI is needed.
+//! Netgauge's `-x loggp` by the net probe: a line a size, and the eleven columns of `ng.out`. No MPI is needed; under its launcher the link is that of two ranks.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use machmeter_data::quantity::parse_duration_ns;
+use machmeter_engine::Entry;
 use machmeter_engine::host::Silent;
 use machmeter_engine::probe::Parameters;
 use machmeter_report::format::by_name;
@@ -66,17 +67,41 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
         return Err(Failure::usage(format!("{name}: -x {}: only loggp", given("pattern")))
             .help("`machmeter compat selfish` is -x noise"));
     }
-    let net = registries.probes.iter().find(|p| p.info.name == "net");
-    let format = by_name("ng-out");
-    let (Some(net), Some(format)) = (net, format) else { return Err(Failure::cannot("no probe of links")) };
-    let none = Globals::augment_args(Command::new("")).get_matches_from([name]);
+    // Under a launcher of MPI the link is that of its first two ranks.
+    let is_launched = machmeter_sys::mpi::launched().is_some_and(|l| l.size > 1);
+    let (name, params) = if is_launched {
+        ("mpi", json!({ "parts": ["loggps"], "sizes": given("size"), "launches": 1 }))
+    } else {
+        ("net", json!({ "transports": [given("mode")], "sizes": given("size") }))
+    };
+    let entry = registries.probes.iter().find(|p| p.info.name == name);
+    let entry = entry.ok_or_else(|| Failure::cannot("no probe of links"))?;
+    let parameters = Parameters::Job(&params);
+    if let Some(done) = (entry.attend)(&parameters)? {
+        return Ok(if done { Exit::Fine } else { Exit::CannotMeasure });
+    }
+    let done = measure(registries, matches, entry, &parameters);
+    if done.is_err() {
+        (entry.give_up)(&parameters)?;
+    }
+    done
+}
+
+fn measure(
+    registries: &Registries,
+    matches: &ArgMatches,
+    entry: &'static Entry,
+    parameters: &Parameters<'_>,
+) -> Result<Exit, Failure> {
+    let format = by_name("ng-out").ok_or_else(|| Failure::cannot("no format of Netgauge"))?;
+    let none = Globals::augment_args(Command::new("")).get_matches_from([entry.info.name]);
     let defaults = Globals::from_arg_matches(&none).map_err(Failure::usage)?;
     let time_ns = matches.get_one::<u64>("time").copied().unwrap_or(10_000_000_000);
     let session = Session::begin(registries, &defaults, time_ns)?;
-    let params = json!({ "transports": [given("mode")], "sizes": given("size") });
     let budget_ns = session.budget().left_ns();
-    let outcome = session.run(budget_ns, &Silent, |host| (net.run)(host, &Parameters::Job(&params)))?;
-    let (record, tables) = session.end(net.info.name, outcome.map(|o| (net.info, o)).into_iter().collect());
+    let outcome = session.run(budget_ns, &Silent, |host| (entry.run)(host, parameters))?;
+    let (record, tables) =
+        session.end(entry.info.name, outcome.map(|o| (entry.info, o)).into_iter().collect());
     let mut text = Vec::new();
     (format.write)(&record, &tables, &mut text).map_err(Failure::cannot)?;
     let text = String::from_utf8_lossy(&text);

@@ -12,7 +12,10 @@ use super::ExportError;
 pub(super) fn links(record: &Record, format: &'static str) -> Result<Vec<Link>, ExportError> {
     let links = machmeter_data::links::links(record);
     if links.is_empty() {
-        return Err(ExportError::NoFigures { format, needs: "parameters of links (machmeter net)" });
+        return Err(ExportError::NoFigures {
+            format,
+            needs: "parameters of links (machmeter net, machmeter mpi)",
+        });
     }
     Ok(links)
 }

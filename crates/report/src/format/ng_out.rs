@@ -31,7 +31,9 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
                 .filter_map(|d| if let Shape::Curve(c) = &d.shape { Some(c) } else { None })
                 .find_map(|c| c.rows.iter().find(|r| r.name == name))
         };
-        let (Some(one_way), Some(gaps)) = (of("net.one_way"), of("net.time_per_message")) else { continue };
+        let family = if link.transport == "mpi" { "mpi" } else { "net" };
+        let curves = ["one_way", "time_per_message"].map(|curve| of(&format!("{family}.{curve}")));
+        let [Some(one_way), Some(gaps)] = curves else { continue };
         for (i, bytes) in gaps.x.iter().enumerate() {
             let Some(at) = one_way.x.iter().position(|x| x.to_bits() == bytes.to_bits()) else { continue };
             let round_trip_ns = 2.0 * one_way.y[at];
