@@ -1,4 +1,4 @@
-//! Links of a record with their LogGPS parameters: what exporters write and simulations run on.
+//! Links of a record with their `LogGPS` parameters: what exporters write and simulations run on.
 
 use std::collections::BTreeMap;
 
