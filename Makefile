@@ -6,8 +6,10 @@ export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
 all: build run
 
+# The recorder of `machmeter trace` is a library beside the program.
 build:
 	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked -p machmeter-pmpi
 
 # Through cargo, which knows where it builds.
 run:

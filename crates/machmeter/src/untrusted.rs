@@ -4,20 +4,21 @@
 use std::path::Path;
 
 use machmeter_store::foreign::{Input, READERS, SideFacts, SourceFile};
-use machmeter_store::{json, parquet};
+use machmeter_store::{json, mpi_trace, parquet};
 
 use crate::{Registries, job};
 
 pub type Parser = fn(&[u8]);
 
 /// By name, which is that of the fuzz target and of the folder with its seeds.
-pub const PARSERS: [(&str, Parser); 6] = [
+pub const PARSERS: [(&str, Parser); 7] = [
     ("foreign", foreign),
     ("frames", frames),
     ("job", job),
     ("orders", orders),
     ("parquet", parquet),
     ("record", record),
+    ("trace", trace),
 ];
 
 const NAME: &str = "fuzz_0_times.dat";
@@ -58,4 +59,9 @@ pub fn parquet(bytes: &[u8]) {
 /// Records and report pages.
 pub fn record(bytes: &[u8]) {
     let _ = json::from_bytes(bytes, Path::new(NAME));
+}
+
+/// Traces of MPI programs, and the analysis of what is believed.
+pub fn trace(bytes: &[u8]) {
+    let _ = mpi_trace::analyze(Path::new("."), &[(NAME.into(), bytes.to_vec())], usize::MAX);
 }

@@ -51,7 +51,7 @@ fn compiled(lab: &Lab, library: &str, source: &str) -> Option<String> {
             panic!("{compiler}: {}", String::from_utf8_lossy(&out.stderr))
         }
         _ => {
-            println!("skipped {source} with {compiler}: it is missing, or has no Fortran");
+            println!("skipped {source} with {compiler}: it is missing, or its headers or Fortran");
             None
         }
     }

@@ -61,7 +61,7 @@ const LOOK_NS: u64 = 20_000_000;
 /// enters collectives last; all calls as raw samples, for export --to perfetto. C and Fortran; Open MPI, MPICH and the MPI 5 ABI; no
 /// recompilation. Ends with the program's exit code (128 and the number of its signal), or with its own where that is 0:
 /// machmeter trace -- mpirun -n 4 ./app
-/// For batch jobs set LD_PRELOAD to the library beside this program and `MACHMETER_TRACE_DIR` to an empty directory, and --collect it.
+/// For batch jobs set `LD_PRELOAD` to the library beside this program and `MACHMETER_TRACE_DIR` to an empty directory, and --collect it.
 #[derive(Args)]
 struct Asked {
     /// Make a record of the traces in a directory, run nothing

@@ -104,7 +104,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "perfetto",
         extension: "pftrace",
-        description: "Gaps as slices per CPU, those under 1 us and windows as counters, firings of dataflow graphs: a native Perfetto trace.",
+        description: "Gaps as slices per CPU, those under 1 us and windows as counters, firings of dataflow graphs, MPI calls: a native Perfetto trace.",
         is_of_figures: false,
         write: perfetto::write,
     },

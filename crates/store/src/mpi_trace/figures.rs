@@ -95,7 +95,9 @@ impl<'m> Figures<'m> {
         }
         let mut operations: Vec<(usize, Sum)> = sums.into_iter().collect();
         operations.sort_by(|a, b| b.1.time_ns.total_cmp(&a.1.time_ns));
-        operations.iter_mut().for_each(|(_, s)| s.durations_ns.sort_by(f64::total_cmp));
+        for (_, sum) in &mut operations {
+            sum.durations_ns.sort_by(f64::total_cmp);
+        }
         let threads = ranks.iter().flat_map(|r| &r.trace.threads).filter(|t| t.wall_ns > 0);
         let (cpu, wall) = threads.fold((0.0, 0.0), |(c, w), t| (c + t.cpu_ns as f64, w + t.wall_ns as f64));
         Self {

@@ -10,7 +10,7 @@ mod show;
 mod warnings;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use machmeter_data::record::Warning;
 use machmeter_data::trace::{Call, EXTENSION, Trace};
@@ -87,10 +87,21 @@ pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>, StoreE
     let mut paths: Vec<_> = listed.filter_map(Result::ok).map(|entry| entry.path()).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == EXTENSION));
     paths.sort();
-    let read = |path: &std::path::PathBuf| {
+    let read = |path: &PathBuf| {
         fs::read(path).map(|bytes| (path.clone(), bytes)).map_err(|e| StoreError::io(path, "read", &e))
     };
-    let files = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    analyze(dir, &paths.iter().map(read).collect::<Result<Vec<_>, _>>()?, most_rows)
+}
+
+/// The same of the bytes of files.
+///
+/// # Errors
+/// A file that is not believed, or files of several programs, which `dir` is said to hold.
+pub fn analyze(
+    dir: &Path,
+    files: &[(PathBuf, Vec<u8>)],
+    most_rows: usize,
+) -> Result<Option<Collected>, StoreError> {
     let believed = |(path, bytes)| Trace::read(bytes).map_err(|e| StoreError::new(path, e.to_string()));
     let mut traces =
         files.iter().map(|(path, bytes)| believed((path, bytes))).collect::<Result<Vec<_>, _>>()?;
@@ -131,7 +142,7 @@ pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>, StoreE
         boots,
         library: first.library.clone(),
         program: first.program.clone(),
-        files: paths.iter().map(|p| name(p)).collect(),
+        files: files.iter().map(|(path, _)| name(path)).collect(),
     }))
 }
 
