@@ -49,7 +49,7 @@ pub(crate) struct Globals {
     #[arg(short, long, value_name = "LIST", default_value = "all")]
     pub(crate) cpus: String,
     /// Policy: auto, other, fifo:45, ...; of measuring threads, also batch, idle, rr:45, deadline:1ms/10ms/10ms.
-    #[arg(long, value_name = "POLICY", default_value = "auto", value_parser = |s: &str| parse_priority(s).map(|_| s.to_owned()))]
+    #[arg(long, value_name = "POLICY", default_value = "auto", hide_short_help = true, value_parser = |s: &str| parse_priority(s).map(|_| s.to_owned()))]
     pub(crate) prio: String,
     /// Also write PATH: .json, .html or .svg; may be repeated; record, report or card.
     #[arg(short, long, value_name = "PATH")]

@@ -14,6 +14,7 @@ pub type Parser = fn(&[u8]);
 pub const PARSERS: [(&str, Parser); 7] = [
     ("foreign", foreign),
     ("frames", frames),
+    ("goal", goal),
     ("job", job),
     ("orders", orders),
     ("parquet", parquet),
@@ -35,6 +36,21 @@ pub fn foreign(bytes: &[u8]) {
 /// What a peer sends to `machmeter serve`, and `serve` to it.
 pub fn frames(bytes: &[u8]) {
     machmeter_net::frames(bytes);
+}
+
+/// Schedules, text and binary: what is read ends or deadlocks, and is written as it was read.
+pub fn goal(bytes: &[u8]) {
+    use machmeter_simulate::{Dialect, Line, Params, goal, noise, run};
+    let Ok(schedule) = goal::read(bytes) else { return };
+    let mut binary = Vec::new();
+    let written = goal::write_binary(&schedule, &mut binary);
+    assert!(written.is_ok() && goal::read_binary(&binary).as_ref() == Ok(&schedule), "binary form");
+    let line = Line { first_ps: 1000, per_byte: 1024 };
+    for dialect in [Dialect::Machmeter, Dialect::LogGopSim] {
+        let params = Params::simple(line, line, 1000, 1000, dialect);
+        let mut program = goal::Schedule::new(&schedule);
+        let _ = run::<u64, _, _>(&mut program, &params, &mut noise::Quiet, &|| false);
+    }
 }
 
 /// Job files.

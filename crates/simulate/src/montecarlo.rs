@@ -65,6 +65,18 @@ impl What<'_> {
         }
     }
 
+    /// Numbers of operations of a rank in the largest step times its steps: what 32 bits must hold.
+    pub fn operations_of_rank(&self, ranks: u32) -> u64 {
+        match self {
+            Self::Pattern { info, shape, rounds, .. } => {
+                let pattern = (info.make)(Shape { ranks, ..*shape });
+                let steps = (0..ranks.min(2)).map(|rank| pattern.steps(rank)).max().unwrap_or(0);
+                (u64::from(steps) + 1) * 2 * u64::from(pattern.lanes()) * u64::from(*rounds)
+            }
+            Self::Schedule(goal) => goal.operations(),
+        }
+    }
+
     /// The end of the last rank of run number `run`, ps: its number is the seed of where noise begins. `None` for the noise is a quiet
     /// run.
     ///

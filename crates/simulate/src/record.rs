@@ -28,9 +28,6 @@ machmeter_data::metric!(
     "Mean simulated time with noise as a multiple of that without."
 );
 
-/// Id of the times of single runs, which shares of a plan are put together from.
-pub const RUNS: &str = "simulate.runs";
-
 /// Times at one number of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -83,7 +80,10 @@ pub fn fill(record: &mut Record, title: &str, pattern: &str, noise: Option<&str>
             }
             ratio = ratio.with_ci(Some(of_ratio));
         }
-        let slowdown = ratio.value.map_or_else(|| "-".to_owned(), |r| format!("{r:.3}"));
+        let slowdown = ratio.value.map_or_else(
+            || "-".to_owned(),
+            |r| if r < 100.0 { format!("{r:.3}") } else { format!("{r:.0}") },
+        );
         let with_noise = human(mean.ns, Unit::Nanoseconds) + &range.unwrap_or_default();
         lines.push(row([ranks.as_str(), &quiet, &with_noise, &slowdown]));
         record
@@ -142,31 +142,7 @@ fn runs(steps: &[Step]) -> Dataset {
     let (x, y) = (Axis::linear("run", Unit::Count), Axis::log("time", Unit::Nanoseconds));
     let curve = Curve { x, y, rows: steps.iter().map(of).collect(), marks: Vec::new() };
     let caption = "Each run begins elsewhere in the noise: its number is the seed.";
-    Dataset::new(RUNS, "Runs", caption, Shape::Curve(curve))
-}
-
-/// Steps of a record that [`fill`] made; none of another.
-pub fn steps(record: &Record) -> Vec<Step> {
-    // Times below 100 days are exact in ns: 2^53 of 1/1000 ns.
-    let ps = |ns: f64| (ns * 1000.0).round() as u64;
-    let of = |id: &str| {
-        record.datasets(id).find_map(|d| match &d.shape {
-            Shape::Curve(curve) => Some(curve.rows.clone()),
-            _ => None,
-        })
-    };
-    let quiet = of("simulate.scale").unwrap_or_default();
-    let runs = of(RUNS).unwrap_or_default();
-    let Some(quiet) = quiet.first() else { return Vec::new() };
-    let numbered = |row: &CurveRow| row.x.iter().zip(&row.y).map(|(n, y)| (*n as u64, ps(*y))).collect();
-    let steps = quiet.x.iter().zip(&quiet.y).enumerate();
-    steps
-        .map(|(i, (ranks, ns))| Step {
-            ranks: *ranks as u32,
-            quiet_ps: ps(*ns),
-            runs: runs.get(i).map(numbered).unwrap_or_default(),
-        })
-        .collect()
+    Dataset::new("simulate.runs", "Runs", caption, Shape::Curve(curve))
 }
 
 #[cfg(test)]
@@ -174,20 +150,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_survive_a_record() {
-        let step = |ranks, quiet_ps, runs| Step { ranks, quiet_ps, runs };
-        let all = [
-            step(2, 1_234_567_891, vec![(0, 2_345_678_912_345), (3, 999)]),
-            step(1 << 20, 7, vec![(0, 8), (3, 1 << 50)]),
-        ];
+    fn steps_become_figures_with_the_scale_at_which_noise_dominates() {
+        let step = |ranks, runs: [u64; 4]| Step { ranks, quiet_ps: 1000, runs: (0..).zip(runs).collect() };
+        let all = [step(2, [1000, 1100, 1050, 1000]), step(4, [4000, 4100, 3900, 4000])];
         let mut record = Record::default();
         fill(&mut record, "title", "barrier", Some("n"), &all);
-        assert_eq!(steps(&record), all);
         assert_eq!(record.metrics.len(), 6);
-        assert!(record.metrics.iter().all(|m| m.value.is_some()));
+        assert!(record.metrics.iter().all(|m| m.value.is_some() && (m.n == 1 || m.ci.is_some())));
+        assert_eq!(record.findings[0].text, "from 4 ranks on noise costs more than everything else");
         let mut quiet = Record::default();
-        fill(&mut quiet, "title", "barrier", None, &[step(2, 5, Vec::new())]);
+        fill(&mut quiet, "title", "barrier", None, &[Step { runs: Vec::new(), ..all[0].clone() }]);
         assert_eq!((quiet.metrics.len(), quiet.datasets.len()), (1, 1));
-        assert!(steps(&Record::default()).is_empty());
     }
 }

@@ -59,6 +59,15 @@ pub(crate) const CODES: &[Code] = &[
         next: "Run it again; dmesg tells whether memory had run out.",
         undo: None,
     },
+    Code {
+        id: "W910",
+        name: "parameter assumed",
+        what: "A simulation used a value for a parameter that the link's record only bounds or does not hold.",
+        why: "Simulated times are off by as much as that value is.",
+        how: "Figures net.latency, net.overhead_send, net.overhead_recv and net.gap of the run of --on have no value; each says why.",
+        next: "Measure the link again with more time, or choose another with --link.",
+        undo: None,
+    },
 ];
 
 /// All codes of the program, its checks and its probes.

@@ -14,6 +14,7 @@ mod schema;
 mod selftest;
 mod serve;
 pub(crate) mod trace;
+mod simulate;
 mod trend;
 
 use std::path::Path;
@@ -52,12 +53,18 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     selftest::ENTRY,
     serve::ENTRY,
     trace::ENTRY,
+    simulate::ENTRY,
 ];
 
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
     // Global options may stand before or after the command; clap has propagated them to the innermost one.
     let given = matches.subcommand().map_or(matches, |(_, sub)| sub);
     let mut globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
+    // An option of that name that a command has for itself says nothing of repetitions.
+    let own = matches.subcommand().and_then(|(name, _)| COMMANDS.iter().find(|c| c.name == name));
+    if own.is_some_and(|c| !c.takes.contains(&"runs")) {
+        globals.runs = 1;
+    }
     globals.check()?;
     globals.quiet |= globals.dry_run;
     machmeter_sys::abandoned::sweep_machine();
