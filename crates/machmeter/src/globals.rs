@@ -88,7 +88,7 @@ pub(crate) struct Globals {
     #[arg(long, hide_short_help = true)]
     pub(crate) allow_commands: bool,
     /// Check and print the plan, measure nothing; refuses what a run would refuse.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) dry_run: bool,
     /// No progress on stderr.
     #[arg(short, long)]
