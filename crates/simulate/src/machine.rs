@@ -1,4 +1,4 @@
-//! Parameters from the figures of a record: the LogGPS segments that `machmeter net` measured.
+//! Parameters from the figures of a record: the `LogGPS` segments that `machmeter net` measured.
 
 use machmeter_data::Record;
 use machmeter_data::links::{Link, links};

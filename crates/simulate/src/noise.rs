@@ -43,10 +43,11 @@ pub enum NoiseError {
 /// The gaps of one CPU over a time, after which they repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    length_ps: u64,
-    start_ps: Vec<u64>,
+    /// All figures in ps.
+    length: u64,
+    start: Vec<u64>,
     /// Time in gaps before each gap, and in all of them.
-    stolen_ps: Vec<u64>,
+    stolen: Vec<u64>,
 }
 
 impl Trace {
@@ -56,35 +57,35 @@ impl Trace {
     /// [`NoiseError::NothingLeft`].
     pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, NoiseError> {
         gaps.sort_unstable();
-        let (mut start_ps, mut stolen_ps, mut busy_until) = (Vec::new(), vec![0], 0);
+        let (mut starts, mut stolen, mut busy_until, mut all) = (Vec::new(), vec![0], 0, 0);
         for (start, duration) in gaps {
             let (start, end) = (start.max(busy_until), start.saturating_add(duration).min(length_ps));
             if end > start {
-                start_ps.push(start);
-                stolen_ps.push(stolen_ps[stolen_ps.len() - 1] + (end - start));
+                all += end - start;
+                starts.push(start);
+                stolen.push(all);
                 busy_until = end;
             }
         }
-        let stolen = stolen_ps[stolen_ps.len() - 1];
-        if stolen >= length_ps {
-            return Err(NoiseError::NothingLeft { stolen_ns: stolen / 1000, length_ns: length_ps / 1000 });
+        if all >= length_ps {
+            return Err(NoiseError::NothingLeft { stolen_ns: all / 1000, length_ns: length_ps / 1000 });
         }
-        Ok(Self { length_ps, start_ps, stolen_ps })
+        Ok(Self { length: length_ps, start: starts, stolen })
     }
 
     /// Share of the time in gaps.
     pub fn share(&self) -> f64 {
-        self.stolen_ps[self.start_ps.len()] as f64 / self.length_ps as f64
+        self.stolen[self.start.len()] as f64 / self.length as f64
     }
 
     /// Time to work before gap `i`.
     fn left_before(&self, i: usize) -> u64 {
-        self.start_ps[i] - self.stolen_ps[i]
+        self.start[i] - self.stolen[i]
     }
 
     /// Number of gaps for which `is_before` holds; it holds for the first ones alone.
     fn count(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.start_ps.len());
+        let (mut low, mut high) = (0, self.start.len());
         while low < high {
             let middle = low.midpoint(high);
             if is_before(middle) { low = middle + 1 } else { high = middle }
@@ -94,36 +95,36 @@ impl Trace {
 
     /// Time to work from the start to a place.
     fn left_until(&self, at_ps: u64) -> u64 {
-        match self.count(|i| self.start_ps[i] <= at_ps) {
+        match self.count(|i| self.start[i] <= at_ps) {
             0 => at_ps,
-            n => at_ps.saturating_sub(self.stolen_ps[n]).max(self.left_before(n - 1)),
+            n => at_ps.saturating_sub(self.stolen[n]).max(self.left_before(n - 1)),
         }
     }
 
     /// What work of `work_ps` from a place on loses: each gap that begins before its end, what these delay included.
     fn stolen_ps(&self, at_ps: u64, work_ps: u64) -> u64 {
-        if work_ps == 0 || self.start_ps.is_empty() {
+        if work_ps == 0 || self.start.is_empty() {
             return 0;
         }
-        let all = self.start_ps.len();
-        let per_round = self.length_ps - self.stolen_ps[all];
+        let all = self.start.len();
+        let per_round = self.length - self.stolen[all];
         let target = self.left_until(at_ps).saturating_add(work_ps);
         // The end lies in (0, per_round] of its round: a gap that begins at the end takes nothing.
         let rounds = (target - 1) / per_round;
         let rest = target - rounds * per_round;
         let gaps = self.count(|i| self.left_before(i) < rest);
-        let end = (rounds.saturating_mul(self.length_ps)).saturating_add(rest + self.stolen_ps[gaps]);
+        let end = (rounds.saturating_mul(self.length)).saturating_add(rest + self.stolen[gaps]);
         end.saturating_sub(at_ps).saturating_sub(work_ps)
     }
 
     /// The rule of `LogGOPSim`: the rest of the gap at the place, and all gaps that begin in the span, which they do not prolong.
     fn stolen_once_ps(&self, at_ps: u64, work_ps: u64) -> u64 {
-        let begun = self.count(|i| self.start_ps[i] <= at_ps);
-        let last = self.count(|i| self.start_ps[i] < at_ps + work_ps).max(begun);
-        let rest = begun.checked_sub(1).map_or(0, |gap| {
-            (self.start_ps[gap] + self.stolen_ps[begun] - self.stolen_ps[gap]).saturating_sub(at_ps)
-        });
-        rest + self.stolen_ps[last] - self.stolen_ps[begun]
+        let begun = self.count(|i| self.start[i] <= at_ps);
+        let last = self.count(|i| self.start[i] < at_ps + work_ps).max(begun);
+        let rest = begun
+            .checked_sub(1)
+            .map_or(0, |gap| (self.start[gap] + self.stolen[begun] - self.stolen[gap]).saturating_sub(at_ps));
+        rest + self.stolen[last] - self.stolen[begun]
     }
 }
 
@@ -211,7 +212,7 @@ impl OnMachines {
     /// So many ranks, one on each CPU.
     pub fn new(machine: Arc<Machine>, ranks: u32, starts: Starts, rule: Rule) -> Self {
         let machines = (ranks as usize).div_ceil(machine.cpus.len().max(1));
-        let length = machine.cpus.iter().map(|t| t.length_ps).max().unwrap_or(0);
+        let length = machine.cpus.iter().map(|t| t.length).max().unwrap_or(0);
         let draw = |random: &mut Random| (random.unit() * length as f64) as u64;
         let starts_ps = match starts {
             Starts::Apart(seed) => {
@@ -229,7 +230,7 @@ impl Noise for OnMachines {
     fn stolen_ps(&mut self, rank: u32, cpu: u8, at_ps: u64, work_ps: u64) -> u64 {
         let cpus = self.machine.cpus.len();
         let trace = &self.machine.cpus[(rank as usize + usize::from(cpu)) % cpus];
-        let at = at_ps.wrapping_add(self.starts_ps[rank as usize / cpus]) % trace.length_ps;
+        let at = at_ps.wrapping_add(self.starts_ps[rank as usize / cpus]) % trace.length;
         match self.rule {
             Rule::UntilDone => trace.stolen_ps(at, work_ps),
             Rule::Once => trace.stolen_once_ps(at, work_ps),
@@ -251,8 +252,8 @@ mod tests {
                 (0..random.below(12)).map(|_| (random.below(length as usize) as u64, random.below(9) as u64));
             let Ok(trace) = Trace::new(gaps.collect(), length) else { continue };
             let mut is_gap = vec![false; length as usize];
-            for (i, start) in trace.start_ps.iter().enumerate() {
-                let duration = trace.stolen_ps[i + 1] - trace.stolen_ps[i];
+            for (i, start) in trace.start.iter().enumerate() {
+                let duration = trace.stolen[i + 1] - trace.stolen[i];
                 is_gap[*start as usize..(start + duration) as usize].fill(true);
             }
             for _ in 0..50 {
@@ -264,7 +265,7 @@ mod tests {
                 }
                 assert_eq!(trace.stolen_ps(at, work), now - at - work, "{trace:?} from {at} for {work}");
                 if at + work < length {
-                    let gap_at = (0..at + 1).rev().take_while(|t| is_gap[*t as usize]).count() as u64;
+                    let gap_at = (0..=at).rev().take_while(|t| is_gap[*t as usize]).count() as u64;
                     let once = trace.stolen_once_ps(at, work);
                     assert!(once <= now - at - work || gap_at > 0, "no more than with what they delay");
                 }

@@ -1,4 +1,4 @@
-//! Parameters of the simulated machine: LogGPS by size of message.
+//! Parameters of the simulated machine: `LogGPS` by size of message.
 
 /// Fixed point of costs per byte: units of 1/1024 ps.
 pub const PER_PS: u64 = 1024;

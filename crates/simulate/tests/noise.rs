@@ -1,5 +1,7 @@
 //! Noise whose cost is known, and runs that are the same wherever they are computed.
 
+#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
+
 mod schedules;
 
 use std::sync::Arc;

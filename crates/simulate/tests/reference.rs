@@ -1,10 +1,12 @@
 //! Results equal to the reference simulator's, and sensitivities equal to finite differences.
 
+#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
+
 mod schedules;
 
 use machmeter_simulate::goal::{Schedule, read, write_binary, write_text};
 use machmeter_simulate::noise::Quiet;
-use machmeter_simulate::{Dialect, Params, Part, Time as _, Traced, run};
+use machmeter_simulate::{Dialect, Params, Part, Protocol, Time as _, Traced, run};
 
 use schedules::{Costs, gaps_ns, hash, schedule};
 
@@ -61,8 +63,8 @@ fn sensitivities_are_finite_differences() {
             s.latency_ps += 1_299_709;
             s.gap.first_ps += 15_485;
             s.protocol = match s.protocol {
-                machmeter_simulate::Protocol::Eager => s.protocol,
-                _ => machmeter_simulate::Protocol::Rendezvous { handshake_ps: s.latency_ps },
+                Protocol::Eager => s.protocol,
+                Protocol::Rendezvous { .. } => Protocol::Rendezvous { handshake_ps: s.latency_ps },
             };
         });
         let goal = schedule(seed);
@@ -83,7 +85,7 @@ fn sensitivities_are_finite_differences() {
                     }
                     Part::Latency => {
                         s.latency_ps = shift(s.latency_ps, 1);
-                        if let machmeter_simulate::Protocol::Rendezvous { handshake_ps } = &mut s.protocol {
+                        if let Protocol::Rendezvous { handshake_ps } = &mut s.protocol {
                             *handshake_ps = shift(*handshake_ps, 1);
                         }
                     }

@@ -13,8 +13,8 @@ mod report;
 mod schema;
 mod selftest;
 mod serve;
-pub(crate) mod trace;
 mod simulate;
+pub(crate) mod trace;
 mod trend;
 
 use std::path::Path;

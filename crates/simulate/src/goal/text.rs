@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         let rest = &self.text[self.at..];
         let end = rest
             .iter()
-            .position(|c| c.is_ascii_whitespace())
+            .position(u8::is_ascii_whitespace)
             .unwrap_or(rest.len())
             .clamp(rest.len().min(1), 20.min(rest.len()));
         let found = match rest.first() {

@@ -54,7 +54,7 @@ pub(crate) fn schedule(seed: u64) -> Goal {
     let several = seed.is_multiple_of(3);
     let messages = 5 + random.below(if seed.is_multiple_of(7) { 400 } else { 60 });
     // Per rank: (operation, requirements); built rank by rank in the end.
-    let mut ops: Vec<Vec<(Planned, Vec<(u32, Require)>)>> = (0..ranks).map(|_| Vec::new()).collect();
+    let mut ops: Vec<Vec<WithRequirements>> = (0..ranks).map(|_| Vec::new()).collect();
     let mut keys: std::collections::BTreeMap<(usize, usize, u32), Key> = std::collections::BTreeMap::new();
     for _ in 0..messages {
         let to = if takes_any { 0 } else { random.below(ranks) };
@@ -89,6 +89,8 @@ pub(crate) fn schedule(seed: u64) -> Goal {
     build(ops, takes_any)
 }
 
+type WithRequirements = (Planned, Vec<(u32, Require)>);
+
 #[derive(Clone, Copy)]
 enum Planned {
     Calculate(u64, (u8, u8)),
@@ -109,7 +111,7 @@ fn requirements(random: &mut Random, earlier: usize, same_key: Option<u32>) -> V
     all
 }
 
-fn build(ops: Vec<Vec<(Planned, Vec<(u32, Require)>)>>, takes_any: bool) -> Goal {
+fn build(ops: Vec<Vec<WithRequirements>>, takes_any: bool) -> Goal {
     let mut builder = Builder::default();
     for (rank, all) in ops.into_iter().enumerate() {
         for (op, (planned, requires)) in all.into_iter().enumerate() {

@@ -1,0 +1,168 @@
+//! What the options of a simulation mean: ranks, a schedule, costs, noise.
+
+use std::path::Path;
+
+use machmeter_data::quantity::parse_duration_ns;
+use machmeter_data::record::Machine as Host;
+use machmeter_simulate::goal::{self, Goal};
+use machmeter_simulate::machine::of_record;
+use machmeter_simulate::montecarlo::What;
+use machmeter_simulate::noise::{Machine, Trace};
+use machmeter_simulate::patterns::{PATTERNS, Shape, find};
+use machmeter_simulate::{Dialect, Params};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{Asked, Ladder};
+use crate::command::report;
+use crate::failure::Failure;
+
+/// Most ranks of a pattern.
+const MAX_RANKS: u32 = 1 << 24;
+
+/// `64`, or `2-1M` as all powers of 2 from 2 on.
+pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
+    let number = |t: &str| {
+        let (digits, scale) = match t.as_bytes().last() {
+            Some(b'K' | b'k') => (&t[..t.len() - 1], 1 << 10),
+            Some(b'M' | b'm') => (&t[..t.len() - 1], 1 << 20),
+            _ => (t, 1),
+        };
+        let ranks = digits.parse::<u32>().ok().and_then(|n| n.checked_mul(scale));
+        ranks.filter(|n| (2..=MAX_RANKS).contains(n))
+    };
+    let ends = match text.split_once('-') {
+        Some((a, b)) => number(a).zip(number(b)),
+        None => number(text).map(|n| (n, n)),
+    };
+    let (first, last) = ends
+        .filter(|(a, b)| a <= b)
+        .ok_or_else(|| format!("'{text}' is no number of ranks from 2 to 16M, nor a range such as 2-1M"))?;
+    let doubled = std::iter::successors(Some(first), |n| Some(n * 2)).take_while(|n| *n < last);
+    Ok(doubled.chain([last]).collect())
+}
+
+pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {
+    let bytes = std::fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    let read = goal::read(&bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    let digest = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
+    Ok((read, digest))
+}
+
+/// What two shares must have in common.
+pub(super) fn plan(asked: &Asked, schedule: Option<&(Goal, String)>) -> Result<Value, Failure> {
+    let (name, what) = match (&asked.pattern, schedule) {
+        (Some(name), _) => {
+            let names = || PATTERNS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+            let info = find(name).ok_or_else(|| {
+                Failure::usage(format!("no pattern '{name}'")).help(format!("patterns: {}", names()))
+            })?;
+            (
+                info.name.to_owned(),
+                json!({ "ranks": asked.ranks[..], "bytes": asked.bytes, "segment": asked.segment,
+                "rounds": asked.rounds, "work_ns": asked.work }),
+            )
+        }
+        (None, Some((goal, digest))) => {
+            let stem = asked.schedule.as_ref().and_then(|p| p.file_stem()).unwrap_or_default();
+            (stem.to_string_lossy().into_owned(), json!({ "ranks": goal.ranks(), "sha256": digest }))
+        }
+        (None, None) => {
+            return Err(
+                Failure::usage("nothing to simulate").help("--pattern NAME, a file, or --merge RECORD...")
+            );
+        }
+    };
+    Ok(
+        json!({ "pattern": name, "what": what, "dialect": asked.dialect, "runs": asked.noisy_runs, "coincident": asked.coincident }),
+    )
+}
+
+/// Parameters, and the machine that they were measured on.
+pub(super) fn params(asked: &Asked, plan: &mut Value) -> Result<(Params, Host), Failure> {
+    let dialect = if asked.dialect == "loggopsim" { Dialect::LogGopSim } else { Dialect::Machmeter };
+    let Some(on) = &asked.on else {
+        return Err(Failure::usage("no costs to simulate on").help("--on RUN, a run of machmeter net"));
+    };
+    let (record, _) = report::located(on)?;
+    let of = of_record(&record, asked.link.as_deref(), dialect)
+        .map_err(|e| Failure::usage(format!("--on {}: {e}", on.display())))?;
+    plan["on"] = json!(record.id);
+    plan["link"] = json!(of.name);
+    plan["segments"] = json!(format!("{:?}", of.params.segments()));
+    plan["assumptions"] = json!(of.assumptions);
+    Ok((of.params, record.machine))
+}
+
+pub(super) fn machine(noise: &str, plan: &mut Value) -> Result<Machine, Failure> {
+    let wrong = |e: String| Failure::usage(format!("--noise {noise}: {e}"));
+    if noise.contains('=') && !Path::new(noise).exists() {
+        plan["noise"] = json!(noise);
+        return described(noise).map_err(wrong);
+    }
+    let (record, path) = report::located(Path::new(noise))?;
+    plan["noise"] = json!(record.id);
+    let tables = report::tables(&record, &path)?;
+    Machine::recorded(&tables)
+        .map_err(|e| wrong(e.to_string()).help("machmeter noise --raw all records them"))
+}
+
+/// `period=1ms,duration=10us`, or `rate=100,duration=10us,exponential`.
+pub(super) fn described(text: &str) -> Result<Machine, String> {
+    let (mut period_ns, mut rate, mut duration_ns, mut exponential) = (None, None, None, false);
+    for word in text.split(',') {
+        match word.split_once('=') {
+            Some(("period", t)) => period_ns = Some(parse_duration_ns(t)?),
+            Some(("duration", t)) => duration_ns = Some(parse_duration_ns(t)?),
+            Some(("rate", t)) => {
+                let parsed = t.parse::<f64>().ok().filter(|r| (1e-3..=1e9).contains(r));
+                rate = Some(parsed.ok_or_else(|| format!("'{t}' is no rate per second from 0.001 to 1e9"))?);
+            }
+            None if word == "exponential" => exponential = true,
+            _ => return Err(format!("'{word}' is none of period=, rate=, duration=, exponential")),
+        }
+    }
+    let duration_ps = duration_ns.ok_or("no duration=")?.saturating_mul(1000);
+    match (period_ns, rate) {
+        (Some(ns), None) if !exponential => Machine::periodic(ns.saturating_mul(1000), duration_ps),
+        (None, Some(rate)) => Machine::random((1e12 / rate) as u64, duration_ps, exponential),
+        _ => return Err("period=, or rate= with exponential where durations vary".to_owned()),
+    }
+    .map_err(|e| e.to_string())
+}
+
+pub(super) fn title(plan: &mut Value, asked: &Asked, noise: Option<&Machine>) {
+    let text = |key: &str| plan[key].as_str().unwrap_or_default().to_owned();
+    let size = if asked.pattern.is_some() { format!(" of {} B", asked.bytes) } else { String::new() };
+    let mut title = format!("{}{size} on {} of {}", text("pattern"), text("link"), text("on"));
+    if let Some(machine) = noise {
+        let share = machine.cpus.iter().map(Trace::share).sum::<f64>();
+        let share = 100.0 * share / machine.cpus.len().max(1) as f64;
+        let cpus = machine.cpus.len();
+        title.push_str(&format!(
+            "; noise {} ({cpus} CPUs, {share:.3} % taken), {} runs",
+            text("noise"),
+            asked.noisy_runs
+        ));
+    }
+    plan["title"] = json!(title);
+}
+
+pub(super) fn what<'a>(asked: &Asked, schedule: Option<&'a Goal>) -> Result<What<'a>, Failure> {
+    if let Some(goal) = schedule {
+        return Ok(What::Schedule(goal));
+    }
+    let info = asked.pattern.as_deref().and_then(find).ok_or_else(|| Failure::usage("no pattern"))?;
+    let shape = Shape { ranks: 2, bytes: asked.bytes, segment_bytes: asked.segment, seed: 1 };
+    let calculation_ps = asked.work.saturating_mul(1000);
+    let what = What::Pattern { info, shape, rounds: asked.rounds, calculation_ps };
+    let last = asked.ranks[asked.ranks.len() - 1];
+    if what.operations_of_rank(last) > u64::from(u32::MAX / 2) {
+        let text = format!(
+            "{} at {last} ranks in {} rounds: over 2^31 operations of a rank",
+            info.name, asked.rounds
+        );
+        return Err(Failure::usage(text).help("fewer ranks, rounds or segments"));
+    }
+    Ok(what)
+}

@@ -1,0 +1,211 @@
+//! `machmeter simulate --pattern NAME --on RUN`: message passing on measured costs, quiet and with noise, up to a million ranks.
+
+mod inputs;
+mod runs;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use machmeter_data::Record;
+use machmeter_data::quantity::{Unit, human, parse_duration_ns};
+use machmeter_data::record::Machine as Host;
+use machmeter_simulate::montecarlo::{Share, What};
+use machmeter_simulate::patterns::PATTERNS;
+use machmeter_simulate::record::{Step, fill};
+use machmeter_sys::affinity;
+use machmeter_sys::fs_root::FsRoot;
+use machmeter_sys::guard::signals;
+use machmeter_sys::oom::MemoryLeft;
+use serde_json::{Value, json};
+
+use super::CommandEntry;
+use super::keep::{Keeping, keep};
+use crate::Registries;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::session::{self, empty_record, warning};
+use crate::state;
+use inputs::{ladder, machine, params, plan, read_schedule, title, what};
+use runs::{Work, merged, steps_to_json};
+
+pub(crate) const ENTRY: CommandEntry = CommandEntry {
+    name: "simulate",
+    define,
+    takes: &[
+        "cpus", "output", "json", "csv", "md", "tag", "no_save", "dry_run", "quiet", "verbose", "color",
+        "ascii",
+    ],
+    run,
+};
+
+/// Events per second of a CPU, for what is said before the start: 5 to 13 M were measured at 2.6 GHz.
+const EVENTS_PER_SECOND: f64 = 5e6;
+/// Share of the memory that is left that a simulation may take.
+const MEMORY_SHARE: f64 = 0.8;
+/// Name of the plan in the parameters of a record.
+const PLAN: &str = "simulate";
+
+/// Simulate message passing on measured costs, with noise
+///
+/// Runs a pattern, or a schedule in GOAL, on the link that `machmeter net` measured (--on), once quiet and, with --noise, in
+/// runs that begin elsewhere in the gaps that `machmeter noise` recorded. A run's number is its seed: --part 2/8 computes a share of the
+/// runs anywhere, --merge puts all shares together to the same bits:
+/// machmeter simulate --pattern allreduce --ranks 2-1M --on last --noise vm.json --runs 20
+#[derive(Args)]
+struct Asked {
+    /// A schedule in GOAL, text or binary
+    #[arg(value_name = "FILE.goal", conflicts_with = "pattern")]
+    schedule: Option<PathBuf>,
+    /// binomial, ring, allreduce, ...; all: machmeter simulate --pattern list
+    #[arg(long, value_name = "NAME")]
+    pattern: Option<String>,
+    /// Ranks, N or A-B in powers of 2; K is 2^10, M is 2^20
+    #[arg(long, value_name = "A-B", default_value = "2-1024", value_parser = ladder)]
+    ranks: Ladder,
+    /// Bytes of a message
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    bytes: u64,
+    /// Bytes of a segment of a pipeline
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    segment: u64,
+    /// Rounds of calculation and pattern
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rounds: u32,
+    /// Calculation of each rank before each round
+    #[arg(long, value_name = "DUR", default_value = "0s", value_parser = parse_duration_ns)]
+    work: u64,
+    /// Run with the parameters of links
+    #[arg(long, value_name = "RUN")]
+    on: Option<PathBuf>,
+    /// Link of that run: shm, tcp, 'tcp back'
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
+    /// Run with gaps, or period=1ms,duration=10us, or rate=100; rate is per second, with duration=10us and exponential
+    #[arg(long, value_name = "RUN|SPEC")]
+    noise: Option<String>,
+    /// All machines are at one place of the noise
+    #[arg(long, requires = "noise")]
+    coincident: bool,
+    /// Runs with noise
+    #[arg(id = "runs", long = "runs", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    noisy_runs: u32,
+    /// Share K of N of the runs
+    #[arg(long, value_name = "K/N", value_parser = |s: &str| s.parse::<Share>())]
+    part: Option<Share>,
+    /// Put shares together
+    #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["schedule", "pattern", "on", "noise", "part"])]
+    merge: Vec<PathBuf>,
+    /// Rules: machmeter, or loggopsim as that simulator has them
+    #[arg(long, default_value = "machmeter", value_parser = ["machmeter", "loggopsim"])]
+    dialect: String,
+}
+
+type Ladder = Arc<[u32]>;
+
+fn define() -> Command {
+    Asked::augment_args(Command::new(ENTRY.name))
+}
+
+fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    if asked.pattern.as_deref() == Some("list") {
+        let line = |p: &machmeter_simulate::patterns::PatternInfo| {
+            let names = [&[p.name], p.aliases].concat().join(", ");
+            format!("{names:<32} {}", p.description)
+        };
+        output::print(&PATTERNS.iter().map(line).collect::<Vec<_>>().join("\n")).map_err(Failure::cannot)?;
+        return Ok(Exit::Fine);
+    }
+    globals.output.iter().try_for_each(|path| view::ending(path, "json").map(|_| ()))?;
+    if !asked.merge.is_empty() {
+        let (plan, steps, machine) = merged(&asked.merge)?;
+        return Ok(finish(&plan, None, &steps, machine, globals));
+    }
+    let schedule = asked.schedule.as_deref().map(read_schedule).transpose()?;
+    let mut plan = plan(&asked, schedule.as_ref())?;
+    let (params, of) = params(&asked, &mut plan)?;
+    let noise = asked.noise.as_deref().map(|n| machine(n, &mut plan)).transpose()?.map(Arc::new);
+    title(&mut plan, &asked, noise.as_deref());
+    let what = what(&asked, schedule.as_ref().map(|s| &s.0))?;
+    let ladder: Ladder = schedule.as_ref().map_or_else(|| asked.ranks.clone(), |s| [s.0.ranks()].into());
+    let share = asked.part.unwrap_or(Share { part: 1, of: 1 });
+    let runs: Vec<u64> =
+        if noise.is_some() { share.runs(u64::from(asked.noisy_runs)).collect() } else { Vec::new() };
+    let threads = affordable(&what, &ladder, runs.len() as u64 + 1, globals)?;
+    if globals.dry_run {
+        return Ok(Exit::Fine);
+    }
+    signals::install().map_err(Failure::cannot)?;
+    let work = Work { what, params, noise, coincident: asked.coincident, ladder, runs };
+    let steps = work.run(threads)?;
+    Ok(finish(&plan, asked.part, &steps, of, globals))
+}
+
+/// Says what it will take, and how many threads memory allows.
+fn affordable(what: &What<'_>, ladder: &[u32], runs: u64, globals: &Globals) -> Result<usize, Failure> {
+    let all: Vec<_> = ladder.iter().map(|ranks| what.estimate(*ranks)).collect();
+    let events: u64 = all.iter().map(|e| e.events.saturating_mul(runs)).fold(0, u64::saturating_add);
+    let largest = all.iter().map(|e| e.bytes).max().unwrap_or(0);
+    let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
+    let allowed = (left.available_bytes as f64 * MEMORY_SHARE) as u64;
+    if largest > allowed {
+        let text = format!(
+            "a run needs up to {}, of {} that are left",
+            human(largest as f64, Unit::Bytes),
+            human(left.available_bytes as f64, Unit::Bytes)
+        );
+        return Err(Failure::usage(text)
+            .help("fewer ranks, or a machine with more memory: --part shares runs, not one of them"));
+    }
+    let (_, _, cpus) = session::cpus(&globals.cpus)?;
+    affinity::set_mask(&cpus).map_err(Failure::cannot)?;
+    let jobs = runs.saturating_mul(ladder.len() as u64).min(1 << 20) as usize;
+    let threads = cpus.len().min((allowed / largest.max(1)) as usize).min(jobs).max(1);
+    let seconds = events as f64 / EVENTS_PER_SECOND / threads as f64;
+    let text = format!(
+        "{:.3} M events, about {seconds:.0} s on {threads} CPUs, up to {}",
+        events as f64 / 1e6,
+        human(largest.saturating_mul(threads as u64) as f64, Unit::Bytes)
+    );
+    if globals.dry_run {
+        output::print(&text).map_err(Failure::cannot)?;
+    } else if !globals.quiet {
+        output::say(&text);
+    }
+    Ok(threads)
+}
+
+fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, globals: &Globals) -> Exit {
+    let mut record: Record = empty_record();
+    record.machine = machine;
+    PLAN.clone_into(&mut record.run.verb);
+    record.run.tags = globals.tag.iter().cloned().collect();
+    let share = part.map(|p| format!("{}/{}", p.part, p.of));
+    record
+        .run
+        .parameters
+        .insert(PLAN.to_owned(), json!({ "plan": plan, "part": share, "steps": steps_to_json(steps) }));
+    record.complete = signals::stop_requested().is_none();
+    record.stopped_by = signals::stop_requested().map_or("end of simulation".to_owned(), |s| {
+        format!("signal:{}", s.to_string().trim_start_matches("SIG"))
+    });
+    let text = |key: &str| plan[key].as_str();
+    fill(
+        &mut record,
+        text("title").unwrap_or_default(),
+        text("pattern").unwrap_or_default(),
+        text("noise"),
+        steps,
+    );
+    for assumed in plan["assumptions"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        record.warn(warning(
+            "W910",
+            assumed.to_owned(),
+            "measure the link again with more time, or choose another (--link)",
+        ));
+    }
+    let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
+    keep(record, Vec::new(), to, globals)
+}

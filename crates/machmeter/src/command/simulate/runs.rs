@@ -1,0 +1,150 @@
+//! Runs of a plan over threads, and shares of them put together.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use machmeter_data::record::Machine as Host;
+use machmeter_simulate::montecarlo::What;
+use machmeter_simulate::noise::{Machine, Starts};
+use machmeter_simulate::record::Step;
+use machmeter_simulate::{Params, SimulateError};
+use machmeter_sys::guard::signals;
+use serde_json::{Value, json};
+
+use super::{Ladder, PLAN};
+use crate::command::report;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+pub(super) struct Work<'a> {
+    pub(super) what: What<'a>,
+    pub(super) params: Params,
+    pub(super) noise: Option<Arc<Machine>>,
+    pub(super) coincident: bool,
+    pub(super) ladder: Ladder,
+    pub(super) runs: Vec<u64>,
+}
+
+impl Work<'_> {
+    /// All runs over threads: quiet ones first, then run by run, so that what an interrupt leaves is whole runs. Each result has its place,
+    /// whichever thread gives it.
+    pub(super) fn run(&self, threads: usize) -> Result<Vec<Step>, Failure> {
+        let numbers: Vec<Option<u64>> =
+            [None].into_iter().chain(self.runs.iter().copied().map(Some)).collect();
+        let jobs: Vec<(usize, Option<u64>)> =
+            numbers.iter().flat_map(|n| (0..self.ladder.len()).map(|step| (step, *n))).collect();
+        let (next, results) = (AtomicUsize::new(0), Mutex::new(vec![None; jobs.len()]));
+        let stop = || signals::stop_flag().load(Ordering::Relaxed);
+        let worker = || {
+            while !stop() {
+                let job = next.fetch_add(1, Ordering::Relaxed);
+                let Some((step, number)) = jobs.get(job).copied() else { break };
+                let starts =
+                    |seed| if self.coincident { Starts::Together(seed) } else { Starts::Apart(seed) };
+                let noise = number.and_then(|seed| Some((self.noise.as_ref()?, starts(seed))));
+                let result = self.what.simulate(self.ladder[step], &self.params, noise, &stop);
+                let failed = result.is_err();
+                results.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(result);
+                if failed {
+                    next.store(jobs.len(), Ordering::Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(worker);
+            }
+            worker();
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut quiet = vec![None; self.ladder.len()];
+        let mut noisy = vec![Vec::new(); self.ladder.len()];
+        for ((step, number), result) in jobs.into_iter().zip(results) {
+            match (result, number) {
+                (Some(Ok(ps)), None) => quiet[step] = Some(ps),
+                (Some(Ok(ps)), Some(number)) => noisy[step].push((number, ps)),
+                (Some(Err(e)), _) if e != SimulateError::Stopped => {
+                    let exit =
+                        if matches!(e, SimulateError::Deadlock(_)) { Exit::Finding } else { Exit::Usage };
+                    return Err(Failure {
+                        exit,
+                        ..Failure::usage(format!("{} ranks: {e}", self.ladder[step]))
+                    });
+                }
+                _ => {}
+            }
+        }
+        let whole = self.ladder.iter().zip(quiet).zip(noisy);
+        Ok(whole
+            .filter_map(|((ranks, quiet), runs)| Some(Step { ranks: *ranks, quiet_ps: quiet?, runs }))
+            .collect())
+    }
+}
+
+/// Steps with exact times: those of datasets are rounded.
+pub(super) fn steps_to_json(steps: &[Step]) -> Value {
+    let of = |s: &Step| json!({ "ranks": s.ranks, "quiet_ps": s.quiet_ps, "runs": s.runs });
+    steps.iter().map(of).collect()
+}
+
+pub(super) fn steps_of(parameters: &Value) -> Option<Vec<Step>> {
+    let of = |s: &Value| {
+        let pair = |r: &Value| Some((r[0].as_u64()?, r[1].as_u64()?));
+        Some(Step {
+            ranks: u32::try_from(s["ranks"].as_u64()?).ok()?,
+            quiet_ps: s["quiet_ps"].as_u64()?,
+            runs: s["runs"].as_array()?.iter().map(pair).collect::<Option<_>>()?,
+        })
+    };
+    parameters["steps"].as_array()?.iter().map(of).collect()
+}
+
+/// The plan that shares have in common, and the runs of all.
+pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Failure> {
+    let mut whole = None;
+    for name in names {
+        let (record, _) = report::located(name)?;
+        let wrong = |what: String| Failure::usage(format!("--merge {}: {what}", name.display()));
+        let plan = record.run.parameters.get(PLAN).map(|p| p["plan"].clone());
+        let plan = plan.filter(Value::is_object).ok_or_else(|| wrong("no simulation".to_owned()))?;
+        let own = steps_of(&record.run.parameters[PLAN])
+            .ok_or_else(|| wrong("its steps cannot be read".to_owned()))?;
+        let Some((common, all, _)) = &mut whole else {
+            whole = Some((plan, own, record.machine));
+            continue;
+        };
+        let differs = |key: &&String| common[key.as_str()] != plan[key.as_str()];
+        if let Some(key) = common.as_object().into_iter().flat_map(|o| o.keys()).find(differs) {
+            return Err(wrong(format!("a part of another plan: {key} differs")));
+        }
+        for own in own {
+            match all.iter_mut().find(|s| s.ranks == own.ranks && s.quiet_ps == own.quiet_ps) {
+                Some(step) => step.runs.extend(own.runs),
+                None => {
+                    return Err(wrong(format!(
+                        "{} ranks are in no other part, or ended at another time",
+                        own.ranks
+                    )));
+                }
+            }
+        }
+    }
+    let (plan, mut all, machine): (Value, Vec<Step>, _) =
+        whole.ok_or_else(|| Failure::usage("--merge: no records"))?;
+    let runs = plan["runs"].as_u64().filter(|_| plan["noise"].is_string()).unwrap_or(0);
+    for step in &mut all {
+        step.runs.sort_unstable();
+        let numbers: Vec<u64> = step.runs.iter().map(|r| r.0).collect();
+        if let Some(n) = (0..runs).find(|n| !numbers.contains(n)) {
+            return Err(Failure::usage(format!(
+                "--merge: run {n} of {runs} at {} ranks is in no part",
+                step.ranks
+            )));
+        }
+        if numbers.len() as u64 != runs {
+            return Err(Failure::usage(format!("--merge: a run at {} ranks is in two parts", step.ranks)));
+        }
+    }
+    Ok((plan, all, machine))
+}
