@@ -11,7 +11,7 @@ use crate::{Registries, job};
 pub type Parser = fn(&[u8]);
 
 /// By name, which is that of the fuzz target and of the folder with its seeds.
-pub const PARSERS: [(&str, Parser); 7] = [
+pub const PARSERS: [(&str, Parser); 8] = [
     ("foreign", foreign),
     ("frames", frames),
     ("goal", goal),

@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::session::{self, empty_record, warning};
-use crate::state;
+use crate::{output, state, view};
 use inputs::{ladder, machine, params, plan, read_schedule, title, what};
 use runs::{Work, merged, steps_to_json};
 
