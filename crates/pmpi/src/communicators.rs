@@ -89,7 +89,7 @@ pub(crate) fn add(library: &Library, handle: usize) -> Option<&'static Known> {
         is_world,
         is_inter,
     }));
-    table.next = table.next.saturating_add(1).min(NO_COMMUNICATOR);
+    table.next = table.next.saturating_add(1);
     table.known.push((handle, Of::Communicator, known));
     Some(known)
 }

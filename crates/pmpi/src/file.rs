@@ -68,7 +68,9 @@ pub(crate) fn say(parts: &[&[u8]]) {
         line.extend(digits(u64::from(rank)));
         line.extend(b": ");
     }
-    parts.iter().for_each(|part| line.extend(*part));
+    for part in parts {
+        line.extend(*part);
+    }
     line.push(b'\n');
     // SAFETY: readable bytes; a line that cannot be written is lost.
     unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };

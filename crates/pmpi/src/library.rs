@@ -69,7 +69,7 @@ fn find(name: &CStr) -> usize {
         // SAFETY: an open handle, which stays open, and a name that ends in zero.
         unsafe { libc::dlsym(handle, name.as_ptr()) as usize }
     };
-    NAMES.iter().map(|library| loaded(library)).find(|f| *f != 0).unwrap_or(0)
+    NAMES.iter().map(loaded).find(|f| *f != 0).unwrap_or(0)
 }
 
 /// Address of a variable, of which the program itself may hold the one that counts (copy relocation); 0 if there is none.
@@ -90,6 +90,8 @@ pub(crate) static IN_PLACE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2
 type Query = extern "C" fn(usize, *mut c_int) -> c_int;
 type ToGroup = extern "C" fn(usize, *mut usize) -> c_int;
 type Translate = extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int;
+type FreeGroup = extern "C" fn(*mut usize) -> c_int;
+type GetVersion = extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 type FromFortran = extern "C" fn(c_int) -> usize;
 
 /// Functions that are called to know handles.
@@ -101,9 +103,9 @@ pub(crate) struct Functions {
     pub(crate) comm_remote_group: ToGroup,
     pub(crate) group_size: Query,
     pub(crate) group_translate_ranks: Translate,
-    pub(crate) group_free: extern "C" fn(*mut usize) -> c_int,
+    pub(crate) group_free: FreeGroup,
     pub(crate) type_size: Query,
-    get_library_version: extern "C" fn(*mut c_char, *mut c_int) -> c_int,
+    get_library_version: GetVersion,
     comm_f2c: Option<FromFortran>,
     type_f2c: Option<FromFortran>,
     win_f2c: Option<FromFortran>,
@@ -136,7 +138,7 @@ pub(crate) enum Of {
 
 impl Library {
     /// The C handle of a Fortran handle. Where handles are ints, they are the same.
-    pub(crate) fn from_fortran(&self, of: Of, handle: u32) -> usize {
+    pub(crate) fn c_handle(&self, of: Of, handle: u32) -> usize {
         let convert = match of {
             Of::Communicator => self.call.comm_f2c,
             Of::Datatype => self.call.type_f2c,
@@ -149,13 +151,13 @@ impl Library {
 
 /// A function that has to be there.
 macro_rules! function {
-    ($name:literal) => {{
+    ($name:literal as $type:ty) => {{
         let address = find($name);
         if address == 0 {
             return None;
         }
         // SAFETY: the MPI standard gives the function of this name these arguments, words of which ints and handles use a part.
-        unsafe { std::mem::transmute(address) }
+        unsafe { std::mem::transmute::<usize, $type>(address) }
     }};
 }
 
@@ -168,16 +170,16 @@ fn optional(name: &CStr) -> Option<FromFortran> {
 
 fn functions() -> Option<Functions> {
     Some(Functions {
-        comm_rank: function!(c"PMPI_Comm_rank"),
-        comm_size: function!(c"PMPI_Comm_size"),
-        comm_test_inter: function!(c"PMPI_Comm_test_inter"),
-        comm_group: function!(c"PMPI_Comm_group"),
-        comm_remote_group: function!(c"PMPI_Comm_remote_group"),
-        group_size: function!(c"PMPI_Group_size"),
-        group_translate_ranks: function!(c"PMPI_Group_translate_ranks"),
-        group_free: function!(c"PMPI_Group_free"),
-        type_size: function!(c"PMPI_Type_size"),
-        get_library_version: function!(c"PMPI_Get_library_version"),
+        comm_rank: function!(c"PMPI_Comm_rank" as Query),
+        comm_size: function!(c"PMPI_Comm_size" as Query),
+        comm_test_inter: function!(c"PMPI_Comm_test_inter" as Query),
+        comm_group: function!(c"PMPI_Comm_group" as ToGroup),
+        comm_remote_group: function!(c"PMPI_Comm_remote_group" as ToGroup),
+        group_size: function!(c"PMPI_Group_size" as Query),
+        group_translate_ranks: function!(c"PMPI_Group_translate_ranks" as Translate),
+        group_free: function!(c"PMPI_Group_free" as FreeGroup),
+        type_size: function!(c"PMPI_Type_size" as Query),
+        get_library_version: function!(c"PMPI_Get_library_version" as GetVersion),
         comm_f2c: optional(c"PMPI_Comm_f2c"),
         type_f2c: optional(c"PMPI_Type_f2c"),
         win_f2c: optional(c"PMPI_Win_f2c"),

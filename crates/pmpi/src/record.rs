@@ -93,7 +93,7 @@ fn key_at(form: Form, address: usize) -> usize {
 #[inline(always)]
 fn is_in_place(form: Form, word: usize) -> bool {
     let address = if form == Form::Descriptors { referenced::<usize>(word) } else { word };
-    let place = &IN_PLACE[if form.is_fortran() { 1 } else { 0 }];
+    let place = &IN_PLACE[usize::from(form.is_fortran())];
     address != 0 && address == place.load(Ordering::Relaxed)
 }
 

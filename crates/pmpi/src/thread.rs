@@ -335,7 +335,7 @@ pub(crate) const FORTRAN: usize = 1 << 62;
 /// The C handle of a key: a word as C passes it, or a Fortran handle with its mark.
 pub(crate) fn c_handle(library: &Library, key: usize, of: Of) -> usize {
     let bits = HANDLE_BITS.load(Ordering::Relaxed);
-    if key & FORTRAN == 0 || bits != usize::MAX { key & bits } else { library.from_fortran(of, key as u32) }
+    if key & FORTRAN == 0 || bits != usize::MAX { key & bits } else { library.c_handle(of, key as u32) }
 }
 
 /// The second word last: a slot without it is none.

@@ -208,7 +208,7 @@ impl<'a> Trace<'a> {
             return bad("MPI_Init returned before it was called");
         }
         trace.start_ns = trace.ticks.ns(start_ticks);
-        trace.communicators()?;
+        trace.find_communicators()?;
         trace.check_calls(start_ticks, &marks)?;
         Ok(trace)
     }
@@ -298,7 +298,7 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    fn communicators(&mut self) -> Result<(), TraceError> {
+    fn find_communicators(&mut self) -> Result<(), TraceError> {
         // By thread, what still has members to come: index and number.
         let mut open: Vec<Option<(usize, usize)>> = vec![None; self.threads.len()];
         let mut found: Vec<Option<Communicator>> = Vec::new();
