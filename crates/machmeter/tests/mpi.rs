@@ -233,3 +233,96 @@ fn a_program_that_is_killed_takes_its_ranks_along() {
         nobody_is_left();
     }
 }
+
+#[test]
+fn noise_across_ranks_is_one_record() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let ended = launched(&lab, &mpi, "2", &["noise", "-t", "4", "--json", "-q"]);
+        let record = ended.record();
+        for rank in ["0", "1", "all"] {
+            assert!(value(&record, "noise.stolen_fraction", &[("rank", rank)]).is_some(), "{rank}");
+        }
+        assert!(record.metrics.iter().all(|m| !m.params.contains_key("cpu")));
+        for operation in ["barrier", "allreduce"] {
+            let found =
+                record.metric("noise.collective", &[("operation", operation), ("ranks", "2")]).unwrap();
+            println!("{}, {operation}: {:?} of {} turns", mpi.version, found.value, found.n);
+            assert!(found.value.is_some_and(|ns| ns > 100.0) && found.n > 0);
+            let late =
+                |rank| value(&record, "noise.late_fraction", &[("operation", operation), ("rank", rank)]);
+            let shares = late("0").unwrap_or(0.0) + late("1").unwrap_or(0.0);
+            assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+        }
+        assert!(record.findings.iter().any(|f| f.id == "noise.slow_ranks"));
+        assert!(ended.wall < Duration::from_secs(12), "{:?}", ended.wall);
+        // The stored samples say the same again.
+        let again = lab.run(&["report", "last", "--json"]).record();
+        let cost = |r: &Record| value(r, "noise.collective", &[("operation", "barrier")]).unwrap();
+        assert!((cost(&again) / cost(&record) - 1.0).abs() < 1e-3);
+    }
+}
+
+#[test]
+fn ranks_that_cannot_be_measured_together_are_told_in_one_line() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let on_one = lab.command(&["noise", "-t", "2", "-q"]);
+        let line = format!("taskset -c 0 {}", on_one.get_program().display());
+        let program = lab.script("pinned", &format!("#!/bin/sh\nexec {line} \"$@\"\n"));
+        let told = |arguments: &[&str]| {
+            let mut command = Command::new(mpi.launcher.as_ref().unwrap());
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            command.args(arguments);
+            lab.set_up(&mut command);
+            Running::of(command).end()
+        };
+        let own = on_one.get_program().to_str().unwrap().to_owned();
+        let noise = ["noise", "-t", "2", "-q"];
+        let both = told(&[&["-n", "2", &program][..], &noise].concat());
+        assert!(both.stderr.contains("ranks 0 and 1 are both on CPU 0"), "{}", both.stderr);
+        let other =
+            told(&[&["-n", "1", &own][..], &noise, &[":", "-n", "1", &own, "mpi", "-t", "2", "-q"]].concat());
+        let lines = other.stderr.lines().filter(|l| l.contains("start one version on all machines"));
+        assert_eq!(lines.count(), 1, "{}", other.stderr);
+        assert_ne!((both.code, other.code), (Some(0), Some(0)));
+    }
+}
+
+#[test]
+fn a_rank_of_noise_that_is_killed_leaves_nobody() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let mut command = Command::new(mpi.launcher.as_ref().unwrap());
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        let program = lab.command(&["noise", "-t", "20", "-o", "killed.json", "-q"]);
+        command.args(["-n", "2"]).arg(program.get_program()).args(program.get_args());
+        lab.set_up(&mut command);
+        let mut launcher = command.spawn().unwrap();
+        let main = i32::try_from(launcher.id()).unwrap();
+        let own = || descendants(main).into_iter().filter(|p| commands_with("killed.json").contains(p)).max();
+        std::thread::sleep(Duration::from_secs(5));
+        let killed = soon(|| own().is_some_and(|rank| kill_process(rank).is_ok()));
+        // The exit code is the launcher's.
+        let mut status = None;
+        let ended = soon(|| {
+            status = launcher.try_wait().unwrap();
+            status.is_some()
+        });
+        if !ended {
+            launcher.kill().unwrap();
+            launcher.wait().unwrap();
+        }
+        assert!(killed && ended, "{}: killed {killed}, ended {ended}", mpi.version);
+        assert!(status.is_some_and(|s| !s.success()));
+        assert!(soon(|| commands_with("killed.json").is_empty()), "ranks are left");
+        // A launcher that asks before it kills leaves rank 0 time for what it has.
+        let complete = |name: &String| lab.record(name).complete;
+        let kept: Vec<_> = lab.files().into_iter().filter(|f| f.ends_with(".json")).collect();
+        println!("{}: {status:?}, kept {kept:?}", mpi.version);
+        assert!(!kept.iter().any(complete), "a record that says it is complete");
+    }
+}

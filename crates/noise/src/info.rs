@@ -8,18 +8,26 @@ use machmeter_data::quantity::Unit::{self, Hertz, Nanoseconds, One};
 use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
-/// A metric of a CPU, the lower the better.
+/// A metric of a CPU, or of the rank of a launcher that measured on one; the lower the better.
 const fn of_cpu(
     id: &'static str,
     unit: Unit,
     weakened_by: &'static [Hazard],
     description: &'static str,
 ) -> MetricInfo {
-    MetricInfo { id, params: &["cpu"], unit, better: Lower, weakened_by, description, may_be_negative: false }
+    MetricInfo {
+        id,
+        params: &["cpu", "rank"],
+        unit,
+        better: Lower,
+        weakened_by,
+        description,
+        may_be_negative: false,
+    }
 }
 
 pub const TURN: MetricInfo = MetricInfo {
-    params: &["cpu", "quantum"],
+    params: &["cpu", "rank", "quantum"],
     ..of_cpu(
         "noise.turn",
         Nanoseconds,
@@ -58,7 +66,7 @@ pub const DURATION: MetricInfo = of_cpu(
     "Duration of gaps of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.",
 );
 pub const SOURCE: MetricInfo = MetricInfo {
-    params: &["cpu", "source", "kind"],
+    params: &["cpu", "rank", "source", "kind"],
     ..of_cpu(
         "noise.source_fraction",
         One,
@@ -67,7 +75,7 @@ pub const SOURCE: MetricInfo = MetricInfo {
     )
 };
 pub const PERIOD: MetricInfo = MetricInfo {
-    params: &["cpu", "class", "source"],
+    params: &["cpu", "rank", "class", "source"],
     better: Neither,
     ..of_cpu(
         "noise.period",
@@ -95,9 +103,51 @@ pub const OWN: MetricInfo = of_cpu(
     "Share of wall time that the meter took for its own notes; it is in no other figure.",
 );
 
+pub const COLLECTIVE: MetricInfo = MetricInfo {
+    params: &["operation", "ranks"],
+    ..of_cpu(
+        "noise.collective",
+        Nanoseconds,
+        &[Preemption, Clock],
+        "Cost of a collective operation after 50 us of work on each rank: from when half of the ranks have come to the last end. Mean.",
+    )
+};
+pub const COLLECTIVE_QUIET: MetricInfo = MetricInfo {
+    params: &["operation", "ranks"],
+    ..of_cpu(
+        "noise.collective_quiet",
+        Nanoseconds,
+        &[Preemption, Clock],
+        "The same in the quietest tenth of the turns: its median. What noise adds is the difference.",
+    )
+};
+pub const LATE: MetricInfo = MetricInfo {
+    params: &["operation", "rank"],
+    ..of_cpu(
+        "noise.late_fraction",
+        One,
+        &[Preemption, Clock],
+        "Share of the time in which ranks wait for the last one that is due to this rank.",
+    )
+};
+
 /// All metrics of the probe, sorted by id.
-pub const METRICS: &[MetricInfo] =
-    &[DURATION, RATE, LOST, MICROSTALL, MICROSTALL_RATE, OWN, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
+pub const METRICS: &[MetricInfo] = &[
+    COLLECTIVE,
+    COLLECTIVE_QUIET,
+    DURATION,
+    RATE,
+    LATE,
+    LOST,
+    MICROSTALL,
+    MICROSTALL_RATE,
+    OWN,
+    PERIOD,
+    SLOWDOWN,
+    SOURCE,
+    STOLEN,
+    TURN,
+];
 
 /// Warnings of the probe, sorted by id.
 pub const CODES: &[Code] = &[
@@ -188,8 +238,40 @@ pub const CODES: &[Code] = &[
 
 const ROWS: &[RowInfo] = &[
     RowInfo::new("NOISE", "CPU time taken", &[Pick::new("", "noise.stolen_fraction{cpu=all}")]),
-    RowInfo::new("NOISE", "longest gap", &[Pick::new("CPU {cpu}", "noise.detour_duration").max().greatest()]),
-    RowInfo::new("NOISE", "gaps a second", &[Pick::new("CPU {cpu}", "noise.detour_rate").greatest()]),
+    RowInfo::new("NOISE", "rank time taken", &[Pick::new("", "noise.stolen_fraction{rank=all}")]),
+    RowInfo::new(
+        "NOISE",
+        "rank time taken, at most",
+        &[Pick::new("rank {rank}", "noise.stolen_fraction{rank=*,!rank=all}").greatest()],
+    ),
+    RowInfo::new(
+        "NOISE",
+        "longest gap",
+        &[
+            Pick::new("CPU {cpu}", "noise.detour_duration{cpu=*}").max().greatest(),
+            Pick::new("rank {rank}", "noise.detour_duration{rank=*}").max().greatest(),
+        ],
+    ),
+    RowInfo::new(
+        "NOISE",
+        "gaps a second",
+        &[
+            Pick::new("CPU {cpu}", "noise.detour_rate{cpu=*}").greatest(),
+            Pick::new("rank {rank}", "noise.detour_rate{rank=*}").greatest(),
+        ],
+    ),
+    RowInfo::new(
+        "NOISE",
+        "{operation} of {ranks} ranks",
+        &[Pick::new("", "noise.collective"), Pick::new("quietest tenth", "noise.collective_quiet")],
+    )
+    .each("operation"),
+    RowInfo::new(
+        "NOISE",
+        "waiting for a rank, {operation}",
+        &[Pick::new("rank {rank}", "noise.late_fraction").greatest()],
+    )
+    .each("operation"),
     RowInfo::detail(
         "NOISE",
         "time lost, taken or slowed down",
@@ -199,10 +281,14 @@ const ROWS: &[RowInfo] = &[
     RowInfo::detail(
         "NOISE",
         "stalls too short for a gap",
-        &[Pick::new("CPU {cpu}", "noise.microstall_fraction").greatest()],
+        &[Pick::new("CPU {cpu}", "noise.microstall_fraction{cpu=*}").greatest()],
     ),
-    RowInfo::detail("NOISE", "CPU {cpu}, time taken", &[Pick::new("", "noise.stolen_fraction{!cpu=all}")])
-        .each("cpu"),
+    RowInfo::detail(
+        "NOISE",
+        "CPU {cpu}, time taken",
+        &[Pick::new("", "noise.stolen_fraction{cpu=*,!cpu=all}")],
+    )
+    .each("cpu"),
     RowInfo::detail(
         "NOISE",
         "CPU {cpu}, gaps",
@@ -214,10 +300,14 @@ const ROWS: &[RowInfo] = &[
         ],
     )
     .each("cpu"),
-    RowInfo::detail("NOISE", "regular, {source} (CPU {cpu})", &[Pick::new("", "noise.period")])
+    RowInfo::detail("NOISE", "regular, {source} (CPU {cpu})", &[Pick::new("", "noise.period{cpu=*}")])
         .each("source"),
-    RowInfo::new("TAKEN", "{source} (CPU {cpu})", &[Pick::new("", "noise.source_fraction").greatest()])
-        .each("source"),
+    RowInfo::new(
+        "TAKEN",
+        "{source} (CPU {cpu})",
+        &[Pick::new("", "noise.source_fraction{cpu=*}").greatest()],
+    )
+    .each("source"),
 ];
 
 pub const INFO: Info = Info {

@@ -52,14 +52,24 @@ pub(super) fn cannot(why: impl std::fmt::Display) -> ProbeError {
     ProbeError::Cannot(why.to_string())
 }
 
+/// When the first window begins.
+#[derive(Clone, Copy)]
+pub(super) enum Begin<'a> {
+    /// As soon as all threads are ready.
+    Soon,
+    /// At a multiple of a window's length.
+    Aligned,
+    /// When others say, asked when the threads of this process are ready; ticks.
+    Agreed(&'a dyn Fn() -> Result<u64, String>),
+}
+
 /// What stays the same for all recordings of one measurement.
 pub(super) struct Job<'a> {
     pub(super) host: &'a Host<'a>,
     pub(super) params: &'a Params,
     pub(super) cpus: &'a [usize],
     pub(super) placement: &'a Placement,
-    /// Windows begin at multiples of their length.
-    pub(super) align: bool,
+    pub(super) begin: Begin<'a>,
     /// What gaps take of each window is wanted.
     pub(super) sums: bool,
 }
@@ -101,6 +111,7 @@ impl Job<'_> {
             policy: self.placement.policy.to_string(),
             real_time_share: real_time_share(self.placement),
             has_gaps: true,
+            ranks: Vec::new(),
         }
     }
 
@@ -185,13 +196,16 @@ impl Job<'_> {
                 .map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid })
                 .collect();
             let _home = Attendant::settle(self.placement);
+            let soon = || Ok(clock::now(self.host.source())? + self.host.rate.ticks(LEAD_NS as f64));
+            let t0_ticks = match self.begin {
+                Begin::Soon => soon(),
+                Begin::Aligned => soon().map(|t: u64| t.next_multiple_of(schedule.window_ticks)),
+                Begin::Agreed(agree) => Ok(agree().map_err(cannot)?),
+            };
+            let t0_ticks = t0_ticks.map_err(|e: clock::ClockError| cannot(e))?;
             let begun_ns = thread::monotonic_ns();
             let now = clock::now(self.host.source()).map_err(cannot)?;
-            let mut t0_ticks = now + self.host.rate.ticks(LEAD_NS as f64);
-            if self.align {
-                t0_ticks = t0_ticks.next_multiple_of(schedule.window_ticks);
-            }
-            let t0_ns = begun_ns + self.host.rate.ns(t0_ticks - now) as u64;
+            let t0_ns = begun_ns + self.host.rate.ns(t0_ticks.saturating_sub(now)) as u64;
             for s in &starts {
                 // A thread that died in the meantime is noticed at its join.
                 let _ = s.send(Start { t0_ticks, wake_ns: t0_ns - SPIN_NS });

@@ -19,6 +19,7 @@ mod listing;
 pub mod measure;
 mod notes;
 mod on_cpu;
+pub mod ranks;
 mod run;
 pub mod samples;
 pub mod selftest;
@@ -42,7 +43,7 @@ use attribute::Attribution;
 use samples::Samples;
 
 /// The roles in which this probe starts the program.
-pub const WORKERS: &[Worker] = &[selftest::UNPRIVILEGED];
+pub const WORKERS: &[Worker] = &[selftest::LATE, selftest::UNPRIVILEGED];
 
 #[derive(Debug, Clone, Copy)]
 pub struct Noise;
@@ -156,7 +157,15 @@ impl Probe for Noise {
     type Samples = Samples;
 
     fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
-        run::measure(host, params)
+        if ranks::are_there() { ranks::measure(host, params) } else { run::measure(host, params) }
+    }
+
+    fn attend(_params: &Params) -> Option<bool> {
+        ranks::attend()
+    }
+
+    fn give_up(_params: &Params) {
+        ranks::give_up();
     }
 
     fn analyze(_params: &Params, samples: &Samples, seed: u64) -> Analysis {

@@ -5,7 +5,7 @@ use machmeter_stats::histogram::LogHistogram;
 use serde::{Deserialize, Serialize};
 
 /// A turn that took too long: from the tick read before it to the one after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Gap {
     pub start_ticks: u64,
@@ -20,7 +20,7 @@ impl Gap {
 }
 
 /// What one window lost. A gap counts where it began; its time lies in the windows that it covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Sums {
     pub detours: u32,

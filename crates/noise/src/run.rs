@@ -10,7 +10,7 @@ use machmeter_sys::topology::CpuSet;
 
 use super::attribute;
 use super::attribute::matching::attribute;
-use super::job::{Job, LEAD_NS, room_bytes};
+use super::job::{Begin, Job, LEAD_NS, room_bytes};
 use super::measure::{Schedule, Sums};
 use super::on_cpu::Recorded;
 use super::samples::{References, Samples, SpeedPhase};
@@ -49,7 +49,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     };
     params.threshold_ns()?;
     host.begin()?;
-    let job = Job { host, params, cpus: &cpus, placement: &placement, align: false, sums: true };
+    let job = Job { host, params, cpus: &cpus, placement: &placement, begin: Begin::Soon, sums: true };
     let threshold = job.threshold()?;
 
     let look = job.schedule(window_ns, (FIRST_LOOK_NS / window_ns).max(2) as usize, threshold);
@@ -100,7 +100,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
             nominal_hz: nominal.as_ref().map(|n| n.0),
             nominal_source: nominal.map_or(String::new(), |n| n.1),
         },
-        imported: Vec::new(),
+        ..Samples::default()
     };
     Ok(Measured {
         samples,
@@ -112,13 +112,13 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
 }
 
 /// Windows of each CPU that memory for all and the analysis can take.
-fn windows_within(bytes: u64, cpus: usize) -> u64 {
+pub(super) fn windows_within(bytes: u64, cpus: usize) -> u64 {
     let cpus = cpus.max(1) as u64;
     (MAX_WINDOWS_OF_ALL / cpus).clamp(100_000, MAX_WINDOWS).min(bytes / cpus / WINDOW_BYTES)
 }
 
 /// Refuses more windows than all buffers together may take of the memory.
-fn fits(windows: u64, cpus: usize) -> Result<(), ProbeError> {
+pub(super) fn fits(windows: u64, cpus: usize) -> Result<(), ProbeError> {
     let (bytes, most) = (windows.saturating_mul(cpus as u64 * WINDOW_BYTES), 2 * room_bytes());
     if bytes <= most {
         return Ok(());
@@ -131,7 +131,7 @@ fn fits(windows: u64, cpus: usize) -> Result<(), ProbeError> {
 }
 
 /// The base window, or the next longer one (1, 2, 5 times a power of ten) with which a run of `total_ns` has at most so many.
-fn window_for(window_ns: u64, total_ns: u64, most: u64) -> u64 {
+pub(super) fn window_for(window_ns: u64, total_ns: u64, most: u64) -> u64 {
     let longer = (4..=8).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
     let mut enough = std::iter::once(window_ns)
         .chain(longer.filter(|w| *w > window_ns && WINDOW_NS.contains(w)))

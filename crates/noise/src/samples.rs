@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::Attributed;
 use super::measure::{Gap, Raise, Schedule, Sums};
+use super::ranks::{CollectiveSamples, Place};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
@@ -18,6 +19,8 @@ pub struct Samples {
     pub speed: Vec<SpeedSample>,
     /// What the speed can be compared with from outside this run.
     pub references: References,
+    /// Collective operations among the ranks, where there are several.
+    pub collectives: Vec<CollectiveSamples>,
     /// Pictures of what an imported file holds beside windows and gaps.
     pub imported: Vec<Dataset>,
 }
@@ -37,6 +40,9 @@ pub struct Setup {
     pub policy: String,
     /// Mechanisms that take time from the measuring threads on purpose, in words: the price of a real-time policy.
     pub real_time_share: Vec<String>,
+    /// Where the ranks of a launcher are that stand in the place of CPUs; empty where CPUs of this machine were measured.
+    #[serde(default)]
+    pub ranks: Vec<Place>,
     /// Whether gaps were recorded; an imported series of counts has none, which is not the same as none having happened.
     pub has_gaps: bool,
 }
@@ -44,6 +50,14 @@ pub struct Setup {
 impl Setup {
     pub fn ns_per_tick(&self) -> f64 {
         if self.tick_hz > 0.0 { 1e9 / self.tick_hz } else { 1.0 }
+    }
+
+    /// `CPU 3`, or `rank 17 (node c04)`.
+    pub fn name(&self, cpu: usize) -> String {
+        match self.ranks.get(cpu) {
+            Some(place) => format!("rank {cpu} ({}, CPU {})", place.node, place.cpu),
+            None => format!("CPU {cpu}"),
+        }
     }
 
     /// Length of a window, ns.

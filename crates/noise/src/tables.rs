@@ -2,6 +2,8 @@
 //!
 //! Files of other tools have fewer columns and no such note: what they say is taken from the notes that they have.
 
+mod collectives;
+
 use std::collections::BTreeMap;
 
 use machmeter_data::gaps::{GAPS, WINDOWS};
@@ -132,13 +134,15 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
         table.name_codes("source", samples.activity_log.sources.iter().map(|s| s.name.clone()));
         table
     };
-    vec![
+    let mut tables = vec![
         windows.table(WINDOWS, notes),
         named(gaps.table(GAPS, plain)),
         named(parts.table(PARTS, tick.clone())),
-        histogram.table(HISTOGRAM, tick),
+        histogram.table(HISTOGRAM, tick.clone()),
         sources(&samples.activity_log.sources),
-    ]
+    ];
+    tables.extend(collectives::table(samples, tick));
+    tables
 }
 
 /// What other programs read one by one, and everything at once.
@@ -350,7 +354,8 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
         }
         out.push(c);
     }
-    Ok(Samples { setup, cpus: out, activity_log, speed, references, imported: Vec::new() })
+    let collectives = collectives::read(tables)?;
+    Ok(Samples { setup, cpus: out, activity_log, speed, references, collectives, imported: Vec::new() })
 }
 
 /// Windows of an imported file. A gap list alone is as long as its wall time, or else its last event, says.

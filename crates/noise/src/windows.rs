@@ -4,7 +4,7 @@
 use machmeter_engine::{Host, ProbeError};
 
 use super::attribute::Attribution;
-use super::job::{Job, cannot};
+use super::job::{Begin, Job, cannot};
 use super::measure::{Schedule, threshold_ticks};
 use super::run::place;
 use super::samples::Samples;
@@ -40,7 +40,8 @@ pub struct WindowRequest {
 pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> {
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
     let params = Params::of(quantum, Attribution::None, Some(0));
-    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false, sums: false };
+    let job =
+        Job { host, params: &params, cpus: &cpus, placement: &placement, begin: Begin::Soon, sums: false };
     let bursts = job.bursts()?;
     let step = host.clock.step_ticks();
     let nothing = || cannot("the calibration of the loop gave no turns");
@@ -67,8 +68,9 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
         ));
     }
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
+    let begin = if align { Begin::Aligned } else { Begin::Soon };
     let params = Params::of(quantum, Attribution::None, Some(gap_capacity as u64));
-    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align, sums: false };
+    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, begin, sums: false };
     let schedule = Schedule::all_listed(0, window_ticks, windows, threshold_ticks);
     let (recorded, activity_log) = job.record(&schedule, None)?;
     Ok(Samples {

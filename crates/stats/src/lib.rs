@@ -18,6 +18,7 @@
 //! | [`regression`] | the line through points, sums of columns, and how well they fit |
 //! | [`spectrum`] | periodicity and memory of an evenly sampled series |
 //! | [`events`], [`coincidence`] | periodicity of event times; do two CPUs stop together |
+//! | [`lateness`] | who keeps the others waiting, and how long |
 //! | [`histogram`] | counting in a hot path with bounded error |
 //! | [`distribution`] | quantiles and tails of the normal, t and binomial laws |
 //! | [`random`] | the seeded generator behind all of the above |
@@ -34,6 +35,7 @@ pub mod events;
 pub mod fourier;
 pub mod histogram;
 mod interval;
+pub mod lateness;
 pub mod levels;
 pub mod moderate;
 pub mod quantile;

@@ -24,12 +24,12 @@ struct Comparison {
 
 /// The verdict on constant interference with its evidence. `slow_share` is the share of windows in which the loop ran
 /// below its best speed by 3 % or more, per CPU.
-pub fn verdict(speed: &[SpeedSample], references: &References, slow_share: &[(usize, f64)]) -> Finding {
+pub fn verdict(speed: &[SpeedSample], references: &References, slow_share: &[(String, f64)]) -> Finding {
     let comparisons = compare(speed, references);
     let mut evidence: Vec<String> = comparisons.iter().map(|c| c.text.clone()).collect();
-    for (cpu, share) in slow_share {
+    for (name, share) in slow_share {
         evidence.push(format!(
-            "CPU {cpu}: {:.1} % of windows ran 3 % or more below the CPU's own best (interference that comes and goes)",
+            "{name}: {:.1} % of windows ran 3 % or more below its own best (interference that comes and goes)",
             share * 100.0
         ));
     }

@@ -61,7 +61,7 @@ pub fn timeline(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dat
             let lost = lost(v);
             let parts = || lost.chunks(per_bucket);
             SeriesRow {
-                name: format!("CPU {}", v.cpu.cpu),
+                name: v.name(),
                 min: parts().map(|p| brief(p.iter().copied().fold(1.0, f64::min))).collect(),
                 mean: parts().map(|p| brief(p.iter().sum::<f64>() / p.len() as f64)).collect(),
                 max: parts().map(|p| brief(p.iter().copied().fold(0.0, f64::max))).collect(),
@@ -146,7 +146,7 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
             x: Axis::linear("time", Unit::Nanoseconds),
             columns,
             column_names: Vec::new(),
-            rows: views.iter().map(|v| format!("CPU {}", v.cpu.cpu)).collect(),
+            rows: views.iter().map(CpuView::name).collect(),
             cell: Axis::linear("time lost", Unit::One),
             values,
             range: None,
@@ -160,11 +160,7 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
         .filter_map(|v| {
             let all = v.all_durations();
             let longest = all.lots.last()?.1;
-            Some(DistributionRow {
-                name: format!("CPU {}", v.cpu.cpu),
-                n: all.n,
-                quantiles: curve(&all, longest),
-            })
+            Some(DistributionRow { name: v.name(), n: all.n, quantiles: curve(&all, longest) })
         })
         .collect();
     let caption = "Percentiles of the duration of gaps; each step to the right is ten times rarer.";

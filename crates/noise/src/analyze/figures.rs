@@ -16,10 +16,10 @@ use crate::samples::{CpuSamples, Setup};
 pub const BLOCKS: usize = 20;
 pub const LEVEL: f64 = 0.95;
 /// Stretches of a run at most from which the interval of a share is taken: the method is tested up to 20,000.
-const STRETCHES: usize = 2_000;
+pub(super) const STRETCHES: usize = 2_000;
 /// How intervals of means and of quantiles are made: by `stats::serial`.
-const MEAN: &str = "correlated-mean";
-const RANK: &str = "correlated-rank";
+pub(super) const MEAN: &str = "correlated-mean";
+pub(super) const RANK: &str = "correlated-rank";
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
 
 /// What the figures of one CPU are computed from.
@@ -77,6 +77,11 @@ impl CpuView<'_> {
         Durations { n: lots.iter().map(|l| l.2).sum(), lots }
     }
 
+    /// `CPU 3`, or the rank that stands in its place.
+    pub fn name(&self) -> String {
+        self.setup.name(self.cpu.cpu)
+    }
+
     fn param(&self) -> (&'static str, ParamValue) {
         ("cpu", self.cpu.cpu.into())
     }
@@ -120,7 +125,12 @@ fn block_ns(view: &CpuView<'_>) -> f64 {
 
 /// An estimate's interval on a metric whose value may lie a little beside it: both are shifted alike. None, where too few
 /// independent stretches carry it.
-fn with_estimate(mut m: Metric, estimate: Result<Estimate, StatsError>, method: &str, beside: f64) -> Metric {
+pub(super) fn with_estimate(
+    mut m: Metric,
+    estimate: Result<Estimate, StatsError>,
+    method: &str,
+    beside: f64,
+) -> Metric {
     let (Ok(e), Some(value)) = (estimate, m.value) else { return m };
     let shift = value - e.value;
     let (low, high) = (e.interval.low + shift - beside, e.interval.high + shift + beside);

@@ -5,6 +5,7 @@ pub mod constant;
 pub mod datasets;
 pub mod derive;
 pub mod figures;
+mod ranks;
 pub mod rhythm;
 pub mod sources;
 mod spectrum;
@@ -46,11 +47,11 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         metrics.extend(rhythm::metrics(&rhythms));
         found.extend(rhythms);
     }
-    let slow_share: Vec<(usize, f64)> =
-        views.iter().filter_map(|v| Some((v.cpu.cpu, slow_windows(v)?))).collect();
+    let slow_share: Vec<(String, f64)> =
+        views.iter().filter_map(|v| Some((v.name(), slow_windows(v)?))).collect();
     let mut findings = vec![constant::verdict(&samples.speed, &samples.references, &slow_share)];
     findings.extend(closure(&views));
-    findings.extend(rhythm::finding(&found));
+    findings.extend(rhythm::finding(&found, &samples.setup));
     findings.extend(spectrum::together(&views, seed));
     findings.extend(summary::counters(samples));
 
@@ -77,6 +78,12 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     for w in &weaknesses {
         warnings::flag(&mut metrics, w);
     }
+    let summary = summary::write(&views, &metrics);
+    if !samples.setup.ranks.is_empty() {
+        ranks::rename(&mut metrics);
+        metrics.extend(ranks::metrics(samples));
+        findings.extend(ranks::findings(samples, &metrics));
+    }
     let best = samples
         .speed
         .iter()
@@ -85,7 +92,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         .min_by(f64::total_cmp)
         .map(|ns| (ADD_KEY.to_owned(), ns));
     Analysis {
-        summary: summary::write(&views, &metrics),
+        summary,
         metrics,
         datasets,
         findings,
@@ -133,10 +140,10 @@ fn closure(views: &[CpuView<'_>]) -> Option<Finding> {
             let turns: Vec<f64> = v.split.turn_ticks.iter().flatten().copied().collect();
             let unit = machmeter_stats::quantile::median_of(&turns)?;
             let off = v.split.closure(unit);
-            let (cpu, gaps, turns) = (v.cpu.cpu, v.split.gaps(), v.split.turns);
+            let (name, gaps, turns) = (v.name(), v.split.gaps(), v.split.turns);
             let (turn_ns, percent) = (unit * v.setup.ns_per_tick(), off * 100.0);
             let text = format!(
-                "CPU {cpu}: {gaps} gaps and {turns} turns of {turn_ns:.2} ns make {percent:+.3} % of the wall time"
+                "{name}: {gaps} gaps and {turns} turns of {turn_ns:.2} ns make {percent:+.3} % of the wall time"
             );
             Some((off.abs(), text))
         })

@@ -21,6 +21,7 @@ use super::classes::{CLASSES, class_of};
 use super::figures::CpuView;
 use crate::attribute::activity_log::{ActivityLog, Sight, SourceKind};
 use crate::info;
+use crate::samples::Setup;
 
 const MAX_LISTED: usize = 10;
 /// Rates at which kernels tick (`Kconfig.hz`), Hz.
@@ -236,7 +237,7 @@ pub fn metrics(found: &[Periodic]) -> Vec<Metric> {
 }
 
 /// One finding that lists the rhythms, those that take most time first, and who comes at the scheduler's tick.
-pub fn finding(found: &[Periodic]) -> Option<Finding> {
+pub fn finding(found: &[Periodic], setup: &Setup) -> Option<Finding> {
     let mut ranked: Vec<&Periodic> = found.iter().collect();
     ranked.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
     let own = || ranked.iter().filter(|f| !f.at_tick);
@@ -248,8 +249,8 @@ pub fn finding(found: &[Periodic]) -> Option<Finding> {
         .map(|f| {
             let half = f.half_hz.map_or(String::new(), |h| format!(" +- {}", human(h, Unit::Hertz)));
             format!(
-                "CPU {}: {} at {:.3} Hz{half}, {} each (median), {} events, p = {:.0e}",
-                f.cpu,
+                "{}: {} at {:.3} Hz{half}, {} each (median), {} events, p = {:.0e}",
+                setup.name(f.cpu),
                 what(f),
                 f.hz,
                 human(f.median_ns, Unit::Nanoseconds),
@@ -259,17 +260,16 @@ pub fn finding(found: &[Periodic]) -> Option<Finding> {
         })
         .collect();
     let at_tick = ranked.iter().filter(|f| f.at_tick).take(MAX_LISTED);
-    evidence
-        .extend(at_tick.map(|f| {
-            format!("CPU {}: {} comes at the scheduler's tick, {} times", f.cpu, what(f), f.events)
-        }));
+    evidence.extend(at_tick.map(|f| {
+        format!("{}: {} comes at the scheduler's tick, {} times", setup.name(f.cpu), what(f), f.events)
+    }));
     let text = match own().next() {
         Some(first) => format!(
-            "{} periodic sources; the one that takes most time: {} on CPU {} at {:.3} Hz. Each holds in both halves of the run; \
+            "{} periodic sources; the one that takes most time: {} on {} at {:.3} Hz. Each holds in both halves of the run; \
              each p is corrected for the frequencies tried.",
             own().count(),
             what(first),
-            first.cpu,
+            setup.name(first.cpu),
             first.hz
         ),
         None => "No source has a rhythm of its own; some threads come at the scheduler's tick.".to_owned(),

@@ -24,7 +24,8 @@ fn compared(wall_s: f64) -> usize {
 /// Welch spectra of the share of time lost per window, clipped so that rare long holes do not rule it, with the lines of
 /// the rhythms found.
 pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
-    let rate = 1e9 / views.first()?.setup.window_ns();
+    let setup = views.first()?.setup;
+    let rate = 1e9 / setup.window_ns();
     let rows = curves(views, |series| {
         let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
         let s = welch(series, rate, segment, segment / 2).ok()?;
@@ -38,7 +39,7 @@ pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Data
         .map(|f| Mark {
             x: f.hz,
             label: format!("{:.1} Hz {}", f.hz, f.what()),
-            detail: format!("CPU {}: {} events, p = {:.0e}", f.cpu, f.events, f.p),
+            detail: format!("{}: {} events, p = {:.0e}", setup.name(f.cpu), f.events, f.p),
             ..Mark::default()
         })
         .collect();
@@ -61,7 +62,7 @@ type Points = (Vec<f64>, Vec<f64>);
 fn curves(views: &[CpuView<'_>], of: impl Fn(&[f64]) -> Option<Points>) -> Vec<CurveRow> {
     let row = |v: &CpuView<'_>| {
         let (x, y) = of(&clip_robust(&lost(v), 8.0)?)?;
-        (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
+        (!x.is_empty()).then(|| CurveRow { name: v.name(), x, y })
     };
     views.iter().filter_map(row).collect()
 }
@@ -121,7 +122,7 @@ pub(super) fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
 
 /// Whether detours of at least 1 us come together on pairs of CPUs more often than chance has it.
 pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
-    let mut lists: Vec<(usize, Vec<Event>, f64)> = views
+    let mut lists: Vec<(String, Vec<Event>, f64)> = views
         .iter()
         .take(MAX_PAIRED)
         .map(|v| {
@@ -134,7 +135,7 @@ pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
                 .map(|(start_s, d)| Event { start_s, end_s: (start_s + d / 1e9).min(span) })
                 .filter(|e| e.start_s <= e.end_s)
                 .collect();
-            (v.cpu.cpu, events, span)
+            (v.name(), events, span)
         })
         .collect();
     // All lists are cut at the same time, or those of busy CPUs would seem to avoid the end of the others'.
@@ -160,9 +161,9 @@ pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
             out.push(Finding {
                 id: "noise.coincidence".to_owned(),
                 verdict: verdict.to_owned(),
-                text: format!("CPUs {cpu_a} and {cpu_b} {are} disturbed together more often than chance has it."),
+                text: format!("{cpu_a} and {cpu_b} {are} disturbed together more often than chance has it."),
                 evidence: vec![format!(
-                    "{} gaps over 1 us of CPU {cpu_a} overlap one of CPU {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
+                    "{} gaps over 1 us of {cpu_a} overlap one of {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
                      away for {} in all",
                     c.observed,
                     c.expected,

@@ -66,7 +66,9 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
         .iter()
         .zip(&t.steal_ns)
         .filter_map(|(c, s)| {
-            s.map(|ns| format!("CPU {}: steal {}", c.cpu, human(ns as f64, Unit::Nanoseconds)))
+            s.map(|ns| {
+                format!("{}: steal {}", samples.setup.name(c.cpu), human(ns as f64, Unit::Nanoseconds))
+            })
         })
         .collect();
     let mut counts = t.counters.clone();
@@ -77,8 +79,9 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
             let delay =
                 thread.run_delay_ns.map_or("not told".to_owned(), |ns| human(ns as f64, Unit::Nanoseconds));
             evidence.push(format!(
-                "CPU {}: the meter waited {delay} for the CPU, {} involuntary switches",
-                c.cpu, thread.preemptions
+                "{}: the meter waited {delay} for the CPU, {} involuntary switches",
+                samples.setup.name(c.cpu),
+                thread.preemptions
             ));
         }
     }

@@ -27,29 +27,29 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
     let mut out = Vec::new();
     for v in views {
         out.extend(few_rule(v));
-        let cpu = v.cpu.cpu;
+        let (cpu, name) = (v.cpu.cpu, v.name());
         if let Some(t) = v.cpu.thread {
             if t.stops > 0 {
                 let longest =
                     human(v.cpu.lengths.longest_ticks as f64 * v.setup.ns_per_tick(), Unit::Nanoseconds);
                 let times = if t.stops == 1 { "once".to_owned() } else { format!("{} times", t.stops) };
                 let text = format!(
-                    "CPU {cpu}: the meter was stopped {times}; its longest gap is {longest}, cut at the end of the recording"
+                    "{name}: the meter was stopped {times}; its longest gap is {longest}, cut at the end of the recording"
                 );
                 out.push(weakness("W320", Some(cpu), text));
             }
             if t.page_faults > 0 {
-                let text = format!("CPU {cpu}: {} page faults in the loop", t.page_faults);
+                let text = format!("{name}: {} page faults in the loop", t.page_faults);
                 out.push(weakness("W303", Some(cpu), text));
             }
             if let Some(on) = t.ended_on_cpu.filter(|c| *c != cpu) {
-                let text = format!("the thread of CPU {cpu} ended on CPU {on}");
+                let text = format!("the thread of {name} ended on CPU {on}");
                 out.push(weakness("W309", Some(cpu), text));
             }
         }
         if v.cpu.counts.len() < samples.setup.schedule.windows && v.cpu.thread.is_some() {
             let (closed, all) = (v.cpu.counts.len(), samples.setup.schedule.windows);
-            out.push(weakness("W307", Some(cpu), format!("CPU {cpu}: {closed} of {all} windows")));
+            out.push(weakness("W307", Some(cpu), format!("{name}: {closed} of {all} windows")));
         }
     }
     out.extend(samples.setup.real_time_share.iter().map(|text| weakness("W304", None, text.clone())));
@@ -109,9 +109,9 @@ fn few_rule(view: &CpuView<'_>) -> Option<Weakness> {
         before < total / 2.0
     });
     let few = half.count();
-    let (cpu, ns) = (view.cpu.cpu, |v: f64| human(v, Unit::Nanoseconds));
+    let (name, cpu, ns) = (view.name(), view.cpu.cpu, |v: f64| human(v, Unit::Nanoseconds));
     let text = format!(
-        "CPU {cpu}: half of the stolen time comes from {few} gaps of {} or more; the share of stolen time will not \
+        "{name}: half of the stolen time comes from {few} gaps of {} or more; the share of stolen time will not \
          settle in {}",
         ns(durations[few.saturating_sub(1)]),
         ns(view.wall_s() * 1e9)

@@ -7,6 +7,7 @@ mod bounds;
 mod descheduled;
 mod inject;
 mod lab;
+mod late;
 mod loop_cost;
 pub mod score;
 mod stalls;
@@ -22,6 +23,10 @@ pub use machmeter_engine::selftest::{Options, SelfCheck, State};
 /// The checks that are about having no privileges, in a process of a user that has none.
 pub(super) const UNPRIVILEGED: Worker = Worker { name: "noise-unprivileged", run: descheduled::run };
 
+/// A rank of the check of ranks that come late.
+pub(super) const LATE: Worker = Worker { name: "noise-late", run: late::run };
+pub(crate) use late::{HELD_RANK, Planted};
+
 /// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
 ///
 /// # Errors
@@ -29,7 +34,7 @@ pub(super) const UNPRIVILEGED: Worker = Worker { name: "noise-unprivileged", run
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let lab = Lab::open(options.cpu, options.seed, progress)?;
     let mut checks = Vec::new();
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("cost of the loop", loop_cost::checks),
         ("stalls inside the loop", stalls::checks),
         ("an injector above the meter", inject::checks),
@@ -37,6 +42,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
         ("loss of the CPU, without privileges", descheduled::checks),
         ("real-time on all CPUs", bounds::fifo_everywhere),
         ("cost of attribution", bounds::attribution_cost),
+        ("a rank that comes late", late::checks),
     ];
     for (name, part) in parts {
         if deadline::stop_requested() {

@@ -63,6 +63,12 @@ impl RankClock {
         Some(Self { first, last, slack_ticks, is_shared: false })
     }
 
+    /// From the first look of one and the last of another, taken later: for moments in between. `None` as for [`Self::between`].
+    pub fn spanning(early: &Self, late: &Self) -> Option<Self> {
+        let is_shared = early.is_shared && late.is_shared;
+        if is_shared { Self::shared(early.first, late.last) } else { Self::between(early.first, late.last) }
+    }
+
     /// Least and largest offset (this rank's clock less rank 0's) at a moment of rank 0, ticks; zero for a shared clock.
     pub fn offset_at(&self, at_ticks: u64) -> (f64, f64) {
         if self.is_shared {
@@ -98,8 +104,18 @@ impl RankClock {
     /// A moment of rank 0 on this rank's clock, and by how much it may be off, ticks.
     pub fn here(&self, at_ticks: u64) -> (u64, f64) {
         let (low, high) = self.offset_at(at_ticks);
-        let middle = f64::midpoint(low, high);
-        (at_ticks.wrapping_add_signed(middle.round() as i64), (high - low) / 2.0 + 0.5)
+        (at_ticks.wrapping_add_signed(self.middle_at(at_ticks)), (high - low) / 2.0 + 0.5)
+    }
+
+    /// A moment of this rank on the clock of rank 0, ticks.
+    pub fn there(&self, own_ticks: u64) -> u64 {
+        // Each step is off by the drift of the step before: 10^16 ticks (a month) times 10^-4 to the power of 5 are below a tick.
+        (0..5).fold(own_ticks, |at, _| own_ticks.wrapping_add_signed(-self.middle_at(at)))
+    }
+
+    fn middle_at(&self, at_ticks: u64) -> i64 {
+        let (low, high) = self.offset_at(at_ticks);
+        f64::midpoint(low, high).round() as i64
     }
 
     /// Half of the bounds of the better look, ticks: how closely the clock was looked at.
@@ -234,6 +250,7 @@ mod tests {
             held += u32::from(least <= drift && drift <= most);
             for at in [500_000_000, 1_999_999_999, 4_000_000_000].map(|t| start + t) {
                 let (here, within) = known.here(at);
+                assert!((known.there(here) as i64 - at as i64).abs() <= 1);
                 held += u32::from((here as i64 - clock(at) as i64).unsigned_abs() as f64 <= within);
                 all += 1;
                 widest = widest.max(within);
@@ -252,6 +269,7 @@ mod tests {
         let shared = RankClock::shared(a, b).unwrap();
         assert_eq!((shared.here(12_345), shared.drift()), ((12_345, 0.5), (0.0, 0.0)));
         assert!(shared.within_ticks() > 0.0 && RankClock::between(a, a).is_none());
+        assert!(RankClock::spanning(&shared, &shared).unwrap().is_shared());
         let ahead = look_at(|t| t + 5_000, 1 << 41, &mut x);
         assert!(RankClock::shared(a, ahead).is_none());
     }

@@ -1,0 +1,89 @@
+//! Noise across the ranks of a launcher: one CPU of each rank in windows that are aligned on one clock, then a loop of work and
+//! collective operations. Rank 0 has the session and the record; the others follow its orders and print nothing.
+
+mod collective;
+mod lead;
+mod member;
+mod team;
+
+pub use collective::{COLLECTIVES, Collective};
+pub(super) use lead::measure;
+pub use team::Place;
+
+use machmeter_stats::lateness::Turn;
+use machmeter_sys::clock::SourceId;
+use serde::{Deserialize, Serialize};
+
+use super::Params;
+use super::measure::{Gap, Raise, Schedule, Sums};
+use super::samples::ThreadFacts;
+use super::selftest::Planted;
+use collective::Batch;
+
+/// Turns of a collective operation; [`Turn`] in ticks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CollectiveSamples {
+    pub collective: Collective,
+    pub turns: Vec<Turn>,
+}
+
+/// What rank 0 orders.
+#[derive(Serialize, Deserialize)]
+enum Order {
+    /// Say where you are and what you take for a gap.
+    Begin {
+        params: Box<Params>,
+        source: SourceId,
+        policy: String,
+        seed: u64,
+    },
+    Record(Schedule),
+    Collective(Batch),
+    End,
+}
+
+/// What a rank says before it measures.
+#[derive(Serialize, Deserialize)]
+struct Ready {
+    place: Place,
+    threshold_ticks: u64,
+    tick_hz: f64,
+}
+
+/// What a rank recorded, on its own clock.
+#[derive(Serialize, Deserialize)]
+struct Report {
+    /// Of its own clock; gaps are on it, too.
+    t0_ticks: u64,
+    counts: Vec<u32>,
+    sums: Vec<Sums>,
+    gaps: Vec<Gap>,
+    buckets: Vec<[u64; 3]>,
+    sum_ticks: u64,
+    longest_ticks: u64,
+    raises: Vec<Raise>,
+    thread: Option<ThreadFacts>,
+}
+
+/// As [`machmeter_engine::Probe::attend`]: follows rank 0 where this is another rank.
+pub(super) fn attend() -> Option<bool> {
+    team::rank().filter(|r| *r > 0).map(|_| member::follow().is_ok())
+}
+
+/// As [`machmeter_engine::Probe::give_up`].
+pub(super) fn give_up() {
+    team::give_up(&Order::End);
+}
+
+/// Turns of two ranks, one of which is held up, for the self-test; rank 0 has the order, and gets them.
+pub(super) fn late_turns(order: Option<Planted>) -> Result<Vec<Turn>, String> {
+    let team = team::Team::start()?;
+    let done = member::planted(&team, order);
+    team.finish();
+    done
+}
+
+/// Whether a launcher started several of this program.
+pub(super) fn are_there() -> bool {
+    team::rank().is_some()
+}
