@@ -72,6 +72,7 @@ impl Matching {
     }
 
     /// Takes the oldest counterpart of an entry out, or keeps the entry. `takes_any` tells ranks with wildcards.
+    #[inline(always)]
     pub(super) fn meet(&mut self, entry: &Entry, takes_any: &impl Fn(u32) -> bool) -> Option<Met> {
         let list = self.list(entry, takes_any(entry.receiver));
         let tail = self.tails[list];
@@ -109,6 +110,7 @@ impl Matching {
         self.live -= 1;
     }
 
+    #[inline(never)]
     fn keep(&mut self, entry: &Entry, list: usize, takes_any: &impl Fn(u32) -> bool) {
         let at = if self.free == NONE {
             self.entries.push(*entry);
@@ -134,6 +136,7 @@ impl Matching {
         self.tails[list] = at;
     }
 
+    #[cold]
     fn grow(&mut self, takes_any: &impl Fn(u32) -> bool) {
         let lists = self.tails.len() * 2;
         let old = std::mem::replace(&mut self.tails, vec![NONE; lists]);

@@ -46,7 +46,7 @@ pub fn run<T: Time, P: Program, N: Noise>(
         finished: 0,
         messages: 0,
     };
-    let (mut roots, mut looked_at) = (Roots { rank: 0, next: 0, ready: Vec::new() }, 0u64);
+    let (mut roots, mut looked_at) = (Roots { ranks: 0..ranks, next: 0, ready: Vec::new() }, 0u64);
     while let Some(at) = run.next_root(&mut roots).or_else(|| run.queue.pop(&mut run.pool)) {
         run.process(at);
         looked_at += 1;
@@ -59,7 +59,8 @@ pub fn run<T: Time, P: Program, N: Noise>(
 
 /// Operations that are ready at the start, rank by rank.
 struct Roots {
-    rank: u32,
+    /// Those to come.
+    ranks: std::ops::Range<u32>,
     next: usize,
     ready: Vec<Ready>,
 }
@@ -92,13 +93,11 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
     #[inline]
     fn next_root(&mut self, roots: &mut Roots) -> Option<u32> {
         while roots.next == roots.ready.len() {
-            if roots.rank == self.program.ranks() {
-                return None;
-            }
+            let rank = roots.ranks.next()?;
             roots.ready.clear();
-            self.program.begin(roots.rank, &mut roots.ready);
+            self.program.begin(rank, &mut roots.ready);
             put_in_order(&mut roots.ready);
-            (roots.rank, roots.next) = (roots.rank + 1, 0);
+            roots.next = 0;
         }
         let Ready { rank, id, op } = roots.ready[roots.next];
         roots.next += 1;

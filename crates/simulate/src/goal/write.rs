@@ -85,16 +85,18 @@ pub fn write_binary(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
                 Verb::Receive => 2,
                 Verb::Calculate => 3,
             };
-            out.extend(n.requires.to_le_bytes());
-            out.push(verb);
-            out.extend(n.peer.to_le_bytes());
-            out.extend(n.size.to_le_bytes());
-            out.extend(n.tag.to_le_bytes());
-            out.extend([n.cpu, n.nic]);
-            out.extend((n.start_edges - n.end_edges).to_le_bytes());
-            out.extend(n.end_edges.to_le_bytes());
-            out.extend((n.last_edge - n.start_edges).to_le_bytes());
-            out.extend(n.start_edges.to_le_bytes());
+            let mut node = [0; NODE_BYTES];
+            node[0..4].copy_from_slice(&n.requires.to_le_bytes());
+            node[4] = verb;
+            node[5..9].copy_from_slice(&n.peer.to_le_bytes());
+            node[9..17].copy_from_slice(&n.size.to_le_bytes());
+            node[17..21].copy_from_slice(&n.tag.to_le_bytes());
+            (node[21], node[22]) = (n.cpu, n.nic);
+            node[23..27].copy_from_slice(&(n.start_edges - n.end_edges).to_le_bytes());
+            node[27..31].copy_from_slice(&n.end_edges.to_le_bytes());
+            node[31..35].copy_from_slice(&(n.last_edge - n.start_edges).to_le_bytes());
+            node[35..39].copy_from_slice(&n.start_edges.to_le_bytes());
+            out.extend_from_slice(&node);
         }
         for edge in goal.edges(rank) {
             out.extend(edge.to_le_bytes());
