@@ -322,7 +322,11 @@ fn a_rank_of_noise_that_is_killed_leaves_nobody() {
         assert!(soon(|| commands_with("killed.json").is_empty()), "ranks are left");
         // A launcher that asks before it kills leaves rank 0 time for what it has.
         let complete = |name: &String| lab.record(name).complete;
-        let kept: Vec<_> = lab.files().into_iter().filter(|f| Path::new(f).extension().is_some_and(|e| e == "json")).collect();
+        let kept: Vec<_> = lab
+            .files()
+            .into_iter()
+            .filter(|f| Path::new(f).extension().is_some_and(|e| e == "json"))
+            .collect();
         println!("{}: {status:?}, kept {kept:?}", mpi.version);
         assert!(!kept.iter().any(complete), "a record that says it is complete");
     }
