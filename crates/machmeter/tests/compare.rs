@@ -33,7 +33,7 @@ fn kept(lab: &Lab, from: &Record, at: usize, side: &str, factor: f64) {
 /// A history of six runs and six that are 10 % dearer.
 fn history() -> Lab {
     let lab = Lab::new();
-    lab.line("ops -t 500ms --parts calls --no-save --raw none -o base.json").expect(0);
+    lab.line("ops -t 1500ms --parts calls --no-save --raw none -o base.json").expect(0);
     let base = lab.record("base.json");
     for at in 0..12 {
         let (side, factor) = if at < 6 { ("before", 1.0) } else { ("after", 1.1) };
@@ -59,7 +59,10 @@ fn groups_are_told_apart_however_they_are_named() {
             (6, 6),
             "{line}"
         );
-        assert!(of("worse") * 10 >= of("rows") * 8 && of("better") == 0, "{line}: {}", c["counts"]);
+        // A busy machine leaves rows without a figure.
+        let compared = of("rows") - of("not_comparable");
+        let told = compared >= 10 && of("worse") * 10 >= compared * 8 && of("better") == 0;
+        assert!(told, "{line}: {}", c["counts"]);
     }
     let text = lab.line("compare --by side");
     let text = &text.expect(1).stdout;

@@ -29,7 +29,7 @@ machmeter_data::metric!(
     FIT,
     "mpi.fit",
     ["operation", "from_bytes", "ranks", "library"],
-    One, Neither, weakened by [],
+    One, Neither, weakened by [Frequency, Preemption, SharedCore, Clock],
     "Q: how often errors as large as those known would scatter points further from their law by chance. Below 0.001 the law is wrong."
 );
 machmeter_data::metric!(

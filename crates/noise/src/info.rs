@@ -238,8 +238,8 @@ pub const CODES: &[Code] = &[
 
 const ROWS: &[RowInfo] = &[
     RowInfo::new("NOISE", "CPU time taken", &[Pick::new("", "noise.stolen_fraction{cpu=all}")]),
-    RowInfo::new("NOISE", "rank time taken", &[Pick::new("", "noise.stolen_fraction{rank=all}")]),
-    RowInfo::new(
+    RowInfo::detail("NOISE", "rank time taken", &[Pick::new("", "noise.stolen_fraction{rank=all}")]),
+    RowInfo::detail(
         "NOISE",
         "rank time taken, at most",
         &[Pick::new("rank {rank}", "noise.stolen_fraction{rank=*,!rank=all}").greatest()],
@@ -260,13 +260,13 @@ const ROWS: &[RowInfo] = &[
             Pick::new("rank {rank}", "noise.detour_rate{rank=*}").greatest(),
         ],
     ),
-    RowInfo::new(
+    RowInfo::detail(
         "NOISE",
         "{operation} of {ranks} ranks",
         &[Pick::new("", "noise.collective"), Pick::new("quietest tenth", "noise.collective_quiet")],
     )
     .each("operation"),
-    RowInfo::new(
+    RowInfo::detail(
         "NOISE",
         "waiting for a rank, {operation}",
         &[Pick::new("rank {rank}", "noise.late_fraction").greatest()],
