@@ -33,7 +33,7 @@ fn the_quick_page_fills_every_section_in_its_time() {
     let ended = Lab::new().line("-l quick --json --no-save");
     let record = ended.expect(0).record();
     assert!(record.complete, "{:?}", record.warnings);
-    for probe in machmeter::PROBES {
+    for probe in machmeter::PROBES.iter().filter(|p| p.page.weight > 0) {
         let names = |id: &str| probe.info.metrics().any(|m| m.id == id);
         let figures = record.metrics.iter().filter(|m| m.value.is_some() && names(&m.id)).count();
         assert!(figures > 0, "{}: no figure", probe.info.name);
