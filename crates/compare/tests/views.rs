@@ -18,7 +18,7 @@ fn sample() -> Comparison {
     };
     let long = known("interactive.deadlines_met_of_all_tasks|odd", Unit::One, Better::Higher, 0.5);
     let mut a = record("a", vec![turn("0", 9.5), turn("1", 9.5), size(32768.0), long]);
-    let mut b = record("b", vec![turn("0", 9.5), turn("1", 24.0), size(49152.0), turn("2", 1.0)]);
+    let mut b = record("b", vec![turn("0", 9.5), turn("1", 24.0), size(40960.0), turn("2", 1.0)]);
     a.run.tags.insert("name".to_owned(), "v6.17, \"old\" | été".to_owned());
     a.machine.before.set("kernel.release", Fact::known("6.17.9", "uname"));
     b.machine.before.set("kernel.release", Fact::known("6.18.44", "uname"));
