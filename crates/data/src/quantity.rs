@@ -185,6 +185,18 @@ pub fn digits(value: f64) -> String {
     }
 }
 
+/// Bytes as options give sizes: `64K` and `64KiB` are 65536. `None` where it is no such number.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(scale)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

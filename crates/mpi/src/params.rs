@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use machmeter_data::quantity::parse_bytes;
 use machmeter_engine::ProbeError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,7 +96,7 @@ impl Params {
     pub(crate) fn range(&self) -> Result<(u64, u64), ProbeError> {
         let wrong = |why: String| ProbeError::Usage(format!("--sizes {}: {why}", self.sizes));
         let (from, to) = self.sizes.split_once('-').unwrap_or((&self.sizes, &self.sizes));
-        let [from, to] = [from, to].map(|text| bytes(text.trim()));
+        let [from, to] = [from, to].map(|text| parse_bytes(text.trim()));
         let form = || wrong("two sizes in bytes are wanted, as in 0-64K".to_owned());
         let (from, to) = (from.ok_or_else(form)?, to.ok_or_else(form)?);
         if to < from || to > MOST_BYTES {
@@ -103,16 +104,4 @@ impl Params {
         }
         Ok((from, to))
     }
-}
-
-/// `64K` is 65536.
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(scale)
 }

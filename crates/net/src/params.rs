@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
+use machmeter_data::quantity::parse_bytes;
 use machmeter_engine::ProbeError;
 use machmeter_sys::link::{TRANSPORTS, Transport};
 use schemars::JsonSchema;
@@ -110,7 +111,7 @@ impl Params {
     pub(crate) fn range(&self) -> Result<(u64, u64), ProbeError> {
         let wrong = |why: String| ProbeError::Usage(format!("--sizes {}: {why}", self.sizes));
         let (from, to) = self.sizes.split_once('-').unwrap_or((&self.sizes, &self.sizes));
-        let [from, to] = [from, to].map(|text| bytes(text.trim()));
+        let [from, to] = [from, to].map(|text| parse_bytes(text.trim()));
         let form = || wrong("two sizes in bytes are wanted, as in 1-64K".to_owned());
         let (from, to) = (from.ok_or_else(form)?, to.ok_or_else(form)?);
         if from == 0 || to < from || to > MOST_BYTES {
@@ -151,16 +152,4 @@ impl Params {
             Direction::Both => &["there", "back"],
         }
     }
-}
-
-/// `64K` is 65536.
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(scale)
 }
