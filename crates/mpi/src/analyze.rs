@@ -7,8 +7,10 @@ use machmeter_data::{Interval, Metric, MetricInfo};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{Known, LEVEL};
 use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::disturbance::placement;
 use machmeter_model::laws::{self, Law, LawError, Point};
 use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::regimes::Regimes;
 
 use crate::cells::{BACK_TO_BACK, FOUND, ISOLATED, PART};
 use crate::info;
@@ -53,7 +55,10 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let mut out = Analysis::default();
     let launches = rows.facts.get(&LAUNCHES).unwrap_or_default();
     let library = launches.first().map_or_else(|| "unknown".to_owned(), |l| l.library.clone());
-    let mut found: Vec<Found> = OPERATIONS.iter().filter_map(|o| of_operation(rows, o)).collect();
+    let levels = placement::levels(rows, PART);
+    let levels = levels.as_ref();
+    out.warnings.extend(placement::moved("ranks", levels));
+    let mut found: Vec<Found> = OPERATIONS.iter().filter_map(|o| of_operation(rows, o, levels)).collect();
     let thresholds: Vec<Metric> =
         [&SLEEPING, &POLLING].into_iter().filter_map(|o| threshold(rows, o, &library)).collect();
     let (parameters, table) = loggps::analyze(&found, &library);
@@ -93,7 +98,7 @@ fn windows(rows: &Rows) -> [u64; 2] {
 /// Costs of single launches by ranks and bytes.
 type ByLaunch = BTreeMap<(u32, u64), Vec<(u32, Known)>>;
 
-fn of_operation(rows: &Rows, operation: &'static Operation) -> Option<Found> {
+fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regimes>) -> Option<Found> {
     let of = |mode: &'static str| {
         rows.part(PART).filter(move |r| r.operation == operation.name && r.text("mode") == mode)
     };
@@ -101,7 +106,7 @@ fn of_operation(rows: &Rows, operation: &'static Operation) -> Option<Found> {
     let mut by_launch = |mode: &'static str| {
         let mut found = ByLaunch::new();
         for row in of(mode) {
-            match rows.cost(row) {
+            match placement::cost(rows, row, levels) {
                 Cost::Known(known) => {
                     let Some((key, launch)) = key(row) else { continue };
                     found.entry(key).or_default().push((launch, known));
@@ -212,6 +217,7 @@ impl Found {
                     );
                 }
                 let keys = self.keys(library, &more);
+                all.push(Metric::new(&info::MISFIT, keys.clone(), s.misfit, "largest of points", n));
                 all.push(match &s.q {
                     Ok(q) => Metric::new(&info::FIT, keys, *q, "chi square", n),
                     Err(why) => Metric::rejected(&info::FIT, keys, "chi square", &why.to_string()),

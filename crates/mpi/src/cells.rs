@@ -1,6 +1,6 @@
 //! The cells of a launch: operations back to back and in windows, and the search for the size from which on a send waits.
 
-use std::cell::Cell as Counted;
+use std::cell::{Cell as Counted, RefCell};
 use std::rc::Rc;
 
 use machmeter_engine::calibration::{Tried, turns_for};
@@ -50,6 +50,46 @@ fn beside_ns(stage: &Shared, operation: &Operation, play: &Play, rate: TickRate)
     Ok(((rate.ns(least) / BESIDE_TURNS as f64) as u64).max(LEAST_BESIDE_NS))
 }
 
+/// Ping-pongs of a look at the placement, looks of which the shortest counts, and from one look to the next at least, ns: a host
+/// moves CPUs after seconds.
+const LOOK_TURNS: u64 = 32;
+const LOOKS: usize = 3;
+const LOOK_EVERY_NS: u64 = 5_000_000;
+
+/// How far the two ranks of a job are apart: a host may move their CPUs, and with them all costs.
+#[derive(Clone)]
+pub(crate) struct Looks(Option<Rc<RefCell<Looked>>>);
+
+struct Looked {
+    stage: Shared,
+    rate: TickRate,
+    next_ns: u64,
+    half_ns: f64,
+}
+
+impl Looks {
+    /// Of a job of more than two ranks nobody looks: how far two are apart says nothing of the others.
+    pub(crate) fn of(stage: &Shared, ranks: &[usize], rate: TickRate) -> Self {
+        let looked = Looked { stage: stage.clone(), rate, next_ns: 0, half_ns: 0.0 };
+        Self((ranks == [2]).then(|| Rc::new(RefCell::new(looked))))
+    }
+
+    /// Half a round trip of an empty message now or a little before, ns; 0 where nobody looks.
+    fn half_ns(&self, now_ns: u64) -> f64 {
+        let Some(looked) = &self.0 else { return 0.0 };
+        let mut looked = looked.borrow_mut();
+        if now_ns >= looked.next_ns {
+            let operation = number_of("pingpong").unwrap_or(usize::MAX);
+            let play = Play { operation, bytes: 0, ranks: 2, beside_ns: 0 };
+            let look = |_| looked.stage.with(|s| s.back_to_back(&play, LOOK_TURNS)).ok();
+            let least = (0..LOOKS).filter_map(look).min();
+            looked.half_ns = least.map_or(0.0, |ticks| looked.rate.ns(ticks) / (2 * LOOK_TURNS) as f64);
+            looked.next_ns = now_ns + LOOK_EVERY_NS;
+        }
+        looked.half_ns
+    }
+}
+
 /// Turns one after the other.
 pub(crate) struct TurnsCell {
     bench: Bench<'static>,
@@ -58,14 +98,21 @@ pub(crate) struct TurnsCell {
     play: Play,
     rate: TickRate,
     pace: Pace,
+    looks: Looks,
 }
 
 impl TurnsCell {
-    pub(crate) fn new(stage: &Shared, operation: &'static Operation, play: Play, rate: TickRate) -> Self {
+    pub(crate) fn new(
+        stage: &Shared,
+        operation: &'static Operation,
+        play: Play,
+        rate: TickRate,
+        looks: &Looks,
+    ) -> Self {
         let row = row(operation, BACK_TO_BACK, play.bytes, play.ranks);
         let bench = Bench::new(row, Turns { stage: stage.clone(), play });
         let pace = Pace::of(BATCH_NS, PAIRS).among(Company::Partner);
-        Self { bench, operation, stage: stage.clone(), play, rate, pace }
+        Self { bench, operation, stage: stage.clone(), play, rate, pace, looks: looks.clone() }
     }
 
     /// Turns of both batches, and the work beside them.
@@ -113,7 +160,10 @@ impl Cell for TurnsCell {
             self.bench.row.refused = Some(why);
             return;
         }
+        let regime_ns = self.looks.half_ns(visit.sampler.now_ns());
+        let before = self.bench.row.pairs.len();
         visit.sampler.visit(&mut self.bench, &self.pace, visit.until_ns);
+        self.bench.row.pairs[before..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
@@ -145,13 +195,21 @@ pub(crate) struct WindowsCell {
     rate: TickRate,
     period_ns: u64,
     doubled: u32,
+    looks: Looks,
 }
 
 impl WindowsCell {
-    pub(crate) fn new(stage: &Shared, operation: &'static Operation, play: Play, rate: TickRate) -> Self {
+    pub(crate) fn new(
+        stage: &Shared,
+        operation: &'static Operation,
+        play: Play,
+        rate: TickRate,
+        looks: &Looks,
+    ) -> Self {
         let mut row = row(operation, ISOLATED, play.bytes, play.ranks);
         row.long_turns = 1;
-        Self { row, operation, stage: stage.clone(), play, rate, period_ns: 0, doubled: 0 }
+        let looks = looks.clone();
+        Self { row, operation, stage: stage.clone(), play, rate, period_ns: 0, doubled: 0, looks }
     }
 
     fn windows(&self) -> Windows {
@@ -166,7 +224,7 @@ impl WindowsCell {
         Ok(())
     }
 
-    fn play(&mut self, at_ns: f64) -> Result<(), String> {
+    fn play(&mut self, at_ns: f64, regime_ns: f64) -> Result<(), String> {
         if self.period_ns == 0 {
             self.look()?;
         }
@@ -177,7 +235,7 @@ impl WindowsCell {
         for window in &played {
             let long_ticks = u64::try_from(window.end - window.begin).unwrap_or(0);
             if window.is_valid && long_ticks > 0 {
-                self.row.pairs.push(Pair { at_ns, visit, long_ticks, ..Pair::default() });
+                self.row.pairs.push(Pair { at_ns, visit, long_ticks, regime_ns, ..Pair::default() });
                 valid += 1;
             } else {
                 self.row.rejected.count(Disturbance::Partner);
@@ -206,7 +264,8 @@ impl Cell for WindowsCell {
             return;
         }
         let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
-        self.row.refused = self.play(at_ns).err();
+        let regime_ns = self.looks.half_ns(visit.sampler.now_ns());
+        self.row.refused = self.play(at_ns, regime_ns).err();
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {

@@ -3,6 +3,7 @@
 use machmeter_data::code::Code;
 use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
+use machmeter_engine::disturbance::placement::MOVES;
 
 machmeter_data::metric!(
     COST,
@@ -31,6 +32,13 @@ machmeter_data::metric!(
     ["operation", "from_bytes", "ranks", "library"],
     One, Neither, weakened by [Frequency, Preemption, SharedCore, Clock],
     "Q: how often errors as large as those known would scatter points further from their law by chance. Below 0.001 the law is wrong."
+);
+machmeter_data::metric!(
+    MISFIT,
+    "mpi.misfit",
+    ["operation", "from_bytes", "ranks", "library"],
+    One, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "How far the measured cost farthest from the law lies from it, relative: what reading the law instead of the points may cost."
 );
 machmeter_data::metric!(
     THRESHOLD,
@@ -165,12 +173,12 @@ pub(crate) const INFO: Info = Info {
         "R. Reussner, P. Sanders, J. L. Traeff: SKaMPI: a comprehensive benchmark for public benchmarking of MPI, 2002",
     ],
     metrics: &[
-        &[COST, ISOLATED, COEFFICIENT, FIT, THRESHOLD],
+        &[COST, ISOLATED, COEFFICIENT, FIT, MISFIT, THRESHOLD],
         &[LATENCY, OVERHEAD_SEND, OVERHEAD_RECV, GAP, MESSAGE_TIME, GAP_PER_BYTE],
     ],
     rows: ROWS,
     // What two CPUs pay depends on their placement at the hour.
     lasting: |_| false,
-    codes: &[&[NOT_MEASURED, ENDED_EARLY, OVERSUBSCRIBED, GUIDELINE]],
+    codes: &[&[NOT_MEASURED, ENDED_EARLY, OVERSUBSCRIBED, GUIDELINE, MOVES]],
     example_job: "mpi.toml",
 };

@@ -11,7 +11,7 @@ use machmeter_engine::{Level, Progress};
 use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{SEARCHES, ThresholdCell, TurnsCell, WindowsCell};
+use crate::cells::{Looks, SEARCHES, ThresholdCell, TurnsCell, WindowsCell};
 use crate::operations::{Operation, POLLING, SLEEPING, Sized, TRAINS, named, number_of};
 use crate::stage::{Play, Shared};
 
@@ -99,6 +99,7 @@ pub(crate) fn measure(
 ) -> Result<(), String> {
     let rate = plan.rate();
     let mut cells = CellList::default();
+    let looks = Looks::of(stage, &plan.ranks, rate);
     let mut searches = Vec::new();
     let most_bytes = plan.sizes.last().copied().unwrap_or(0);
     if plan.operations.iter().any(|name| name == "send" || name == TRAINS[0]) {
@@ -110,9 +111,9 @@ pub(crate) fn measure(
     }
     for operation in plan.operations.iter().filter_map(|name| named(name)) {
         for play in plays(operation, plan) {
-            cells.push(TurnsCell::new(stage, operation, play, rate));
+            cells.push(TurnsCell::new(stage, operation, play, rate, &looks));
             if plan.isolated.contains(&play.bytes) || matches!(operation.sized, Sized::Only(_)) {
-                cells.push(WindowsCell::new(stage, operation, play, rate));
+                cells.push(WindowsCell::new(stage, operation, play, rate, &looks));
             }
         }
     }

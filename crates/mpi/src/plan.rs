@@ -4,16 +4,21 @@ use machmeter_engine::Level;
 
 use crate::operations::MOST_POSTED_BYTES;
 
-/// From this size on sizes are in equal ratios.
+/// The size of the page's rows; numbers of 8 bytes are whole from here on.
 const FIRST: u64 = 8;
 /// Sizes measured in windows are every so many-th.
-const ISOLATED_EVERY: usize = 4;
+const ISOLATED_EVERY: usize = 8;
 
-/// Sizes of a range, bytes, ascending: 0, then powers of two from 8 on (of eight at the level quick), and both ends.
+/// Sizes of a range, bytes, ascending: 0, powers of two and the sizes halfway between those from 8 on, and both ends.
+///
+/// Two sizes an octave: a protocol that holds for two octaves, as from 512 B to 2 KiB, has the four points that a law needs.
+/// At the level quick powers of eight from 8 on.
 pub(crate) fn sizes((from, to): (u64, u64), level: Level) -> Vec<u64> {
-    let ratio = if level == Level::Quick { 8 } else { 2 };
-    let powers = std::iter::successors(Some(FIRST), |s| s.checked_mul(ratio)).take_while(|s| *s < to);
-    let mut all: Vec<u64> = powers.chain([0]).filter(|s| (from..to).contains(s)).collect();
+    let (first, ratio) = if level == Level::Quick { (FIRST, 8) } else { (1, 2) };
+    let powers = std::iter::successors(Some(first), |s: &u64| s.checked_mul(ratio)).take_while(|s| *s < to);
+    let halfway = |s: u64| (ratio == 2 && s >= FIRST).then_some(s + s / 2);
+    let all = powers.flat_map(|s| [Some(s), halfway(s)]).flatten().chain([0]);
+    let mut all: Vec<u64> = all.filter(|s| (from..to).contains(s)).collect();
     all.extend([from, to]);
     all.sort_unstable();
     all.dedup();
@@ -47,10 +52,11 @@ mod tests {
     #[test]
     fn sizes_are_dense_and_within_the_range() {
         let all = sizes((0, 1 << 20), Level::Standard);
-        assert_eq!((all.len(), all[0], all[1], all[18]), (19, 0, 8, 1 << 20));
-        assert_eq!(sizes((100, 300), Level::Standard), [100, 128, 256, 300]);
+        assert_eq!((&all[..8], all.len()), (&[0, 1, 2, 4, 8, 12, 16, 24][..], 39));
+        assert_eq!(sizes((100, 300), Level::Standard), [100, 128, 192, 256, 300]);
         assert_eq!(sizes((5, 5), Level::Quick), [5]);
-        assert_eq!(isolated(&sizes((0, 64), Level::Standard), Level::Quick), [8, 32]);
+        assert_eq!(sizes((0, 1 << 20), Level::Quick)[..3], [0, 8, 64]);
+        assert_eq!(isolated(&sizes((0, 64), Level::Standard), Level::Quick), [8, 16, 32, 64]);
         assert_eq!(isolated(&[5], Level::Standard), [5]);
     }
 

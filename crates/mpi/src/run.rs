@@ -117,10 +117,13 @@ pub(crate) fn merge(rows: &mut Vec<Row>, index: usize, new: Row) {
     rows[index] = Row { pairs, ..new };
 }
 
-/// Rows of a launch, marked with its number.
-fn of_launch(rows: Vec<Row>, launch: usize) -> impl Iterator<Item = Row> {
+/// Rows of a launch, marked with its number, at the time of all launches: this one began at `start_ns`.
+fn of_launch(rows: Vec<Row>, launch: usize, start_ns: u64) -> impl Iterator<Item = Row> {
     let number = i64::try_from(launch).unwrap_or(0);
-    rows.into_iter().filter(|r| !r.part.is_empty()).map(move |r| r.reached().with("launch", number))
+    rows.into_iter().filter(|r| !r.part.is_empty()).map(move |mut row| {
+        row.pairs.iter_mut().for_each(|p| p.at_ns += start_ns as f64);
+        row.reached().with("launch", number)
+    })
 }
 
 /// Leads the ranks of a launcher from this process.
@@ -135,7 +138,7 @@ fn lead(at: &mut PartContext<'_>, params: &Params, plan: Plan) -> Result<(), Pro
     let mut rows = Vec::new();
     let mut hand = |index: usize, row: Row| merge(&mut rows, index, row);
     let ended = measure_launch(&stage, &Plan { until_ns, ..plan }, at.host.progress, &mut hand);
-    at.rows.extend(of_launch(rows, 1));
+    at.rows.extend(of_launch(rows, 1, 0));
     ended_early(at, ended.err().into_iter().collect())
 }
 
@@ -167,18 +170,20 @@ fn launch_all(
     plan: &Plan,
 ) -> Result<(), ProbeError> {
     let (mut abouts, mut failures) = (Vec::new(), Vec::new());
-    let end_ns = monotonic_ns() + at.left_ns();
+    let first_ns = monotonic_ns();
+    let end_ns = first_ns + at.left_ns();
     for launch in 1..=params.launches as usize {
         if stop_requested() {
             break;
         }
+        let start_ns = monotonic_ns() - first_ns;
         let left_ns = end_ns.saturating_sub(monotonic_ns());
         let until_ns = monotonic_ns() + left_ns / (params.launches as usize + 1 - launch) as u64;
         let plan = Plan { until_ns, seed: plan.seed.wrapping_add(launch as u64), ..plan.clone() };
         at.host.progress.step(&format!("launch {launch} of {}: {ranks} ranks", params.launches));
         let mut rows = Vec::new();
         let ended = one_launch(at.host, params, mpi, ranks, &plan, &mut rows);
-        at.rows.extend(of_launch(rows, launch));
+        at.rows.extend(of_launch(rows, launch, start_ns));
         match ended {
             Ok(about) => abouts.push(about),
             Err(why) => {

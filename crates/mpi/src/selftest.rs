@@ -26,7 +26,7 @@ pub(crate) const PLANTED: Planted = Planted {
     eager_bytes: 4_040,
     collective: |collective, p, d| (1_000.0 + 50.0 * f64::from(collective as u8)) * p.log2() + 0.3 * p * d,
 };
-pub(crate) const NOISE: Noise = Noise { base: 0.02, spikes: 0.05, preempted: 0.02 };
+pub(crate) const NOISE: Noise = Noise { base: 0.02, spikes: 0.05, preempted: 0.02, apart: 0.0 };
 /// Figures may be off by this share.
 const OFF: f64 = 0.02;
 

@@ -13,25 +13,30 @@ use crate::operations::Sized;
 /// The size whose cost stands in the table, bytes.
 const SHOWN: u64 = 8;
 
-/// Widths of the columns of the page's table but the last.
-const WIDTHS: [usize; 5] = [16, 29, 12, 7, 8];
+/// Where the columns of the page's table begin.
+const STARTS: [usize; 7] = [0, 15, 39, 52, 58, 66, 75];
 
 /// What was measured where, and the table, for the page.
 pub(crate) fn page(found: &[Found], whole: &Whole) -> Option<SummaryLine> {
-    let (rows, _) = rows(found);
+    let (rows, reasons) = rows(found);
     let mut lines = vec![heading(whole)?];
-    let mut line = |name: &str, cells: [&str; 5]| {
-        let all = [name].into_iter().chain(cells);
-        let padded = all.zip(WIDTHS.iter().chain(&[0])).map(|(text, width)| format!("{text:width$} "));
-        lines.push(padded.collect::<String>().trim_end().to_owned());
+    let mut line = |name: &str, cells: [&str; 6]| {
+        let mut line = String::new();
+        for (text, start) in [name].into_iter().chain(cells).zip(STARTS) {
+            // A long law takes from the room of the next cell.
+            let gap = start.saturating_sub(line.chars().count()).max(usize::from(start > 0));
+            line.extend(std::iter::repeat_n(' ', gap).chain(text.chars()));
+        }
+        lines.push(line.trim_end().to_owned());
     };
-    line("operation", ["time (us)", "at 8 B", "Q", "isolated", "sizes"]);
+    line("operation", ["time (us)", "at 8 B", "off", "Q", "isolated", "bytes"]);
     for row in &rows {
         let words: Vec<&str> = row.cells.iter().map(|c| if let Cell::Text(t) = c { t } else { "" }).collect();
-        if let [a, b, c, d, e] = words[..] {
-            line(&row.name, [a, &short(b), c, d, e]);
+        if let [a, b, c, d, e, f] = words[..] {
+            line(&row.name, [a, &short(b), c, d, e, f]);
         }
     }
+    lines.extend(reasons);
     lines.extend(limits(whole));
     Some(SummaryLine { section: "MPI".to_owned(), lines })
 }
@@ -130,12 +135,13 @@ fn rows(found: &[Found]) -> (Vec<TableRow>, Vec<String>) {
                     let name = if told { String::new() } else { name.clone() };
                     told = true;
                     let several = f.costs.keys().any(|k| k.0 != *p);
-                    let sizes = if several { format!("{d} B, p = {p}") } else { format!("{d} B") };
+                    let sizes = if several { format!("{d}, p = {p}") } else { d.to_string() };
                     rows.push(TableRow {
                         name,
                         cells: vec![
                             text(us(cost.ns)),
                             text(at(cost)),
+                            text("-"),
                             text("-"),
                             text(isolated),
                             text(sizes),
@@ -149,7 +155,10 @@ fn rows(found: &[Found]) -> (Vec<TableRow>, Vec<String>) {
                     }
                 } else {
                     let none = || Cell::Empty(());
-                    rows.push(TableRow { name, cells: vec![text(why), none(), none(), none(), none()] });
+                    rows.push(TableRow {
+                        name,
+                        cells: vec![text(why), none(), none(), none(), none(), none()],
+                    });
                 }
             }
         }
@@ -159,12 +168,12 @@ fn rows(found: &[Found]) -> (Vec<TableRow>, Vec<String>) {
 
 fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
     let (rows, reasons) = rows(found);
-    let columns = ["time (us)", "at 8 B (us)", "Q", "isolated (us)", "sizes"];
+    let columns = ["time (us)", "at 8 B (us)", "off", "Q", "isolated (us)", "bytes"];
     let columns = columns.map(|label| TableColumn::new(label, None)).to_vec();
     let limits = limits(whole).map_or(String::new(), |l| format!(" {l}"));
     let reasons = if reasons.is_empty() { String::new() } else { format!(" {}.", reasons.join("; ")) };
     let caption = format!(
-        "Time of each operation one after the other, d in bytes of a rank, p ranks; Q: goodness of fit; isolated: at agreed moments, until the \
+        "Time of each operation one after the other, d in bytes of a rank, p ranks; off: how far the point farthest from the law lies; Q: goodness of fit; isolated: at agreed moments, until the \
          last rank is through.{limits}{reasons}"
     );
     let some = !rows.is_empty();
@@ -197,9 +206,9 @@ fn cells(f: &Found, law: &Law, s: &Segment, reasons: &mut Vec<String>) -> Vec<Ce
     let alone =
         shown(&f.isolated, law.only_p, s.from_bytes, s.to_bytes).map_or("-".to_owned(), |(_, c)| us(c.ns));
     let bytes = |b: u64| match b {
-        b if b > 0 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
-        b if b > 0 && b.is_multiple_of(1 << 10) => format!("{} KiB", b >> 10),
-        b => format!("{b} B"),
+        b if b > 0 && b.is_multiple_of(1 << 20) => format!("{}M", b >> 20),
+        b if b > 0 && b.is_multiple_of(1 << 10) => format!("{}K", b >> 10),
+        b => b.to_string(),
     };
     let is_first = law.segments.first().is_some_and(|first| first.from_bytes == s.from_bytes);
     let is_last = law.segments.last().is_some_and(|last| last.to_bytes == s.to_bytes);
@@ -208,7 +217,8 @@ fn cells(f: &Found, law: &Law, s: &Segment, reasons: &mut Vec<String>) -> Vec<Ce
         (true, false) => format!("< {}", bytes(s.to_bytes + 1)),
         (false, _) => format!("{} on", bytes(s.from_bytes)),
     };
-    vec![text(s.chosen().text()), text(cost), text(q), text(alone), text(sizes)]
+    let off = format!("{:.0} %", 100.0 * s.misfit);
+    vec![text(s.chosen().text()), text(cost), text(off), text(q), text(alone), text(sizes)]
 }
 
 /// Measured points with their intervals, the law and its band.

@@ -38,9 +38,13 @@ pub(crate) struct Noise {
     pub(crate) spikes: f64,
     /// Share of the batches in which a rank loses its CPU for 4 ms, and of the windows to which it comes late.
     pub(crate) preempted: f64,
+    /// Share of every half second in which the ranks are apart: everything takes twice as long.
+    pub(crate) apart: f64,
 }
 
 const PREEMPTED_NS: f64 = 4e6;
+/// The ranks move together and apart with this period, ns.
+const MOVE_NS: f64 = 5e8;
 /// Step of the clock, ns.
 pub(crate) const STEP_NS: u64 = 10;
 /// An order takes this, ns.
@@ -64,7 +68,8 @@ impl Simulated {
 
     fn factor(&mut self) -> f64 {
         let spike = if self.random.unit() < self.noise.spikes { self.random.unit() } else { 0.0 };
-        (1.0 + self.noise.base * self.random.normal()).max(0.5) * (1.0 + spike)
+        let apart = if (self.now_ns / MOVE_NS).fract() < self.noise.apart { 2.0 } else { 1.0 };
+        (1.0 + self.noise.base * self.random.normal()).max(0.5) * (1.0 + spike) * apart
     }
 
     fn played(&self, play: &Play, turns: u64, is_isolated: bool) -> Result<Vec<Rank>, String> {

@@ -94,16 +94,45 @@ fn both_thresholds_are_found_to_the_byte() {
     }
 }
 
+fn of_one_launch(rows: &mut [machmeter_engine::cost::Row]) {
+    for row in rows {
+        row.params.insert("launch".to_owned(), 1_i64.into());
+    }
+}
+
+#[test]
+fn costs_are_told_where_the_ranks_were_most_of_the_time() {
+    let stage = Shared::new(Simulated::new(PLANTED, Noise { apart: 0.3, ..NOISE }, 2, 4));
+    let names = ["send", "pingpong", "allreduce"];
+    let mut found = rows(&stage, &crate::selftest::plan(&names, &[8, 1_024], &[2], 60)).unwrap();
+    of_one_launch(&mut found.rows);
+    let analysis = crate::analyze::analyze(&crate::Params::default(), &found, 1);
+    assert!(analysis.warnings.iter().any(|w| w.code == "W421"), "{:?}", analysis.warnings);
+    let costs = analysis.metrics.iter().filter(|m| m.id == "mpi.cost" || m.id == "mpi.isolated");
+    let mut judged = 0;
+    for m in costs {
+        let operation = OPERATIONS.iter().find(|o| o.name == m.params["operation"].to_string()).unwrap();
+        let bytes: f64 = m.params["size_bytes"].to_string().parse().unwrap();
+        let truth_ns = truth(operation, bytes, 2.0)[usize::from(m.id == "mpi.isolated")];
+        let value_ns = m.value.unwrap();
+        assert!((value_ns / truth_ns - 1.0).abs() < 0.02, "{:?}: {value_ns}, true {truth_ns}", m.params);
+        judged += 1;
+    }
+    assert_eq!(judged, 12);
+}
+
 #[test]
 fn planted_loggps_parameters_are_found() {
-    let stage =
-        Shared::new(Simulated::new(PLANTED, Noise { base: 0.005, spikes: 0.02, preempted: 0.01 }, 2, 9));
+    let stage = Shared::new(Simulated::new(
+        PLANTED,
+        Noise { base: 0.005, spikes: 0.02, preempted: 0.01, apart: 0.0 },
+        2,
+        9,
+    ));
     let sizes: Vec<u64> = (3..=20).map(|k| 1 << k).collect();
     let mut found =
         rows(&stage, &crate::selftest::plan(&crate::operations::LOGGPS, &sizes, &[2], 200)).unwrap();
-    for row in &mut found.rows {
-        row.params.insert("launch".to_owned(), 1_i64.into());
-    }
+    of_one_launch(&mut found.rows);
     let analysis = crate::analyze::analyze(&crate::Params::default(), &found, 1);
     let value = |id: &str, receive: &str| {
         let of = |m: &&machmeter_data::Metric| m.id == id && m.params["receive"].to_string() == receive;

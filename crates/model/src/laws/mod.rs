@@ -128,6 +128,8 @@ pub struct Segment {
     pub n: usize,
     /// Goodness of fit of the chosen law.
     pub q: Result<f64, NoQ>,
+    /// How far the cell farthest from the chosen law lies from it, relative to the cell.
+    pub misfit: f64,
 }
 
 impl Segment {
@@ -241,8 +243,11 @@ fn law(cells: &[Cell], only_p: Option<u32>, pooled: &Pooled) -> Result<Law, LawE
             launches @ 1..LEAST_LAUNCHES => Err(NoQ::FewLaunches(launches)),
             _ => chi_square_q(chosen.chi2, chosen.dof).ok_or(NoQ::NoFreedom(own.len())),
         };
+        let off = |c: &Cell| (chosen.at(c.p, c.d) / c.value - 1.0).abs();
+        let misfit = own.iter().map(off).fold(0.0, f64::max);
         let to_bytes = by_size.get(range.end).map_or(by_size[range.end - 1][0].d, |next| next[0].d - 1);
-        segments.push(Segment { from_bytes: by_size[range.start][0].d, to_bytes, forms, n: own.len(), q });
+        let from_bytes = by_size[range.start][0].d;
+        segments.push(Segment { from_bytes, to_bytes, forms, n: own.len(), q, misfit });
     }
     Ok(Law { only_p, launches: pooled.launches, between: spread.map(|s| s.between), segments })
 }
