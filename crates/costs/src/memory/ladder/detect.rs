@@ -11,7 +11,7 @@ use super::curves::{
 };
 use super::plan::HUGE_BYTES;
 use super::refine::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
-use crate::memory::reported::ReportedCache;
+use crate::memory::reported::{ReportedCache, ReportedCaches};
 
 pub(super) const MEMORY: &str = "DRAM";
 /// Least step of the cost at the end of a line.
@@ -23,6 +23,8 @@ const WAYS_RATIO: f64 = 1.4;
 pub(super) struct Cache {
     /// `L1`, `L2`, `L3`, or `LLC` for the last one beyond the second.
     pub(super) name: String,
+    /// Number from the core: 0 is L1.
+    pub(super) number: usize,
     /// Where it passes into the next level.
     pub(super) end: CacheEnd,
     /// Capacity that this is most likely a measurement of, bytes.
@@ -75,7 +77,8 @@ impl<'r> Detection<'r> {
         let most_bytes = curves.points(PAGE_LOCAL, first_pages).last().map_or(0.0, |p| p.size);
         let (caches, memory_reached) = caches(curves, most_bytes);
         let mut names: Vec<String> = caches.iter().map(|c| c.name.clone()).collect();
-        names.push(if memory_reached { MEMORY.to_owned() } else { format!("L{}", caches.len() + 1) });
+        let next = caches.last().map_or(1, |c| c.number + 2);
+        names.push(if memory_reached { MEMORY.to_owned() } else { format!("L{next}") });
         let adds = curves.additions();
         let mut found = Self {
             caches,
@@ -108,7 +111,7 @@ impl<'r> Detection<'r> {
     /// else used the core. A neighbor takes some of the buffer, and what he takes looks like a smaller one: beside him the step lies
     /// somewhere from where most pairs say to where none is quick any more.
     fn first_reach(&self) -> Option<(Step, bool)> {
-        let lines = self.lines_of(0)? / 2.0;
+        let lines = self.lines_of(self.caches.first().filter(|c| c.number == 0)?) / 2.0;
         let near = |mut points: Vec<Point>, least: usize| {
             points.retain(|p| p.size / PAGE_BYTES as f64 <= lines && p.costs_ns.len() >= least);
             points
@@ -142,17 +145,16 @@ impl<'r> Detection<'r> {
         }
     }
 
-    fn lines_of(&self, cache: usize) -> Option<f64> {
-        let line_bytes = self.line.as_ref().map_or(64.0, |l| l.next);
-        Some(self.caches.get(cache)?.nominal_bytes / line_bytes)
+    fn lines_of(&self, cache: &Cache) -> f64 {
+        cache.nominal_bytes / self.line.as_ref().map_or(64.0, |l| l.next)
     }
 
     /// The first further rise of the one-line-per-page curve that no cache explains: the sizes on either side.
     fn second_reach(&self) -> Option<(f64, f64)> {
         let (first, _) = self.first_reach?;
         let by_cache = |bytes: f64| {
-            (0..self.caches.len()).filter_map(|i| self.lines_of(i)).any(|lines| {
-                let ratio = bytes / PAGE_BYTES as f64 / lines;
+            self.caches.iter().any(|cache| {
+                let ratio = bytes / PAGE_BYTES as f64 / self.lines_of(cache);
                 (0.6..1.7).contains(&ratio)
             })
         };
@@ -188,7 +190,7 @@ impl<'r> Detection<'r> {
         let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
         let inside = |i: usize, bytes: f64| {
             let from = i.checked_sub(1).map_or(0.0, |b| self.caches[b].end.all.bytes * 1.5);
-            let end = |c: &Cache| c.end.always_bytes(i).min(c.end.all.bytes * 0.75);
+            let end = |c: &Cache| c.end.always_bytes(c.number).min(c.end.all.bytes * 0.75);
             let to = self.caches.get(i).map_or(f64::INFINITY, end);
             (from..to).contains(&bytes)
         };
@@ -212,7 +214,7 @@ impl<'r> Detection<'r> {
 
     /// The working set of which a level's price was asked for, bytes: such rows are visited until they were seen alone on the core.
     fn asked(&self, level: usize) -> f64 {
-        let edge = |i: usize| self.caches.get(i).map(|c| nominal_bytes(c.end.always_bytes(i)));
+        let edge = |i: usize| self.caches.get(i).map(|c| nominal_bytes(c.end.always_bytes(c.number)));
         let before = level.checked_sub(1).and_then(edge).unwrap_or(0.0);
         edge(level).map_or(self.most_bytes, |capacity| inside_level(before, capacity) as f64)
     }
@@ -231,18 +233,38 @@ fn caches(curves: &Curves<'_>, most_bytes: f64) -> (Vec<Cache>, bool) {
     let beyond_bytes = reported.last_bytes().map_or(MEMORY_BYTES, |last| 2.0 * last as f64);
     let all_ended = !reported.0.is_empty() && ends.len() >= reported.0.len();
     let memory_reached = !ends.is_empty() && (all_ended || most_bytes >= beyond_bytes);
+    let numbers = numbers(&ends, &reported);
     let n = ends.len();
-    let cache = |(i, end): (usize, CacheEnd)| {
-        let shared = memory_reached && i + 1 == n && i >= 2;
+    let cache = |(i, (end, number)): (usize, (CacheEnd, usize))| {
+        let shared = memory_reached && i + 1 == n && number >= 2;
         Cache {
-            name: if shared { "LLC".to_owned() } else { format!("L{}", i + 1) },
+            name: if shared { "LLC".to_owned() } else { format!("L{}", number + 1) },
+            number,
             nominal_bytes: nominal_bytes(end.all.bytes),
-            reported: if shared { reported.0.last().copied() } else { reported.0.get(i).copied() },
+            reported: if shared { reported.0.last().copied() } else { reported.0.get(number).copied() },
             end,
             shared,
         }
     };
-    (ends.into_iter().enumerate().map(cache).collect(), memory_reached)
+    (ends.into_iter().zip(numbers).enumerate().map(cache).collect(), memory_reached)
+}
+
+/// Which cache from the core each end belongs to. Where fewer ended than the system reports, one may have been missed: those that are
+/// nearest in size, in order, by the sum of logarithms of ratios. Else one after the other.
+fn numbers(ends: &[CacheEnd], reported: &ReportedCaches) -> Vec<usize> {
+    fn nearest(ends: &[CacheEnd], from: usize, reported: &[ReportedCache]) -> (f64, Vec<usize>) {
+        let Some((end, rest)) = ends.split_first() else { return (0.0, Vec::new()) };
+        // Enough has to be left for the ends that follow.
+        (from..reported.len() - rest.len())
+            .map(|i| {
+                let (apart, mut after) = nearest(rest, i + 1, reported);
+                after.insert(0, i);
+                (apart + (end.all.bytes / reported[i].bytes as f64).ln().abs(), after)
+            })
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .unwrap_or_default()
+    }
+    if ends.len() < reported.0.len() { nearest(ends, 0, &reported.0).1 } else { (0..ends.len()).collect() }
 }
 
 /// The capacity nearest to a measured one: a power of two, or one and a half of it. Sets are a power of two, ways are not always.
@@ -329,4 +351,16 @@ fn change(costs_ns: &[(usize, f64)]) -> Option<f64> {
     let medians = || (0..rounds).filter_map(|round| median_of(&of(round)));
     let (least, most) = (medians().min_by(f64::total_cmp)?, medians().max_by(f64::total_cmp)?);
     (least > 0.0).then(|| most / least - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn capacities_are_near_a_measured_size() {
+        for (measured, nominal) in
+            [(34.9, 32.0), (47.0, 48.0), (181.0, 192.0), (949.0, 1_024.0), (2_900.0, 3_072.0)]
+        {
+            assert_eq!(super::nominal_bytes(1_024.0 * measured), 1_024.0 * nominal, "{measured}");
+        }
+    }
 }

@@ -66,7 +66,7 @@ fn hierarchy(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Finding> {
         evidence.push(format!("line: {}", against(line.next, claimed, " B")));
     }
     if let Some(ways) = &found.ways {
-        let claimed = found.caches.first().and_then(|c| c.reported).map(|c| c.ways);
+        let claimed = found.caches.iter().find(|c| c.number == 0).and_then(|c| c.reported).map(|c| c.ways);
         evidence.push(format!("ways of L1: {}", against(ways.last, claimed, "")));
     }
     let differs: Vec<&str> = judged.iter().filter(|j| j.1 == DIFFERS).map(|j| j.0.name.as_str()).collect();
