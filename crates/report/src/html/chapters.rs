@@ -29,8 +29,11 @@ pub(super) fn probes(record: &Record) -> Vec<&str> {
     out
 }
 
-/// `Noise` of `noise`.
+/// `Noise` of `noise`, `MPI` of `mpi`.
 pub(super) fn title(probe: &str) -> String {
+    if probe == "mpi" {
+        return probe.to_uppercase();
+    }
     let mut letters = probe.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -13,8 +13,8 @@ pub(super) fn section(page: &mut String, record: &Record) {
     let against = count(CheckState::Fail) + count(CheckState::Warn);
     put!(
         page,
-        "<section id=\"notes\" aria-labelledby=\"h-notes\"><details class=\"more\"><summary id=\"h-notes\">{changing} notes change \
-         what is read, {others} do not; {against} checks speak against the figures, {} could not be seen</summary>",
+        "<section id=\"notes\" aria-labelledby=\"h-notes\"><details class=\"more\"><summary id=\"h-notes\">Notes that change \
+         what is read: {changing}, others: {others}; checks that speak against the figures: {against}, that could not be seen: {}</summary>",
         count(CheckState::Unknown)
     );
     warnings(page, record);

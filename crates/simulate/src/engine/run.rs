@@ -222,17 +222,14 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
     fn receive(&mut self, rank: u32, id: u32, op: Op, now: T) {
         self.start(rank, id);
         let Some(found) = self.meet(&Entry::new(rank, op.peer, op.tag, id, true)) else { return };
-        if self.plain {
-            // Its size decides, not the message's.
-            if self.params.segment(op.amount).protocol != Protocol::Eager {
-                self.end_rendezvous(found.sender, found.op, op, now);
-            }
-        } else {
-            let sent = self.program.op(found.sender, found.op);
-            if let Protocol::Rendezvous { handshake_ps } = self.params.segment(sent.amount).protocol {
+        // The message's size decides: an eager send is over already, whatever room its receive has.
+        let sent = self.program.op(found.sender, found.op);
+        if let Protocol::Rendezvous { handshake_ps } = self.params.segment(sent.amount).protocol {
+            if !self.plain {
                 let hand = Handshake { sender: found.sender, send: found.op, receiver: rank, receive: id };
                 return self.clear(hand, sent, now, handshake_ps);
             }
+            self.end_rendezvous(found.sender, found.op, op, now);
         }
         self.finish(rank, id, now, now);
     }
