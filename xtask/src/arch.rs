@@ -57,7 +57,6 @@ fn objection(from: &str, to: &str) -> Option<String> {
     None
 }
 
-/// Normal dependencies among the crates of the workspace.
 fn edges(metadata: &Value) -> Result<Vec<(String, String)>> {
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let names: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();

@@ -193,7 +193,6 @@ fn is_call_through_table(line: &str) -> bool {
         && !operand.contains("(%rsp")
 }
 
-/// How far an instruction moves a pointer on.
 fn step_bytes(line: &str) -> Option<usize> {
     let (op, operands) = line.split_once(char::is_whitespace)?;
     let (first, _) = operands.trim().rsplit_once(", ")?;
@@ -220,7 +219,6 @@ fn same((name, body): &(String, Vec<String>), (other_name, other): &(String, Vec
     bail!("asm: {other_name} has {others_n} instructions, {name} has {n}: they differ from number {at} on");
 }
 
-/// Checks one function's instructions.
 fn judge(rule: &Limits, body: &[String]) -> Result<()> {
     let calls: Vec<&String> = with_opcode(body, &["call", "callq", "syscall"])
         // The monotonic clock is a call by nature; the rule is for counters read in place.

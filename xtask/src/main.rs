@@ -17,7 +17,6 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-/// The workspace's root folder.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap_or_else(|_| PathBuf::from("."))
 }

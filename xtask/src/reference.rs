@@ -78,7 +78,6 @@ fn ranges(out: &mut String, selector: &str, source: &str, kinds: &BTreeMap<&str,
     }
 }
 
-/// Writes or checks the ranges.
 pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     let read =
         |file: &str| std::fs::read_to_string(root.join("fixtures").join(file)).context(file.to_owned());

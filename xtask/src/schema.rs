@@ -36,7 +36,6 @@ pub(crate) fn settle(path: &Path, text: &str, write: bool, chore: &str) -> Resul
     Ok(())
 }
 
-/// Writes or checks all schemas.
 pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     for (what, file) in SCHEMAS {
         let text = program(root, &["schema", what])?;

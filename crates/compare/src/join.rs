@@ -12,7 +12,7 @@ use crate::environment::{difference, same_state};
 use crate::evidence::{lend, seen, weigh};
 use crate::judge::judge;
 use crate::options::{Options, glob_matches};
-use crate::pair::{Pair, of_population};
+use crate::pair::Pair;
 
 /// Figures of several runs by key, each run's in its order.
 type Figures<'a> = BTreeMap<String, Vec<&'a Metric>>;
@@ -133,9 +133,9 @@ fn are_alike(r: &Record, a: &Record) -> bool {
     let of_a: BTreeMap<String, &Metric> = a.metrics.iter().map(|m| (m.key(), m)).collect();
     let off = |m: &Metric| {
         let other = *of_a.get(&m.key())?;
-        let sd = assumed::sd(m, of_population(m));
+        let sd = assumed::sd(m, m.population);
         let ratio = (m.value? / other.value?).ln();
-        (ratio.is_finite() && of_population(m) == of_population(other)).then(|| ratio.abs() / sd)
+        (ratio.is_finite() && m.population == other.population).then(|| ratio.abs() / sd)
     };
     let off: Vec<f64> = r.metrics.iter().filter_map(off).collect();
     median_of(&off).is_none_or(|off| off <= OTHER_STATE_SD)

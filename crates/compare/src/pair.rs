@@ -48,7 +48,7 @@ impl<'a> Pair<'a> {
         }
         let population = common_population(&of_a, &of_b)?;
         let kept = |all: &[&'a Metric]| -> Vec<&'a Metric> {
-            all.iter().copied().filter(|m| of_population(m) == population).collect()
+            all.iter().copied().filter(|m| m.population == population).collect()
         };
         let mut reasons = Vec::new();
         for (name, all) in [("A", &of_a), ("B", &of_b)] {
@@ -69,9 +69,7 @@ impl<'a> Pair<'a> {
         let earlier: Vec<&Metric> = earlier
             .iter()
             .copied()
-            .filter(|m| {
-                usable(m, first) && of_population(m) == population && places_differ(&a, &[m]).is_none()
-            })
+            .filter(|m| usable(m, first) && m.population == population && places_differ(&a, &[m]).is_none())
             .collect();
         let scale = scale(a.iter().chain(&b).chain(&earlier));
         Ok(Self { a, b, earlier, population, scale, reasons })
@@ -158,21 +156,15 @@ pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
     earlier.quality != Quality::Rejected
         && earlier.value.is_some_and(f64::is_finite)
         && alike(earlier, m).is_ok()
-        && of_population(earlier) == of_population(m)
+        && earlier.population == m.population
         && places_differ(&[earlier], &[m]).is_none()
-}
-
-/// Which samples a figure is of. Records of before say it in the method of the interval.
-pub(crate) fn of_population(m: &Metric) -> Option<Population> {
-    let alone = || m.own_interval().is_some_and(|ci| ci.method.starts_with("rank, alone on the core"));
-    m.population.or_else(|| alone().then_some(Population::Undisturbed))
 }
 
 /// The population of which the side with fewer figures has most; of several the undisturbed one.
 fn common_population(a: &[&Metric], b: &[&Metric]) -> Result<Option<Population>, String> {
     let shared = Some(Population::CoreShared);
     let all = [Some(Population::Undisturbed), shared, None];
-    let count = |side: &[&Metric], p| side.iter().filter(|m| of_population(m) == p).count();
+    let count = |side: &[&Metric], p| side.iter().filter(|m| m.population == p).count();
     let fewest = |p: &Option<Population>| count(a, *p).min(count(b, *p));
     let best = all.iter().rev().max_by_key(|p| fewest(p)).copied().flatten();
     if fewest(&best) > 0 {

@@ -48,11 +48,7 @@ fn what_runs_differ_by_widens_the_interval_and_its_own_is_kept() {
 
 #[test]
 fn only_like_figures_of_like_runs_are_asked() {
-    let alone = |value: f64| {
-        let mut m = cost(value);
-        m.ci = Interval::new(0.95, value - 0.1, value + 0.1, "rank, alone on the core");
-        m
-    };
+    let alone = |value: f64| cost(value).with_population(Some(Population::Undisturbed));
     let shared = |value: f64| cost(value).with_population(Some(Population::CoreShared));
     let doubtful = |value: f64| {
         let mut m = cost(value);

@@ -14,7 +14,6 @@ pub(crate) fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty(()), Cell::Number)
 }
 
-/// A table, if it has rows.
 pub(crate) fn table<L: Into<String>>(
     [id, title, caption]: [&str; 3],
     columns: impl IntoIterator<Item = (L, Option<Unit>)>,

@@ -32,3 +32,29 @@ impl Code {
         Warning { code: self.id.to_owned(), text: text.into(), next: self.next.to_owned(), changes: false }
     }
 }
+
+/// A [`Code`]: `code! { "E104" "short name", what: "...", why: "...", how: "...", next: "..." }`, with `undo: "..."` where what it advises
+/// can be undone; as a constant with a name in front: `code! { pub NAME = "E104" "short name", ... }`.
+#[macro_export]
+macro_rules! code {
+    (@undo) => { None };
+    (@undo $undo:expr) => { Some($undo) };
+    ($vis:vis $const:ident = $id:literal $name:literal, what: $what:literal, $($rest:tt)*) => {
+        #[doc = $what]
+        $vis const $const: $crate::Code = $crate::code!($id $name, what: $what, $($rest)*);
+    };
+    (
+        $id:literal $name:literal,
+        what: $what:expr, why: $why:expr, how: $how:expr, next: $next:expr $(, undo: $undo:expr)? $(,)?
+    ) => {
+        $crate::Code {
+            id: $id,
+            name: $name,
+            what: $what,
+            why: $why,
+            how: $how,
+            next: $next,
+            undo: $crate::code!(@undo $($undo)?),
+        }
+    };
+}

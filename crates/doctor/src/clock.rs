@@ -1,6 +1,7 @@
 //! Can the clock be trusted?
 
-use machmeter_data::{Code, Hazard};
+use machmeter_data::Hazard;
+use machmeter_data::code;
 
 use super::inputs::{ClockInput, Inputs, three_digits};
 use super::outcome::{Judged, Outcome};
@@ -23,9 +24,7 @@ fn qualified<'a>(inputs: &Inputs<'a>) -> Result<&'a ClockInput, Outcome> {
 }
 
 pub(super) const SOURCE: CheckDef = CheckDef {
-    code: Code {
-        id: "E101",
-        name: "clock source",
+    code: code! { "E101" "clock source",
         what: "The counter that times everything is the processor's own, runs at a known rate, and agrees with the kernel.",
         why: "A slow or wrong clock makes every figure slow or wrong: a system call per read costs more than many of the \
               operations to be timed, and an error of the rate is an error of each duration.",
@@ -33,7 +32,7 @@ pub(super) const SOURCE: CheckDef = CheckDef {
               its invariance is read from CPUID or the device tree; the kernel's own clock source is read from sysfs.",
         next: "Boot without tsc=unstable, clocksource= or notsc; in a guest ask for a stable TSC (KVM: invtsc). To try another \
                kernel clock: echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource.",
-        undo: Some("Write the former name into current_clocksource."),
+        undo: "Write the former name into current_clocksource.",
     },
     hazards: &[Hazard::Clock],
     needs: &["kernel.clocksource"],
@@ -88,14 +87,11 @@ fn source(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const STEP: CheckDef = CheckDef {
-    code: Code {
-        id: "E102",
-        name: "clock step and read cost",
+    code: code! { "E102" "clock step and read cost",
         what: "The counter advances in small steps and a read of it is cheap.",
         why: "No duration can be told more exactly than one step, and each timed region contains one read.",
         how: "Many back-to-back reads on each CPU: the smallest advance is the step, the mean advance the cost of a read.",
         next: "Time batches of operations instead of single ones; use the processor's counter instead of a system call (see E101).",
-        undo: None,
     },
     hazards: &[Hazard::Clock],
     warning_spoils: &[Purpose::ShortOperations],
@@ -126,15 +122,12 @@ fn step(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const CROSS_CPU: CheckDef = CheckDef {
-    code: Code {
-        id: "E103",
-        name: "clock across CPUs",
+    code: code! { "E103" "clock across CPUs",
         what: "The counters of the measured CPUs agree and none runs backward.",
         why: "A duration that begins on one CPU and ends on another (a message, a wake-up) is wrong by their difference; a \
               backward step makes durations negative.",
         how: "Stamps are exchanged between the first CPU and each other one; half the shortest round trip bounds the offset.",
         next: "Measure one CPU at a time and trust only durations within a CPU; on hardware update the firmware (TSC_ADJUST).",
-        undo: None,
     },
     hazards: &[Hazard::ClockOffset],
     failure_spoils: &[Purpose::TailLatency, Purpose::ShortOperations],

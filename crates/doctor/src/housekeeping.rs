@@ -1,6 +1,7 @@
 //! What does the kernel do on the side: huge pages, NUMA balancing, tracing, watchdogs, device interrupts?
 
-use machmeter_data::{Code, Hazard};
+use machmeter_data::Hazard;
+use machmeter_data::code;
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, look, texts_of, three_digits};
@@ -13,15 +14,13 @@ const INTERRUPTS_WARN_HZ: f64 = 10.0;
 const INTERRUPTS_FAIL_HZ: f64 = 5000.0;
 
 pub(super) const HUGE_PAGES: CheckDef = CheckDef {
-    code: Code {
-        id: "E304",
-        name: "transparent huge pages",
+    code: code! { "E304" "transparent huge pages",
         what: "Huge pages are given only to programs that ask for them.",
         why: "With `always` the kernel clears 2 MiB inside single page faults and gathers pages in the background: latencies of \
               some 100 us, and memory figures that depend on luck.",
         how: "The choice in /sys/kernel/mm/transparent_hugepage/enabled.",
         next: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-        undo: Some("echo always > /sys/kernel/mm/transparent_hugepage/enabled"),
+        undo: "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.thp"],
@@ -50,15 +49,13 @@ fn huge_pages(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const NUMA_BALANCING: CheckDef = CheckDef {
-    code: Code {
-        id: "E305",
-        name: "NUMA balancing",
+    code: code! { "E305" "NUMA balancing",
         what: "The kernel does not move pages between memory nodes by itself.",
         why: "To learn who uses a page the kernel unmaps it: page faults of some us in memory that was long in place, and pages \
               that move during a measurement.",
         how: "kernel.numa_balancing, on machines with more than one memory node.",
         next: "sysctl kernel.numa_balancing=0",
-        undo: Some("sysctl kernel.numa_balancing=1"),
+        undo: "sysctl kernel.numa_balancing=1",
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["kernel.numa_balancing", "memory.nodes"],
@@ -91,16 +88,14 @@ fn numa_balancing(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const TRACERS: CheckDef = CheckDef {
-    code: Code {
-        id: "E307",
-        name: "tracers",
+    code: code! { "E307" "tracers",
         what: "Nobody traces this kernel.",
         why: "A function tracer makes each kernel function several times costlier; trace events cost some 100 ns each.",
         how: "current_tracer and events/enable of the global buffer and of every instance in tracefs. Instances called \
               machmeter-PID are of runs of machmeter.",
         next: "echo nop > /sys/kernel/tracing/current_tracer; echo 0 > /sys/kernel/tracing/events/enable; find out who traces \
                before you stop it.",
-        undo: Some("Write the former tracer back, which the text shows."),
+        undo: "Write the former tracer back, which the text shows.",
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["kernel.tracers"],
@@ -143,15 +138,13 @@ fn tracers(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const WATCHDOG: CheckDef = CheckDef {
-    code: Code {
-        id: "E308",
-        name: "watchdogs",
+    code: code! { "E308" "watchdogs",
         what: "No watchdog interrupts the measured CPUs by non-maskable interrupts.",
         why: "The NMI watchdog takes a hardware counter of each CPU and interrupts it every few seconds even where interrupts are \
               off; the soft-lockup watchdog wakes a thread on each CPU every 4 s.",
         how: "kernel.nmi_watchdog and kernel.watchdog.",
         next: "sysctl kernel.nmi_watchdog=0 (and kernel.watchdog=0 for worst cases)",
-        undo: Some("sysctl kernel.nmi_watchdog=1 kernel.watchdog=1"),
+        undo: "sysctl kernel.nmi_watchdog=1 kernel.watchdog=1",
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.nmi_watchdog", "kernel.watchdog"],
@@ -181,14 +174,12 @@ fn watchdog(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const INTERRUPTS: CheckDef = CheckDef {
-    code: Code {
-        id: "E309",
-        name: "device interrupts",
+    code: code! { "E309" "device interrupts",
         what: "Devices do not interrupt the measured CPUs.",
         why: "Each device interrupt and the softirq work behind it takes 1 to 100 us from whoever runs there.",
         how: "Targets of every interrupt in /proc/irq, and, with two captures, the rate on the measured CPUs in /proc/interrupts.",
         next: "echo LIST > /proc/irq/N/smp_affinity_list with CPUs that are not measured; stop irqbalance first.",
-        undo: Some("Write the former list back, which the text shows, and start irqbalance."),
+        undo: "Write the former list back, which the text shows, and start irqbalance.",
     },
     hazards: &[Hazard::Preemption],
     needs: &["irq.targets"],

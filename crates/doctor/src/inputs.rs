@@ -90,7 +90,6 @@ fn not_a(kind: &str, path: &str, fact: &Fact) -> Outcome {
     Outcome::unknown(format!("{path} is no {kind}: {:?}", fact.value)).source(fact.source.clone())
 }
 
-/// A number that can be an amount.
 pub(super) fn amount_in(facts: &Facts, path: &str) -> Result<f64, Outcome> {
     let fact = value(facts, path)?;
     fact.number().filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| not_a("amount", path, fact))

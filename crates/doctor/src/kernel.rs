@@ -1,6 +1,7 @@
 //! How does the kernel share CPUs: preemption, isolation, mitigations, limits on real-time threads?
 
-use machmeter_data::{Code, FactValue, Hazard};
+use machmeter_data::code;
+use machmeter_data::{FactValue, Hazard};
 use machmeter_sys::sched::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
 use machmeter_sys::topology::CpuSet;
 
@@ -9,14 +10,12 @@ use super::outcome::{Judged, Outcome};
 use super::{CheckDef, Purpose, rights};
 
 pub(super) const PREEMPTION: CheckDef = CheckDef {
-    code: Code {
-        id: "E301",
-        name: "preemption model",
+    code: code! { "E301" "preemption model",
         what: "The kernel can be interrupted by a thread that must run now.",
         why: "Without kernel preemption a waking thread waits until the system call of another one ends, up to some ms.",
         how: "The model in force in debugfs, else the preempt= boot parameter, else the words in the kernel's version text.",
         next: "Boot with preempt=full (dynamic kernels, 5.12 and later), or use a PREEMPT_RT kernel for worst cases.",
-        undo: Some("Remove preempt= from the boot command line."),
+        undo: "Remove preempt= from the boot command line.",
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.preempt"],
@@ -41,15 +40,13 @@ fn preemption(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const ISOLATION: CheckDef = CheckDef {
-    code: Code {
-        id: "E302",
-        name: "isolated CPUs",
+    code: code! { "E302" "isolated CPUs",
         what: "If CPUs are set aside, the measured ones are among them, and completely: scheduler, tick and RCU.",
         why: "A half isolated CPU still gets its tick, RCU callbacks or other threads: the isolation costs a CPU and shows little.",
         how: "Isolated and nohz_full lists of sysfs, rcu_nocbs of the boot command line. A machine that sets nothing aside has \
               nothing to be judged: n/a.",
         next: "Boot with isolcpus=managed_irq,domain,LIST nohz_full=LIST rcu_nocbs=LIST, and measure --cpus isolated.",
-        undo: Some("Remove the three parameters from the boot command line."),
+        undo: "Remove the three parameters from the boot command line.",
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.isolated", "kernel.nohz_full", "kernel.boot.rcu_nocbs"],
@@ -102,15 +99,13 @@ fn isolation(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const MITIGATIONS: CheckDef = CheckDef {
-    code: Code {
-        id: "E303",
-        name: "mitigations",
+    code: code! { "E303" "mitigations",
         what: "The kernel's mitigations of processor flaws are known and not switched off by hand.",
         why: "Some cost at every kernel entry: system calls, interrupts and switches of a machine without them are up to several \
               times cheaper, so that its figures do not speak for protected machines.",
         how: "/sys/devices/system/cpu/vulnerabilities and the boot command line.",
         next: "Compare only machines with the same mitigations; remove mitigations=off to get the kernel's default.",
-        undo: Some("Put mitigations=off back."),
+        undo: "Put mitigations=off back.",
     },
     of_machine: true,
     needs: &["kernel.cmdline"],
@@ -173,9 +168,7 @@ fn mitigations(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
-    code: Code {
-        id: "E306",
-        name: "real-time throttling",
+    code: code! { "E306" "real-time throttling",
         what: "The kernel takes no time from real-time threads on purpose.",
         why: "The fair server (Linux 6.12 and later) or real-time throttling (before) stops a spinning real-time thread for about \
               50 ms of each second when others wait: gaps of 50 ms that are not the machine's noise.",
@@ -183,7 +176,7 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
               cannot be read. Without the right to a real-time policy this cannot matter: n/a.",
         next: "Keep other threads off the measured CPUs; else write 0 to /sys/kernel/debug/sched/fair_server/cpuN/runtime (6.12 \
                and later) or -1 to /proc/sys/kernel/sched_rt_runtime_us.",
-        undo: Some("Write 50000000, or 950000 into sched_rt_runtime_us."),
+        undo: "Write 50000000, or 950000 into sched_rt_runtime_us.",
     },
     hazards: &[Hazard::Preemption],
     needs: &[

@@ -80,7 +80,6 @@ impl fmt::Display for RealTimeTask {
     }
 }
 
-/// All threads of the system at one moment.
 #[derive(Debug, Default)]
 struct Look {
     /// By (process, thread): CPU time, ns.

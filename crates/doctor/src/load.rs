@@ -1,6 +1,7 @@
 //! Who else uses the machine?
 
-use machmeter_data::{Code, Hazard};
+use machmeter_data::Hazard;
+use machmeter_data::code;
 
 use super::inputs::{Inputs, Seen, amount_in, three_digits};
 use super::live::{Consumer, Live, RealTimeTask};
@@ -42,16 +43,13 @@ fn avoid(inputs: &Inputs) -> String {
 }
 
 pub(super) const PRESSURE: CheckDef = CheckDef {
-    code: Code {
-        id: "E104",
-        name: "load",
+    code: code! { "E104" "load",
         what: "Hardly any thread waits for a CPU.",
         why: "A thread that waits shows that somebody else wants the CPUs that are measured: tails are then theirs as much as \
               the machine's.",
         how: "The share of the last 10 s in which some runnable thread had no CPU (pressure stall information). A kernel \
               without it is judged by the 1-minute load average per CPU.",
         next: "Measure a CPU that others leave idle (machmeter -c LIST), or wait until the programs that E106 names end.",
-        undo: None,
     },
     hazards: OTHERS,
     of_machine: false,
@@ -85,15 +83,13 @@ fn pressure(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const RUN_QUEUE: CheckDef = CheckDef {
-    code: Code {
-        id: "E105",
-        name: "run queue",
+    code: code! { "E105" "run queue",
         what: "Few other threads are running or ready to run.",
         why: "Every running thread takes a CPU, shares caches and memory with the measured one, and lowers the clock of all cores.",
         how: "Running threads in /proc/loadavg without our own, averaged over several reads while the machine is sampled, or \
               of each capture.",
         next: "See E106 for their names; wait, stop them, or confine them (taskset, cpuset) to CPUs that are not measured.",
-        undo: Some("Give the threads their former CPUs back (taskset -p)."),
+        undo: "Give the threads their former CPUs back (taskset -p).",
     },
     hazards: OTHERS,
     needs: &["load.running", "cpu.count"],
@@ -134,15 +130,13 @@ fn run_queue(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const CONSUMERS: CheckDef = CheckDef {
-    code: Code {
-        id: "E106",
-        name: "top consumers",
+    code: code! { "E106" "top consumers",
         what: "No other process uses a noticeable part of a CPU.",
         why: "The names of those who run are what one can act on.",
         how: "CPU time of every process in /proc/*/stat twice, at most 200 ms apart; what the CPUs did beyond the processes \
               that can be seen is counted as hidden.",
         next: "Measure a CPU that they leave idle (-c LIST), wait until they end, or move them to other CPUs (taskset -cp LIST PID).",
-        undo: Some("taskset -cp with the former list."),
+        undo: "taskset -cp with the former list.",
     },
     hazards: OTHERS,
     warning_spoils: &[Purpose::TailLatency],
@@ -181,16 +175,14 @@ fn consumers(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const REAL_TIME: CheckDef = CheckDef {
-    code: Code {
-        id: "E107",
-        name: "real-time threads above us",
+    code: code! { "E107" "real-time threads above us",
         what: "No real-time thread of higher priority than the measuring one runs on the measured CPUs.",
         why: "Such a thread takes the CPU whenever it wants, and the measuring thread cannot even be told.",
         how: "Policy, priority, allowed CPUs and CPU time of every thread in /proc/*/task/*/stat, twice. Kernel threads that \
               exist everywhere (migration, watchdog) count only if they used time; where they cannot be seen nothing can.",
         next: "Move them off the measured CPUs (taskset -cp LIST TID), lower them (chrt -p -f PRIO TID), or measure at a higher \
                priority (--prio fifo:N).",
-        undo: Some("chrt and taskset with the former values, which the text shows."),
+        undo: "chrt and taskset with the former values, which the text shows.",
     },
     hazards: &[Hazard::Preemption],
     warning_spoils: &[Purpose::RealTime],

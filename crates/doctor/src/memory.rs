@@ -1,6 +1,7 @@
 //! Is there memory, and does it stay?
 
-use machmeter_data::{Code, Hazard};
+use machmeter_data::Hazard;
+use machmeter_data::code;
 
 use super::inputs::{Inputs, amount_in, size, three_digits};
 use super::outcome::{Judged, Outcome};
@@ -16,15 +17,13 @@ const CHANGE_WARN_PERCENT: f64 = 0.1;
 const CHANGE_FAIL_PERCENT: f64 = 5.0;
 
 pub(super) const FREE: CheckDef = CheckDef {
-    code: Code {
-        id: "E401",
-        name: "free memory",
+    code: code! { "E401" "free memory",
         what: "There is memory to spare, in the machine and in the control group.",
         why: "Short of memory the kernel reclaims pages inside other programs' allocations: stalls of ms, and worse if the \
               buffers of a measurement are pushed out.",
         how: "MemAvailable and MemTotal of /proc/meminfo, and the memory limit of the control group.",
         next: "Stop programs, or raise the group's limit (memory.max).",
-        undo: Some("Set the former limit."),
+        undo: "Set the former limit.",
     },
     hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.available", "memory.total", "cgroup.memory_max"],
@@ -51,14 +50,12 @@ fn free(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const SWAP: CheckDef = CheckDef {
-    code: Code {
-        id: "E402",
-        name: "swap in use",
+    code: code! { "E402" "swap in use",
         what: "No memory has been swapped out, and none is being.",
         why: "A page that must be read back from a disk costs from 100 us to some ms in the middle of somebody's work.",
         how: "SwapTotal less SwapFree of /proc/meminfo, and its growth between two captures.",
         next: "swapoff -a && swapon -a brings everything back into memory, if there is room.",
-        undo: Some("swapon -a"),
+        undo: "swapon -a",
     },
     hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.swap_total", "memory.swap_free"],
@@ -86,15 +83,12 @@ fn swap(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const CHANGED: CheckDef = CheckDef {
-    code: Code {
-        id: "E405",
-        name: "memory changed during the run",
+    code: code! { "E405" "memory changed during the run",
         what: "The machine had the same amount of memory at both captures.",
         why: "A hypervisor that adds or takes memory (hot-plug, balloon) stops CPUs and moves pages meanwhile, and figures before \
               and after belong to two machines.",
         how: "MemTotal at the first and at the last capture.",
         next: "Run again; ask for a fixed memory size (no balloon) if it happens often.",
-        undo: None,
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.total"],

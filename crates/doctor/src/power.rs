@@ -1,6 +1,7 @@
 //! Does every core keep its speed?
 
-use machmeter_data::{Code, Hazard};
+use machmeter_data::Hazard;
+use machmeter_data::code;
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, duration, named, three_digits};
@@ -47,15 +48,13 @@ fn on_measured<'a>(values: &[&'a str], cpus: &CpuSet) -> Vec<&'a str> {
 }
 
 pub(super) const GOVERNOR: CheckDef = CheckDef {
-    code: Code {
-        id: "E201",
-        name: "frequency governor",
+    code: code! { "E201" "frequency governor",
         what: "The governor holds the measured cores at their highest frequency.",
         why: "A governor that follows the load starts each measurement slow and speeds up in the middle of it.",
         how: "scaling_governor and energy_performance_preference of the measured CPUs. Without cpufreq in a guest the hypervisor \
               decides (n/a) and steadiness is measured instead (E206).",
         next: "cpupower frequency-set -g performance",
-        undo: Some("cpupower frequency-set -g NAME with the former governor, which the text shows."),
+        undo: "cpupower frequency-set -g NAME with the former governor, which the text shows.",
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.governor", "power.epp"],
@@ -92,9 +91,7 @@ fn governor(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const SMT: CheckDef = CheckDef {
-    code: Code {
-        id: "E202",
-        name: "SMT siblings",
+    code: code! { "E202" "SMT siblings",
         what: "No measured CPU shares its core with another hardware thread.",
         why: "A busy sibling takes up to half of a core's speed and part of its caches, without leaving a trace in any counter \
               of the scheduler.",
@@ -102,7 +99,7 @@ pub(super) const SMT: CheckDef = CheckDef {
               the absence of siblings is unknown.",
         next: "Measure one CPU per core and keep its siblings idle (--cpus one-per-core), or echo off > \
                /sys/devices/system/cpu/smt/control.",
-        undo: Some("echo on > /sys/devices/system/cpu/smt/control"),
+        undo: "echo on > /sys/devices/system/cpu/smt/control",
     },
     hazards: &[Hazard::SharedCore],
     needs: &["cpu.smt", "cpu.topology", "virt.hypervisor"],
@@ -150,16 +147,14 @@ fn smt(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const TURBO: CheckDef = CheckDef {
-    code: Code {
-        id: "E203",
-        name: "turbo",
+    code: code! { "E203" "turbo",
         what: "Cores do not run above their base frequency.",
         why: "Turbo frequencies depend on heat and on how many cores are busy: the same program gets different speeds at \
               different moments.",
         how: "intel_pstate/no_turbo or cpufreq/boost.",
         next: "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > /sys/devices/system/cpu/cpufreq/boost; leave it \
                on if the machine's full speed is what you want to know.",
-        undo: Some("Write the other number into the same file."),
+        undo: "Write the other number into the same file.",
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.turbo"],
@@ -187,15 +182,13 @@ fn turbo(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const IDLE: CheckDef = CheckDef {
-    code: Code {
-        id: "E204",
-        name: "idle states",
+    code: code! { "E204" "idle states",
         what: "An idle core wakes within 10 us.",
         why: "A core in a deep idle state needs up to some hundred us to wake and comes back with cold caches: wake-up latencies \
               are then those of the idle state.",
         how: "Exit latency of every enabled cpuidle state of the first CPU, and the latency limit in force (PM QoS).",
         next: "Hold /dev/cpu_dma_latency open with a limit while measuring (cyclictest and tuned do), or cpupower idle-set -D 10.",
-        undo: Some("Close /dev/cpu_dma_latency, or cpupower idle-set -E."),
+        undo: "Close /dev/cpu_dma_latency, or cpupower idle-set -E.",
     },
     hazards: &[Hazard::WakeUp],
     needs: &["power.idle_states"],
@@ -244,15 +237,13 @@ fn idle(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const THROTTLE: CheckDef = CheckDef {
-    code: Code {
-        id: "E205",
-        name: "thermal throttling",
+    code: code! { "E205" "thermal throttling",
         what: "No core is slowed down for heat.",
         why: "A throttled core runs at a fraction of its speed for some ms to minutes; the figures describe the cooling.",
         how: "Core throttle counters, growth between two captures. A machine that throttled since boot but was captured once is \
               unknown, for the counter does not say when.",
         next: "Improve cooling, wait until it is cool, or set a lower fixed frequency (cpupower frequency-set -u FREQ).",
-        undo: Some("cpupower frequency-set -u with the former highest frequency."),
+        undo: "cpupower frequency-set -u with the former highest frequency.",
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.throttle_count"],
@@ -279,15 +270,12 @@ fn throttle(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const DRIFT: CheckDef = CheckDef {
-    code: Code {
-        id: "E206",
-        name: "measured speed",
+    code: code! { "E206" "measured speed",
         what: "A fixed piece of work takes the same time throughout.",
         why: "Whatever the settings say, this is what counts: if the speed wanders by x %, no change below x % can be told.",
         how: "A short loop of arithmetic is timed over and over; the best time of each of some time blocks, spread between the \
               10 % and 90 % quantiles against the median.",
         next: "See E201, E203 and E205 for the cause; fix the frequency, or measure longer and compare block by block.",
-        undo: None,
     },
     hazards: &[Hazard::Frequency],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations],

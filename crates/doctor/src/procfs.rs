@@ -15,7 +15,6 @@ const SCHED_FIFO: u32 = 1;
 const SCHED_RR: u32 = 2;
 const SCHED_DEADLINE: u32 = 6;
 
-/// What `/proc/PID/task/TID/stat` says that checks need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ThreadStat {
     pub(super) comm: String,

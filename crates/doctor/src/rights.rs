@@ -1,7 +1,8 @@
 //! What may this process do? Missing rights never stop a run; they are named so that they can be given.
 
+use machmeter_data::Hazard;
+use machmeter_data::code;
 use machmeter_data::facts::FactState;
-use machmeter_data::{Code, Hazard};
 
 use super::inputs::{Inputs, Seen, size, three_digits};
 use super::outcome::{Judged, Outcome};
@@ -24,15 +25,13 @@ pub(super) fn may_use_real_time(inputs: &Inputs) -> Result<bool, Outcome> {
 }
 
 pub(super) const REAL_TIME: CheckDef = CheckDef {
-    code: Code {
-        id: "E501",
-        name: "real-time priority",
+    code: code! { "E501" "real-time priority",
         what: "This process may use a real-time policy.",
         why: "Under the ordinary policy every other thread delays the measuring one; worst cases are then those of the load.",
         how: "RLIMIT_RTPRIO, CAP_SYS_NICE in the initial user namespace, and the real-time budget of the control group.",
         next: "Run as root, or put `USER - rtprio 98` into /etc/security/limits.d/95-rtprio.conf and log in again, or \
                setcap cap_sys_nice=ep on the program.",
-        undo: Some("Remove the file, or setcap -r."),
+        undo: "Remove the file, or setcap -r.",
     },
     hazards: &[Hazard::Rights],
     of_machine: true,
@@ -72,14 +71,12 @@ fn real_time(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
-    code: Code {
-        id: "E502",
-        name: "locked memory",
+    code: code! { "E502" "locked memory",
         what: "This process may lock the memory of its measuring loops.",
         why: "Memory that is not locked can be taken away or moved: the measuring thread then takes page faults that look like noise.",
         how: "RLIMIT_MEMLOCK and CAP_IPC_LOCK in the initial user namespace.",
         next: "ulimit -l unlimited as root, or put `USER - memlock unlimited` into /etc/security/limits.d/95-memlock.conf.",
-        undo: Some("Remove the file."),
+        undo: "Remove the file.",
     },
     hazards: &[Hazard::Rights],
     of_machine: true,
@@ -110,14 +107,12 @@ fn locked_memory(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const PERF: CheckDef = CheckDef {
-    code: Code {
-        id: "E503",
-        name: "perf events",
+    code: code! { "E503" "perf events",
         what: "The kernel's context-switch records can be read by this process.",
         why: "Without them (and without tracefs, E504) gaps are counted but nobody is named.",
         how: "kernel.perf_event_paranoid against CAP_PERFMON and CAP_SYS_ADMIN in the initial user namespace.",
         next: "Run as root, or sysctl kernel.perf_event_paranoid=1.",
-        undo: Some("sysctl kernel.perf_event_paranoid= with the former number, which the text shows."),
+        undo: "sysctl kernel.perf_event_paranoid= with the former number, which the text shows.",
     },
     hazards: &[Hazard::Rights],
     of_machine: true,
@@ -156,14 +151,11 @@ fn perf(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const TRACEFS: CheckDef = CheckDef {
-    code: Code {
-        id: "E504",
-        name: "trace events",
+    code: code! { "E504" "trace events",
         what: "The kernel's trace events can be read by this process.",
         why: "They name the thread, interrupt or softirq behind each gap.",
         how: "Reading tracefs where it is mounted, else making a private mount that nobody else sees.",
         next: "Run as root once to learn the names; the figures of an unprivileged run stand without them.",
-        undo: None,
     },
     hazards: &[Hazard::Rights],
     of_machine: true,

@@ -1,6 +1,7 @@
 //! What stands between us and the hardware?
 
-use machmeter_data::{Code, Hazard};
+use machmeter_data::Hazard;
+use machmeter_data::code;
 
 use machmeter_sys::topology::CpuSet;
 
@@ -16,15 +17,12 @@ const STEAL_UNITS_NS: f64 = 40_000_000.0;
 const BURSTABLE: [&str; 5] = ["t1.", "t2.", "t3.", "t3a.", "t4g."];
 
 pub(super) const STEAL: CheckDef = CheckDef {
-    code: Code {
-        id: "E110",
-        name: "steal",
+    code: code! { "E110" "steal",
         what: "The hypervisor gives this guest the CPU time it wants.",
         why: "Stolen time appears as gaps that nothing inside the guest explains or can prevent.",
         how: "Growth of the steal counter of /proc/stat between two captures against CPU time; with one capture, or two too \
               close together for a counter of 10 ms, the share since boot. A guest whose counter has never moved may have a hypervisor that does not report steal: that is unknown.",
         next: "Use a dedicated instance or pinned vCPUs; else measure longer and compare medians over blocks.",
-        undo: None,
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["virt.hypervisor", "virt.steal", "cpu.count", "time.uptime"],
@@ -69,15 +67,12 @@ fn steal(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const HYPERVISOR: CheckDef = CheckDef {
-    code: Code {
-        id: "E111",
-        name: "virtual machine",
+    code: code! { "E111" "virtual machine",
         what: "The system runs on the hardware itself.",
         why: "A hypervisor can stop the guest at any moment, hides frequency, caches and siblings, and makes some instructions \
               and all interrupts costlier.",
         how: "CPUID leaf 0x40000000, the hypervisor flag of /proc/cpuinfo, /sys/hypervisor and the maker of the machine.",
         next: "Take worst cases and hardware figures on bare metal; in a guest compare only with the same kind of guest.",
-        undo: None,
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore, Hazard::MemoryPlacement],
     of_machine: true,
@@ -98,15 +93,12 @@ fn hypervisor(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const CONTAINER: CheckDef = CheckDef {
-    code: Code {
-        id: "E112",
-        name: "container",
+    code: code! { "E112" "container",
         what: "The system is not a container that shares its kernel with others.",
         why: "Other containers' processes use the same CPUs but cannot be seen from inside, and rights to tracing and real-time \
               policies are usually taken away.",
         how: "Marker files of container run times and the control group of process 1.",
         next: "Measure on the host, or start the container with --privileged --pid=host.",
-        undo: None,
     },
     hazards: &[Hazard::Rights],
     of_machine: true,
@@ -126,15 +118,13 @@ fn container(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const CGROUP: CheckDef = CheckDef {
-    code: Code {
-        id: "E113",
-        name: "CPU quota and cpuset",
+    code: code! { "E113" "CPU quota and cpuset",
         what: "The control group lets the measuring threads use the measured CPUs all the time.",
         why: "A quota stops every thread of the group for the rest of the period (often 100 ms) once it is used up: the longest \
               gaps of such a machine are its own quota.",
         how: "cpu.max or cpu.cfs_quota_us and cpuset.cpus.effective of the group and all groups above it.",
         next: "Raise or remove the quota (systemctl set-property UNIT CPUQuota=, docker --cpus), or measure fewer CPUs.",
-        undo: Some("Set the former quota, which the text shows."),
+        undo: "Set the former quota, which the text shows.",
     },
     hazards: &[Hazard::Preemption],
     needs: &["cgroup.cpu_quota", "cgroup.cpuset"],
@@ -172,15 +162,13 @@ fn cgroup(inputs: &Inputs) -> Judged {
 }
 
 pub(super) const BURST: CheckDef = CheckDef {
-    code: Code {
-        id: "E114",
-        name: "burst credits",
+    code: code! { "E114" "burst credits",
         what: "The instance gives its full speed all the time, not only while credits last.",
         why: "A burstable instance is fast at first and several times slower later; a measurement says what credits were left.",
         how: "The instance type in the product name where the maker writes it there (Amazon). Other makers do not tell, and then \
               this is unknown unless there is no hypervisor.",
         next: "Use an instance type without credits, or unlimited mode, and measure after some idle minutes.",
-        undo: Some("Set the credit specification of the instance back to standard."),
+        undo: "Set the credit specification of the instance back to standard.",
     },
     hazards: &[Hazard::Frequency, Hazard::Preemption],
     needs: &["virt.hypervisor", "virt.product"],

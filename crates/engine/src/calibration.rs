@@ -1,6 +1,5 @@
 //! How many turns of an operation make a batch of a wanted length. Pure: batches come from a closure.
 
-/// Turns are doubled no further than this.
 const MOST_TURNS: u64 = 1 << 40;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

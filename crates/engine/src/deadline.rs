@@ -45,12 +45,6 @@ impl Deadline {
         Self::start((self.left_ns() as f64 * share) as u64)
     }
 
-    /// The same, `ns` earlier.
-    #[must_use]
-    pub fn reserve(self, ns: u64) -> Self {
-        Self { until_ns: self.until_ns.saturating_sub(ns), ..self }
-    }
-
     /// True when the time is over or a signal asked to stop.
     pub fn over(&self) -> bool {
         self.left_ns() == 0 || stop_requested()
@@ -67,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_reserves_end_no_later() {
+    fn shares_end_no_later() {
         let whole = Deadline::start(1_000_000_000);
-        assert!(whole.reserve(200_000_000).left_ns() <= 800_000_000 && whole.total_ns() <= 1_000_000_000);
+        assert!(whole.total_ns() <= 1_000_000_000);
         assert!(whole.share(0.5).until_ns() <= whole.until_ns());
         assert!(Deadline::start(0).over() && Deadline::start(u64::MAX).left_ns() > 1 << 60);
         assert_eq!(Deadline::until(0).total_ns(), 0);

@@ -223,10 +223,7 @@ fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     out
 }
 
-/// Another hardware thread on the core, which nothing else shows.
-pub const SHARED_CORE: Code = Code {
-    id: "W448",
-    name: "core shared",
+machmeter_data::code! { pub SHARED_CORE = "W448" "core shared",
     what: "The core's other hardware thread was at work during part of the samples, for another guest of the host or for a \
            program on a sibling CPU.",
     why: "Two hardware threads share the core's units and first caches: most operations take longer then, some half as long again. \
@@ -236,15 +233,13 @@ pub const SHARED_CORE: Code = Code {
           ratio falls while another hardware thread of the core works, whatever the clock does.",
     next: "On a rented machine choose one with whole cores; on your own, keep the sibling idle or switch SMT off. Quantiles show \
            what programs pay beside the neighbor.",
-    undo: None,
-};
+}
 
 /// Key under which the least that a dependent addition took beside samples is remembered for a kind of machine. That of `noise` is of
 /// long batches and finer.
 const LEAST_ADDITION: &str = "costs.adds_64_ns";
 /// The same, in an earlier run.
 const ADDITION_BEFORE: Fact<f64> = Fact::named("core.addition_before_ns");
-/// The CPU that measures.
 const CPU: Fact<usize> = Fact::named("core.cpu");
 
 /// Key under which the least that an independent addition costs of a dependent one is remembered for a CPU of a kind of machine: not all

@@ -25,7 +25,6 @@ const MOST_BYTES: u64 = 1 << 30;
 const MOST_SAMPLES: u64 = 1 << 24;
 /// Magnitude of a sample at most: its fourth power, and sums of squares of a frame, are finite.
 const MOST_MAGNITUDE: f32 = 1e9;
-/// Bytes of a c32 sample.
 const C32_BYTES: usize = 8;
 
 /// Graphs that run over files.
@@ -188,7 +187,6 @@ fn read_sound(path: &Path) -> Result<Over, String> {
     Ok(Over { sound, given: Some(given), ..Over::default() })
 }
 
-/// The mean over channels, of samples in turn.
 fn mean(samples: impl Iterator<Item = hound::Result<f32>>, channels: usize) -> Result<Vec<f32>, String> {
     let (mut means, mut sum) = (Vec::new(), 0.0_f64);
     for (i, x) in samples.enumerate() {

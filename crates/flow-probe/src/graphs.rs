@@ -20,7 +20,6 @@ use crate::profile::{Profiled, Profiles};
 
 pub(crate) const PART: &str = "graphs";
 
-/// A benchmark graph.
 pub(crate) struct Known {
     pub(crate) name: &'static str,
     pub(crate) build: fn(Graph, &Over) -> Graph,
@@ -29,7 +28,6 @@ pub(crate) struct Known {
 /// Intervals of the radar, of 3 ms each: a run of each graph takes 20 to 70 ms, so that many fit into the time.
 const INTERVALS: u64 = 24;
 
-/// All benchmark graphs.
 pub(crate) const GRAPHS: &[Known] = &[
     Known {
         name: "rt_stap_easy",
@@ -57,7 +55,6 @@ pub(crate) struct Timed {
     pub(crate) total_ns: Vec<Vec<f64>>,
     /// The table of the last run.
     pub(crate) table: Table,
-    /// Laws of counts that a run broke.
     pub(crate) broken: Vec<String>,
     /// Queues: name, most tokens in it, tokens discarded.
     pub(crate) occupancy: Vec<(String, u64, u64)>,
@@ -67,7 +64,6 @@ pub(crate) struct Timed {
     pub(crate) predicted: Option<Predicted>,
 }
 
-/// All timed runs.
 pub(crate) const TIMED: Fact<Vec<Timed>> = Fact::named("graphs.timed");
 /// Mean, deviation, least and greatest of Tt and Tpt, ns.
 pub(crate) const CALIBRATION: Fact<[[f64; 4]; 2]> = Fact::named("graphs.calibration");

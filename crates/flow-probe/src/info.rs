@@ -1,7 +1,5 @@
 //! What the flow probe says about itself: metrics, warnings, method, sources.
 
-use machmeter_data::code::Code;
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_data::{Better, Hazard, MetricInfo, Unit};
 use machmeter_engine::Info;
 
@@ -79,120 +77,78 @@ machmeter_data::metric!(
     "Wall time that virtual time predicts from a stored run, over the wall time measured now."
 );
 
-pub(crate) const NOT_MEASURED: Code = Code {
-    id: "W470",
-    name: "graphs not measured",
+machmeter_data::code! { pub(crate) NOT_MEASURED = "W470" "graphs not measured",
     what: "Graphs or prices could not be measured; the reason is in the text.",
     why: "Their figures are missing, not zero.",
     how: "The graph was refused when it was built, or memory for its queues could not be had.",
     next: "Read the reason: it names box, port and rate, or what the system refused.",
-    undo: None,
-};
+}
 
-pub(crate) const BROKEN: Code = Code {
-    id: "W471",
-    name: "counts contradict each other",
+machmeter_data::code! { pub(crate) BROKEN = "W471" "counts contradict each other",
     what: "Counts of the kernel's events break a law that holds for every graph.",
     why: "Events were lost or invented; shares and overheads of that table are not to be trusted.",
     how: "Laws such as: passes are applies and runs; an update on consume for each consume. `flow::laws` has them all.",
     next: "This is a mistake of the program: report it with the record.",
-    undo: None,
-};
+}
 
-pub(crate) const BY_DIFFERENCES: Code = Code {
-    id: "W472",
-    name: "shorter than its timer",
+machmeter_data::code! { pub(crate) BY_DIFFERENCES = "W472" "shorter than its timer",
     what: "More than half of what was stamped for these names is the timer's own part, which was taken off.",
     why: "Their single calls are shorter than a stamp: means hold as far as the calibration does, quantiles below a step of the clock do not.",
     how: "The timer's own part of a slice, measured by empty events, times the slices of a name.",
     next: "Read the prices (flow.cost), which are taken without any timer.",
-    undo: None,
-};
+}
 
-pub(crate) const CONTRADICTS: Code = Code {
-    id: "W473",
-    name: "a published table contradicts itself",
+machmeter_data::code! { pub(crate) CONTRADICTS = "W473" "a published table contradicts itself",
     what: "Figures that follow from a published table's own rows are not the ones printed, or its counts break a law.",
     why: "Whoever cites the printed figure cites a mistake; counts that break a law have lost or invented events.",
     how: "Means, percentages and times a firing from totals and calls, shares by group, and the laws of counts.",
     next: "Use the figures of this page, which follow from the rows.",
-    undo: None,
-};
+}
 
-pub(crate) const TAIL: Code = Code {
-    id: "W474",
-    name: "rare calls have much of the time",
+machmeter_data::code! { pub(crate) TAIL = "W474" "rare calls have much of the time",
     what: "Calls of more than ten times the mean have at least this share of a name's time, by what its columns allow.",
     why: "Means and efficiencies of such a table are those of its disturbances as well.",
     how: "The sum of squares that mean, deviation and number of calls give cannot come from calls below ten means alone.",
     next: "Ask for quantiles or histograms; compare such tables only where their tails are alike.",
-    undo: None,
-};
+}
 
-pub(crate) const OVER_FILE: Code = Code {
-    id: "W476",
-    name: "graph ran over a file",
+machmeter_data::code! { pub(crate) OVER_FILE = "W476" "graph ran over a file",
     what: "A graph ran over the samples of a file and not over its own signal.",
     why: "Its figures are those of this file: other samples take other branches, and other numbers of frames.",
     how: "The file that --in names was read before the run, and several channels were averaged.",
     next: "Compare only runs over the same file.",
-    undo: None,
-};
+}
 
-const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "DATAFLOW",
-        "kernel",
-        &[
-            Pick::new("firing", "flow.cost{operation=firing,kernel=fast}"),
-            Pick::new("activation", "flow.cost{operation=activation,kernel=fast}"),
-            Pick::new("block", "flow.cost{operation=produce and consume,kernel=fast,size_bytes=4096}"),
-        ],
-    ),
-    RowInfo::detail(
-        "DATAFLOW",
-        "published kernel",
-        &[
-            Pick::new("bare call", "flow.cost{operation=bare call}"),
-            Pick::new("activation", "flow.cost{operation=activation,kernel=classic}"),
-        ],
-    ),
-    RowInfo::detail(
-        "DATAFLOW",
-        "efficiency, {graph}",
-        &[
-            Pick::new("fast", "flow.efficiency{kernel=fused-mirror-bitmap,granularity=1}"),
-            Pick::new("published", "flow.efficiency{kernel=table-copy-heap,granularity=1}"),
-        ],
-    )
-    .each("graph"),
-    RowInfo::detail(
-        "DATAFLOW",
-        "overhead an apply, {graph}",
-        &[
-            Pick::new("fast", "flow.overhead{kernel=fused-mirror-bitmap,granularity=1}"),
-            Pick::new("published", "flow.overhead{kernel=table-copy-heap,granularity=1}"),
-        ],
-    )
-    .each("graph"),
-    RowInfo::detail(
-        "DATAFLOW",
-        "published over fast, {graph}",
-        &[
-            Pick::new("time", "flow.published_ratio{granularity=1}"),
-            Pick::new("by mirrored queues", "flow.worth{granularity=1,idea=mirrored queues}"),
-            Pick::new("by the bitmap", "flow.worth{granularity=1,idea=bitmap}"),
-            Pick::new("by fused boxes", "flow.worth{granularity=1,idea=fused boxes}"),
-        ],
-    )
-    .each("graph"),
-    RowInfo::detail(
-        "DATAFLOW",
-        "predicted over measured, {graph}",
-        &[Pick::new("wall", "flow.prediction").last("granularity")],
-    )
-    .each("graph"),
-];
+machmeter_data::rows! { ROWS:
+    "DATAFLOW" {
+        row "kernel": [
+            "firing" "flow.cost{operation=firing,kernel=fast}",
+            "activation" "flow.cost{operation=activation,kernel=fast}",
+            "block" "flow.cost{operation=produce and consume,kernel=fast,size_bytes=4096}",
+        ];
+        detail "published kernel": [
+            "bare call" "flow.cost{operation=bare call}",
+            "activation" "flow.cost{operation=activation,kernel=classic}",
+        ];
+        detail "efficiency, {graph}" each "graph": [
+            "fast" "flow.efficiency{kernel=fused-mirror-bitmap,granularity=1}",
+            "published" "flow.efficiency{kernel=table-copy-heap,granularity=1}",
+        ];
+        detail "overhead an apply, {graph}" each "graph": [
+            "fast" "flow.overhead{kernel=fused-mirror-bitmap,granularity=1}",
+            "published" "flow.overhead{kernel=table-copy-heap,granularity=1}",
+        ];
+        detail "published over fast, {graph}" each "graph": [
+            "time" "flow.published_ratio{granularity=1}",
+            "by mirrored queues" "flow.worth{granularity=1,idea=mirrored queues}",
+            "by the bitmap" "flow.worth{granularity=1,idea=bitmap}",
+            "by fused boxes" "flow.worth{granularity=1,idea=fused boxes}",
+        ];
+        detail "predicted over measured, {graph}" each "graph": [
+            "wall" "flow.prediction" last("granularity"),
+        ];
+    }
+}
 
 /// The probe's description.
 pub(crate) const INFO: Info = Info {

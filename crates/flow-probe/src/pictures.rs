@@ -10,7 +10,6 @@ use crate::graphs::Timed;
 use crate::info::{LATENCY, RATE};
 use crate::profile::{Levels, Profiled};
 
-/// Buckets of levels over time.
 const BUCKETS: usize = 100;
 
 pub(crate) fn datasets(timed: &[Timed], metrics: &[Metric]) -> Vec<Dataset> {

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::graphs::{TIMED, Timed};
 use crate::kernels::Kernel;
 
-/// What virtual time says of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Predicted {
     pub(crate) wall_ns: f64,

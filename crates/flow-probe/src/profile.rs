@@ -45,7 +45,6 @@ pub(crate) struct EdgeOf {
     pub(crate) queue: Option<usize>,
 }
 
-/// Levels of queues over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Levels {
     /// After the first firing.
@@ -76,7 +75,6 @@ pub(crate) struct Profiled {
     pub(crate) levels: Levels,
 }
 
-/// Profiles of runs until they are put together.
 #[derive(Default)]
 pub(crate) struct Profiles {
     first: Option<(Topology, Profiled)>,
@@ -157,7 +155,6 @@ fn levels(looks: &[Look], ns_per_tick: f64) -> Levels {
     }
 }
 
-/// The operation of rows of single firings.
 pub(crate) const FIRING: &str = "firing of a box";
 
 fn firings(profile: &Profile, topology: &Topology, graph: &str, ns_per_tick: f64, at_ns: f64) -> Vec<Row> {

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::info::{CONTRADICTS, EFFICIENCY, OVERHEAD, SHARE, TAIL};
 use crate::show;
 
-/// A table as it was published.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Published {
     pub(crate) graph: String,

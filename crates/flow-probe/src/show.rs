@@ -136,7 +136,6 @@ fn names(t: &Timed) -> Dataset {
     Dataset::new(&id, format!("Times, {}", title(t)), caption, times(&t.table))
 }
 
-/// Overhead over granularity, where several were asked for.
 fn by_granularity(timed: &[&Timed]) -> Option<Dataset> {
     let mut rows: Vec<CurveRow> = Vec::new();
     for t in timed {

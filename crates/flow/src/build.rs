@@ -33,7 +33,6 @@ fn multiple(a: usize, b: usize) -> usize {
 
 /// Lines of memory that edges begin at, bytes.
 const LINE_BYTES: usize = 64;
-/// Memory of all static edges at most, bytes.
 const MOST_BYTES: usize = 1 << 32;
 
 /// Until a port is found that it is.
@@ -46,7 +45,6 @@ struct Builder<'g> {
     writers: Vec<(u64, Waiter)>,
     readers: Vec<(u64, Waiter)>,
     distributors: Vec<Id<Schedule>>,
-    /// Bytes of static memory so far.
     bytes: usize,
     /// Places of static ports: offsets from the start.
     offsets: Vec<usize>,

@@ -133,7 +133,6 @@ impl Drop for Erased {
     }
 }
 
-/// A line of the firing table.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     apply: unsafe fn(NonNull<()>, &Core, u32, u32) -> Outcome,
@@ -218,7 +217,6 @@ fn run_by_iteration<T: Timer>(core: &Core, s: &Schedule, from: usize, granularit
     (0, Outcome::Done)
 }
 
-/// A place in a [`Table`] of the program.
 pub(crate) struct Id<T>(u32, PhantomData<fn() -> T>);
 
 impl<T> Id<T> {

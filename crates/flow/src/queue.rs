@@ -21,7 +21,6 @@ use crate::timer::Timer;
 /// No end of a segment is known.
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
 
-/// A queue from the side of its writer.
 pub(crate) struct Queue {
     pub(crate) name: String,
     /// Tokens.
@@ -52,7 +51,6 @@ pub(crate) struct Queue {
     pub(crate) copied: Cell<u64>,
 }
 
-/// An end that reads a queue.
 pub(crate) struct ReadEnd {
     pub(crate) queue: Id<Queue>,
     /// Of a static port.

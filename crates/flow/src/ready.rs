@@ -11,7 +11,6 @@ use crate::schedule::{Schedule, State, Waiter};
 use crate::scheduler::Core;
 use crate::timer::Timer;
 
-/// Ready and pending schedules.
 pub(crate) struct ReadySet {
     heap: RefCell<BinaryHeap<u32>>,
     /// A bit a schedule, the last schedule first, and a bit a word that is not 0.

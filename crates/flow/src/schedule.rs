@@ -7,7 +7,6 @@ use crate::kernel::{Entry, Id, Place};
 use crate::queue::{Queue, ReadEnd};
 use crate::segment::Group;
 
-/// States of a schedule in the dynamic scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Ready,

@@ -39,7 +39,6 @@ impl<S> Lent<S> {
     }
 }
 
-/// A group as it runs.
 pub(crate) struct Group {
     pub(crate) owner: Rc<Cell<Option<usize>>>,
     /// Segments begun whose end has not passed the merge.

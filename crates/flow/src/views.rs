@@ -160,7 +160,6 @@ impl<'a, T: Token> Reader<'a, T> {
         self.reopen();
     }
 
-    /// Tells the queue what was taken.
     #[inline]
     fn tell(&mut self) {
         let taken = self.opened - self.window.in_row;
@@ -250,7 +249,6 @@ impl<'a, T: Token> Writer<'a, T> {
         self.window.go_on::<T>(n);
     }
 
-    /// Tells the queue what was made.
     #[inline]
     fn tell(&mut self) {
         let made = self.opened - self.window.in_row;

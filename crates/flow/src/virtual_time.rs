@@ -99,7 +99,6 @@ impl Tape {
     }
 }
 
-/// Boxes that only seem to work.
 struct Seeming {
     costs: Vec<Cost>,
     is_dynamic: Vec<bool>,

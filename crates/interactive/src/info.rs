@@ -2,10 +2,10 @@
 
 use machmeter_data::Hazard::{Clock, ClockOffset, Frequency, Preemption, SharedCore, WakeUp};
 use machmeter_data::MetricInfo;
+use machmeter_data::code;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::Better::{self, Higher, Lower, Neither};
 use machmeter_data::quantity::Unit::{self, Count, Hertz, Nanoseconds, One};
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
 /// A metric of a cell that says how late a task is, or follows from that.
@@ -171,138 +171,90 @@ pub const METRICS: &[MetricInfo] = &[
 ];
 
 pub const CODES: &[Code] = &[
-    Code {
-        id: "W310",
-        name: "deadlines missed",
+    code! { "W310" "deadlines missed",
         what: "A task with deadlines missed more than 1 % of them under some load, and more than chance makes of 1 %.",
         why: "What runs like this task will be heard or seen to stutter under that load.",
         how: "Counted over all scheduled releases, dropped ones included.",
         next: "Give the task a real-time policy or a shorter slice, the load a nice value or a control group; larger buffers.",
-        undo: None,
     },
-    Code {
-        id: "W311",
-        name: "segment not whole",
+    code! { "W311" "segment not whole",
         what: "A recording of a cell ended early or its process died.",
         why: "The cell's figures rest on what was recorded until then.",
         how: "The process of the task ended, was killed, or could not be read in time.",
         next: "See the text for the cause; repeat the run.",
-        undo: None,
     },
-    Code {
-        id: "W312",
-        name: "load not at work",
+    code! { "W312" "load not at work",
         what: "A load could not be started, or died while a task was measured.",
         why: "The cells of that load are missing or were measured without it.",
         how: "The load's process tree told so, or ended.",
         next: "See the text for the cause.",
-        undo: None,
     },
-    Code {
-        id: "W313",
-        name: "load weakened here",
+    code! { "W313" "load weakened here",
         what: "A load runs, but not as it would elsewhere: no swap, no memory group, no direct I/O, a small budget.",
         why: "Its figures compare only with runs under the same condition.",
         how: "The load says so when it starts.",
         next: "See the text.",
-        undo: None,
     },
-    Code {
-        id: "W314",
-        name: "few samples",
+    code! { "W314" "few samples",
         what: "A figure has no interval: too few of its samples are independent, or too few disturbed stretches were seen.",
         why: "Neighbors in time are alike, so that many releases can say as little as a few; p99.9 of less than 1000 samples is \
               one of the largest, no estimate; a mean that one disturbed stretch makes can be anything in the next run.",
         how: "Independent samples by the memory of the stream, at least 13 (more beyond a quantile), and clusters by the third \
               moment of sums over blocks.",
         next: "Measure longer: -t or -l.",
-        undo: None,
     },
-    Code {
-        id: "W315",
-        name: "accounts disagree",
+    code! { "W315" "accounts disagree",
         what: "The kernel's run delay of a cell cannot be the waits that were recorded, by more than 10 % and 1 ms per second.",
         why: "The split into waiting and working cannot be trusted in that cell.",
         how: "schedstat holds all preemption (less steal), and of the waits to be woken the part on a run queue: less or more than that is wrong.",
         next: "Look for steal (E110), real-time throttling (E306), another user's real-time threads.",
-        undo: None,
     },
-    Code {
-        id: "W316",
-        name: "CPU demand missed",
+    code! { "W316" "CPU demand missed",
         what: "The CPU time of the median job differs from the request by more than 1 %.",
         why: "The task is another one than asked for.",
         how: "Thread clock of every job.",
         next: "Very short jobs cannot be dosed to 1 %; look for steal (E110).",
-        undo: None,
     },
-    Code {
-        id: "W317",
-        name: "steal during the run",
+    code! { "W317" "steal during the run",
         what: "The hypervisor took more than 0.5 % of the CPUs during some segments.",
         why: "Lateness of those segments is not the scheduler's doing alone.",
         how: "Steal time in /proc/stat around each segment.",
         next: "A dedicated instance, or a quieter time.",
-        undo: None,
     },
-    Code {
-        id: "W318",
-        name: "policy held back",
+    code! { "W318" "policy held back",
         what: "The kernel takes time from real-time threads on purpose (throttling, fair server), and a cell shows the gaps.",
         why: "Maxima of about that length are the kernel's protection, not its scheduling.",
         how: "The limits as read, and waits of 80 to 120 % of their length.",
         next: "See E306.",
-        undo: None,
     },
-    Code {
-        id: "W319",
-        name: "prediction outside of what was recorded",
+    code! { "W319" "prediction outside of what was recorded",
         what: "A prediction rests on a recording too short for the task, or on gaps that may be the meter's own.",
         why: "Rare long gaps rule the misses.",
         how: "Length of the recording against the period; policy of the meter, and whether its culprits have names.",
         next: "Record noise for longer (machmeter noise -t 2m); under a real-time policy as root, so that it is seen when the kernel holds the meter back.",
-        undo: None,
     },
 ];
 
-const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "WAKE-UP",
-        "{task} p99",
-        &[
-            Pick::new("idle", "interactive.lateness{load=none}").quantile("0.99"),
-            Pick::new("under {load}", "interactive.lateness{!load=none}").quantile("0.99").greatest(),
-        ],
-    )
-    .each("task"),
-    RowInfo::detail(
-        "WAKE-UP",
-        "{task} longest",
-        &[
-            Pick::new("idle", "interactive.lateness{load=none}").max(),
-            Pick::new("under {load}", "interactive.lateness{!load=none}").max().greatest(),
-        ],
-    )
-    .each("task"),
-    RowInfo::detail(
-        "WAKE-UP",
-        "{task} deadlines met",
-        &[
-            Pick::new("idle", "interactive.deadlines_met{load=none}"),
-            Pick::new("under {load}", "interactive.deadlines_met{!load=none}").least(),
-        ],
-    )
-    .each("task"),
-    RowInfo::detail(
-        "WAKE-UP",
-        "{task} buffers that suffice",
-        &[
-            Pick::new("idle", "interactive.safe_buffer{load=none}"),
-            Pick::new("under {load}", "interactive.safe_buffer{!load=none}").greatest(),
-        ],
-    )
-    .each("task"),
-];
+machmeter_data::rows! { ROWS:
+    "WAKE-UP" {
+        row "{task} p99" each "task": [
+            "idle" "interactive.lateness{load=none}" quantile("0.99"),
+            "under {load}" "interactive.lateness{!load=none}" quantile("0.99") greatest,
+        ];
+        detail "{task} longest" each "task": [
+            "idle" "interactive.lateness{load=none}" max,
+            "under {load}" "interactive.lateness{!load=none}" max greatest,
+        ];
+        detail "{task} deadlines met" each "task": [
+            "idle" "interactive.deadlines_met{load=none}",
+            "under {load}" "interactive.deadlines_met{!load=none}" least,
+        ];
+        detail "{task} buffers that suffice" each "task": [
+            "idle" "interactive.safe_buffer{load=none}",
+            "under {load}" "interactive.safe_buffer{!load=none}" greatest,
+        ];
+    }
+}
 
 pub const INFO: Info = Info {
     name: "interactive",

@@ -24,7 +24,6 @@ const SETTLE_NS: u64 = 250_000_000;
 const BESIDE_NS: u64 = 60_000_000;
 /// Time that starting and ending a load takes, ns.
 const LOAD_NS: u64 = SETTLE_NS + 350_000_000;
-/// Shortest segment that is worth recording, ns.
 const SHORTEST_NS: u64 = 200_000_000;
 /// A task that has not answered so long after the end of a segment is given up, ns.
 const ANSWER_NS: u64 = 2_500_000_000;
@@ -331,7 +330,6 @@ fn wait_until(until_ns: u64) {
     }
 }
 
-/// A segment in one line, for progress.
 pub(super) fn brief(cell: &Cell, segment: &Segment) -> String {
     let s = Summary::of(&cell.stream, &segment.jobs);
     let mut text = format!(

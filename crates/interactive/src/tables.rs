@@ -7,7 +7,6 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::{Column, Table, Values};
 use machmeter_engine::ProbeError;
 use machmeter_engine::stream::{Fate, Job};
-use serde::Deserialize;
 
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 
@@ -96,24 +95,6 @@ fn segment_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
     out
 }
 
-/// A cell as it is stored. Recordings once had two settings, each with cells of its own.
-#[derive(Deserialize)]
-struct StoredCell {
-    #[serde(default)]
-    setting: usize,
-    #[serde(flatten)]
-    cell: Cell,
-}
-
-impl StoredCell {
-    fn told_apart(mut self) -> Cell {
-        if self.setting == 1 {
-            self.cell.load += " [B]";
-        }
-        self.cell
-    }
-}
-
 /// Errors: the tables are not this probe's, lack a column or a note, or contradict each other.
 pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let find = |name: &str| tables.iter().find(|t| t.name == name);
@@ -121,8 +102,7 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
         let text = format!("no tables called {SEGMENTS} and {JOBS} to analyze as interactive");
         return Err(ProbeError::Usage(text));
     };
-    let stored: Vec<StoredCell> = note(segments, "cells")?;
-    let mut cells: Vec<Cell> = stored.into_iter().map(StoredCell::told_apart).collect();
+    let mut cells: Vec<Cell> = note(segments, "cells")?;
     let setup: Setup = note(segments, "setup")?;
     let loads: Vec<LoadNote> = note(segments, "loads")?;
     read_segments(segments, &mut cells)?;
@@ -275,28 +255,6 @@ mod tests {
         assert_eq!(analysis(&again), analysis(&s));
         let nothing = Samples::default();
         assert_eq!(from_tables(&to_tables(&nothing)).unwrap(), nothing);
-    }
-
-    #[test]
-    fn recordings_of_two_settings_are_still_read() {
-        let mut tables = to_tables(&samples());
-        let mut edit = |note: usize, change: &dyn Fn(&mut serde_json::Value)| {
-            let text = &mut tables[1].notes[note].1;
-            let mut value = serde_json::from_str(text).unwrap();
-            change(&mut value);
-            *text = value.to_string();
-        };
-        edit(0, &|setup| {
-            setup["settings"] = serde_json::json!(["a", "b"]);
-            setup["ab_delta"] = 0.05.into();
-        });
-        edit(1, &|cells| {
-            cells[0]["setting"] = 0.into();
-            cells[2]["setting"] = 1.into();
-        });
-        let mut expected = samples();
-        expected.cells[2].load = "ring [B]".to_owned();
-        assert_eq!(from_tables(&tables).unwrap(), expected);
     }
 
     #[test]

@@ -115,7 +115,6 @@ fn be_ordinary(order: &Order) {
     }
 }
 
-/// A worker and what to remove after it.
 struct Led {
     worker: Role<Order, Message>,
     directory: PathBuf,

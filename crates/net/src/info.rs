@@ -1,7 +1,5 @@
 //! What the net probe says about itself: metrics, warnings, method, sources.
 
-use machmeter_data::code::Code;
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -69,125 +67,75 @@ machmeter_data::metric!(
     "Median distance between trains that were kept back from the fit and what the parameters predict for them, relative."
 );
 
-pub(crate) const NOT_MEASURED: Code = Code {
-    id: "W460",
-    name: "links not measured",
+machmeter_data::code! { pub(crate) NOT_MEASURED = "W460" "links not measured",
     what: "Links could not be measured; the reason is in the text.",
     why: "Their figures are missing, not zero.",
     how: "The probe ended with an error before its first sample, or the far end of a link failed.",
     next: "Give it what it lacks: two CPUs, rights to open sockets.",
-    undo: None,
-};
+}
 
-pub(crate) const LEFT_OUT: Code = Code {
-    id: "W461",
-    name: "sizes left out",
+machmeter_data::code! { pub(crate) LEFT_OUT = "W461" "sizes left out",
     what: "The largest messages have no figure: their trains would have taken the time of all others, or got too few samples.",
     why: "The gap per byte of the last range comes from smaller messages, and is marked: larger ones may take another.",
     how: "A first look at round trips of up to four sizes, times the visits that the fit needs; sizes of the plan that have no figure.",
     next: "Measure longer (-t), or fewer transports (--transports).",
-    undo: None,
-};
+}
 
-pub(crate) const UNPREDICTED: Code = Code {
-    id: "W462",
-    name: "parameters do not predict",
+machmeter_data::code! { pub(crate) UNPREDICTED = "W462" "parameters do not predict",
     what: "Trains that were kept back from the fit took another time than its parameters say.",
     why: "Predictions for programs will be off by as much, or more.",
     how: "Trains of 4 messages at sizes between those of the fit; the median of their distances is above 10 %.",
     next: "Repeat it in a quiet hour; look at the picture of the time per message for sizes that follow no line.",
-    undo: None,
-};
+}
 
-pub(crate) const LOAD_WEAKENED: Code = Code {
-    id: "W463",
-    name: "load of round trips",
+machmeter_data::code! { pub(crate) LOAD_WEAKENED = "W463" "load of round trips",
     what: "The load beside which round trips were timed says something of itself.",
     why: "Round trips beside it are those of a weaker or another load.",
     how: "Each load tells at its end what it could not do here and what it did to the machine.",
     next: "`machmeter list loads` tells what each needs; another load is --load NAME.",
-    undo: None,
-};
+}
 
-const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "NETWORK",
-        "round trip, polling",
-        &[
-            Pick::new("{transport}", "net.round_trip{wait=polling,transport=shm}"),
-            Pick::new("{transport}", "net.round_trip{wait=polling,transport=unix}"),
-            Pick::new("{transport}", "net.round_trip{wait=polling,transport=tcp}"),
-        ],
-    ),
-    RowInfo::detail(
-        "NETWORK",
-        "round trip, asleep",
-        &[
-            Pick::new("{transport}", "net.round_trip{wait=sleeping,transport=shm}"),
-            Pick::new("{transport}", "net.round_trip{wait=sleeping,transport=unix}"),
-            Pick::new("{transport}", "net.round_trip{wait=sleeping,transport=tcp}"),
-        ],
-    ),
-    RowInfo::detail(
-        "NETWORK",
-        "round trip of {transport}, polling",
-        &[
-            Pick::new("median", "net.round_trip{wait=polling}"),
-            Pick::new("p99", "net.round_trip{wait=polling}").quantile("0.99"),
-            Pick::new("p99.9", "net.round_trip{wait=polling}").quantile("0.999"),
-        ],
-    )
-    .each("transport"),
-    RowInfo::detail(
-        "NETWORK",
-        "round trip of {transport}, asleep",
-        &[
-            Pick::new("median", "net.round_trip{wait=sleeping}"),
-            Pick::new("p99", "net.round_trip{wait=sleeping}").quantile("0.99"),
-            Pick::new("p99.9", "net.round_trip{wait=sleeping}").quantile("0.999"),
-        ],
-    )
-    .each("transport"),
-    RowInfo::detail(
-        "NETWORK",
-        "round trip of {transport} beside {load}, polling",
-        &[
-            Pick::new("median", "net.round_trip{wait=polling,load=*}"),
-            Pick::new("p99", "net.round_trip{wait=polling,load=*}").quantile("0.99"),
-        ],
-    )
-    .each("transport"),
-    RowInfo::detail(
-        "NETWORK",
-        "round trip of {transport} beside {load}, asleep",
-        &[
-            Pick::new("median", "net.round_trip{wait=sleeping,load=*}"),
-            Pick::new("p99", "net.round_trip{wait=sleeping,load=*}").quantile("0.99"),
-        ],
-    )
-    .each("transport"),
-    RowInfo::detail(
-        "NETWORK",
-        "message, {transport}",
-        &[
-            Pick::new("in a train", "net.message_time{from_bytes=1}"),
-            Pick::new("sent", "net.overhead_send{from_bytes=1}"),
-            Pick::new("received", "net.overhead_recv{from_bytes=1}"),
-            Pick::new("latency", "net.latency{from_bytes=1}"),
-        ],
-    )
-    .each("transport"),
-    RowInfo::detail(
-        "NETWORK",
-        "byte more, {transport}",
-        &[Pick::new("", "net.gap_per_byte").last("from_bytes")],
-    )
-    .each("transport"),
-    RowInfo::detail("NETWORK", "send waits above, {transport}", &[Pick::new("", "net.sync_threshold")])
-        .each("transport"),
-    RowInfo::detail("NETWORK", "prediction off by, {transport}", &[Pick::new("", "net.prediction_error")])
-        .each("transport"),
-];
+machmeter_data::rows! { ROWS:
+    "NETWORK" {
+        row "round trip, polling": [
+            "{transport}" "net.round_trip{wait=polling,transport=shm}",
+            "{transport}" "net.round_trip{wait=polling,transport=unix}",
+            "{transport}" "net.round_trip{wait=polling,transport=tcp}",
+        ];
+        detail "round trip, asleep": [
+            "{transport}" "net.round_trip{wait=sleeping,transport=shm}",
+            "{transport}" "net.round_trip{wait=sleeping,transport=unix}",
+            "{transport}" "net.round_trip{wait=sleeping,transport=tcp}",
+        ];
+        detail "round trip of {transport}, polling" each "transport": [
+            "median" "net.round_trip{wait=polling}",
+            "p99" "net.round_trip{wait=polling}" quantile("0.99"),
+            "p99.9" "net.round_trip{wait=polling}" quantile("0.999"),
+        ];
+        detail "round trip of {transport}, asleep" each "transport": [
+            "median" "net.round_trip{wait=sleeping}",
+            "p99" "net.round_trip{wait=sleeping}" quantile("0.99"),
+            "p99.9" "net.round_trip{wait=sleeping}" quantile("0.999"),
+        ];
+        detail "round trip of {transport} beside {load}, polling" each "transport": [
+            "median" "net.round_trip{wait=polling,load=*}",
+            "p99" "net.round_trip{wait=polling,load=*}" quantile("0.99"),
+        ];
+        detail "round trip of {transport} beside {load}, asleep" each "transport": [
+            "median" "net.round_trip{wait=sleeping,load=*}",
+            "p99" "net.round_trip{wait=sleeping,load=*}" quantile("0.99"),
+        ];
+        detail "message, {transport}" each "transport": [
+            "in a train" "net.message_time{from_bytes=1}",
+            "sent" "net.overhead_send{from_bytes=1}",
+            "received" "net.overhead_recv{from_bytes=1}",
+            "latency" "net.latency{from_bytes=1}",
+        ];
+        detail "byte more, {transport}" each "transport": ["" "net.gap_per_byte" last("from_bytes")];
+        detail "send waits above, {transport}" each "transport": ["" "net.sync_threshold"];
+        detail "prediction off by, {transport}" each "transport": ["" "net.prediction_error"];
+    }
+}
 
 /// The probe's description.
 pub(crate) const INFO: Info = Info {

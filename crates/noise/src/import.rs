@@ -13,7 +13,6 @@ const HISTOGRAM: &str = "noise_histogram";
 const WORK: &str = "noise_work";
 const SUMMARY: &str = "noise_summary";
 
-/// Points of a curve per factor of ten.
 const PER_DECADE: i32 = 10;
 
 /// Pictures of everything in `tables` that is not windows or gaps.
@@ -84,7 +83,6 @@ fn curve(n: u64, value: impl Fn(u64) -> f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Durations of fixed work (FWQ) as percentile curves.
 fn work(t: &Table) -> Option<Dataset> {
     let (cpu, ticks) = (t.i32s("cpu")?, t.i64s("duration_ticks")?);
     let hz = t.note("tick_hz").and_then(|h| h.parse::<f64>().ok()).filter(|h| *h > 0.0);

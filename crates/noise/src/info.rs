@@ -2,10 +2,10 @@
 
 use machmeter_data::Hazard::{self, Clock, Frequency, Preemption, Rights, SharedCore};
 use machmeter_data::MetricInfo;
+use machmeter_data::code;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::Better::{Lower, Neither};
 use machmeter_data::quantity::Unit::{self, Hertz, Nanoseconds, One};
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
 /// A metric of a CPU, or of the rank of a launcher that measured on one; the lower the better.
@@ -151,164 +151,100 @@ pub const METRICS: &[MetricInfo] = &[
 
 /// Warnings of the probe, sorted by id.
 pub const CODES: &[Code] = &[
-    Code {
-        id: "W301",
-        name: "few gaps rule",
+    code! { "W301" "few gaps rule",
         what: "Most of the stolen time comes from so few gaps that the share of stolen time will not settle in this run.",
         why: "A mean over a heavy tail is ruled by its few largest members: another run of this length may differ by as much as \
               the share of those few.",
         how: "The share of all stolen time in the gaps that make up half of it, when those are fewer than 30.",
         next: "Measure longer (-t), or read percentiles and rates per class instead of the share.",
-        undo: None,
     },
-    Code {
-        id: "W303",
-        name: "page faults in the loop",
+    code! { "W303" "page faults in the loop",
         what: "The measuring thread took page faults during the recording.",
         why: "The meter disturbed itself: some gaps are its own memory being mapped.",
         how: "Difference of the thread's fault counters around the loop; 0 in a sound recording.",
         next: "Allow memory locking (ulimit -l) and free memory.",
-        undo: None,
     },
-    Code {
-        id: "W304",
-        name: "real-time share",
+    code! { "W304" "real-time share",
         what: "The kernel takes time from real-time threads on purpose: the fair server or RT throttling.",
         why: "A measuring thread under a real-time policy loses up to 50 ms of each second whenever an ordinary thread wants the \
               CPU; this shows as gaps of that length and is not the machine's noise.",
         how: "Read from sched_rt_runtime_us and the fair server's settings; named when the policy is real-time.",
         next: "Measure with --prio other, or move ordinary threads off the CPU.",
-        undo: None,
     },
-    Code {
-        id: "W305",
-        name: "trace incomplete",
+    code! { "W305" "trace incomplete",
         what: "The kernel's trace lost events; unexplained gaps cannot be called outside the kernel.",
         why: "What an incomplete trace does not show may still have happened.",
         how: "Overrun counters of the private trace buffers.",
         next: "Measure shorter or fewer CPUs.",
-        undo: None,
     },
-    Code {
-        id: "W306",
-        name: "culprits not named",
+    code! { "W306" "culprits not named",
         what: "This run could not see which thread or interrupt caused a gap.",
         why: "Names need the kernel's trace events, which only root or CAP_PERFMON may read.",
         how: "Opening the tracing file system, then per-thread context-switch records, failed or were denied; the reason is in the text.",
         next: "Run as root for the names: sudo machmeter noise. The figures hold without them.",
-        undo: None,
     },
-    Code {
-        id: "W307",
-        name: "stopped early",
+    code! { "W307" "stopped early",
         what: "The recording ended before its plan.",
         why: "Intervals are wider and rare events less likely to have been seen.",
         how: "Windows closed against windows planned.",
         next: "Run again without interruption.",
-        undo: None,
     },
-    Code {
-        id: "W308",
-        name: "recording incomplete in an imported file",
+    code! { "W308" "recording incomplete in an imported file",
         what: "The imported file lacks something that noise analysis needs.",
         why: "What the other tool did not store cannot be analyzed.",
         how: "Columns and time stamps of the file.",
         next: "Measure again with machmeter noise.",
-        undo: None,
     },
-    Code {
-        id: "W309",
-        name: "migrated",
+    code! { "W309" "migrated",
         what: "A measuring thread was not on its CPU at the end of the recording.",
         why: "Its figures belong to more than one CPU.",
         how: "The CPU number after the loop against the one asked for.",
         next: "Look for a program that changes affinities (cgroup cpuset, cpusets of a container) and run again.",
-        undo: None,
     },
-    Code {
-        id: "W320",
-        name: "meter stopped",
+    code! { "W320" "meter stopped",
         what: "A measuring thread was stopped by a signal, a debugger or Ctrl-Z while it recorded.",
         why: "The stop counts as stolen time within the windows of the recording, and is no noise of the machine.",
         how: "The loop never asks for a switch; the kernel counts those of a stopped thread as asked for.",
         next: "Run again without stopping it.",
-        undo: None,
     },
 ];
 
-const ROWS: &[RowInfo] = &[
-    RowInfo::new("NOISE", "CPU time taken", &[Pick::new("", "noise.stolen_fraction{cpu=all}")]),
-    RowInfo::detail("NOISE", "rank time taken", &[Pick::new("", "noise.stolen_fraction{rank=all}")]),
-    RowInfo::detail(
-        "NOISE",
-        "rank time taken, at most",
-        &[Pick::new("rank {rank}", "noise.stolen_fraction{rank=*,!rank=all}").greatest()],
-    ),
-    RowInfo::new(
-        "NOISE",
-        "longest gap",
-        &[
-            Pick::new("CPU {cpu}", "noise.detour_duration{cpu=*}").max().greatest(),
-            Pick::new("rank {rank}", "noise.detour_duration{rank=*}").max().greatest(),
-        ],
-    ),
-    RowInfo::new(
-        "NOISE",
-        "gaps a second",
-        &[
-            Pick::new("CPU {cpu}", "noise.detour_rate{cpu=*}").greatest(),
-            Pick::new("rank {rank}", "noise.detour_rate{rank=*}").greatest(),
-        ],
-    ),
-    RowInfo::detail(
-        "NOISE",
-        "{operation} of {ranks} ranks",
-        &[Pick::new("", "noise.collective"), Pick::new("quietest tenth", "noise.collective_quiet")],
-    )
-    .each("operation"),
-    RowInfo::detail(
-        "NOISE",
-        "waiting for a rank, {operation}",
-        &[Pick::new("rank {rank}", "noise.late_fraction").greatest()],
-    )
-    .each("operation"),
-    RowInfo::detail(
-        "NOISE",
-        "time lost, taken or slowed down",
-        &[Pick::new("", "noise.lost_fraction{cpu=all}")],
-    ),
-    RowInfo::detail("NOISE", "slowed down", &[Pick::new("", "noise.slowdown_fraction{cpu=all}")]),
-    RowInfo::detail(
-        "NOISE",
-        "stalls too short for a gap",
-        &[Pick::new("CPU {cpu}", "noise.microstall_fraction{cpu=*}").greatest()],
-    ),
-    RowInfo::detail(
-        "NOISE",
-        "CPU {cpu}, time taken",
-        &[Pick::new("", "noise.stolen_fraction{cpu=*,!cpu=all}")],
-    )
-    .each("cpu"),
-    RowInfo::detail(
-        "NOISE",
-        "CPU {cpu}, gaps",
-        &[
-            Pick::new("p50", "noise.detour_duration").quantile("0.5"),
-            Pick::new("p99", "noise.detour_duration").quantile("0.99"),
-            Pick::new("p99.9", "noise.detour_duration").quantile("0.999"),
-            Pick::new("longest", "noise.detour_duration").max(),
-        ],
-    )
-    .each("cpu"),
-    RowInfo::detail("NOISE", "regular, {source} (CPU {cpu})", &[Pick::new("", "noise.period{cpu=*}")])
-        .each("source"),
-    RowInfo::new(
-        "TAKEN",
-        "{source} (CPU {cpu})",
-        &[Pick::new("", "noise.source_fraction{cpu=*}").greatest()],
-    )
-    .each("source"),
-];
+machmeter_data::rows! { ROWS:
+    "NOISE" {
+        row "CPU time taken": ["" "noise.stolen_fraction{cpu=all}"];
+        detail "rank time taken": ["" "noise.stolen_fraction{rank=all}"];
+        detail "rank time taken, at most": ["rank {rank}" "noise.stolen_fraction{rank=*,!rank=all}" greatest];
+        row "longest gap": [
+            "CPU {cpu}" "noise.detour_duration{cpu=*}" max greatest,
+            "rank {rank}" "noise.detour_duration{rank=*}" max greatest,
+        ];
+        row "gaps a second": [
+            "CPU {cpu}" "noise.detour_rate{cpu=*}" greatest,
+            "rank {rank}" "noise.detour_rate{rank=*}" greatest,
+        ];
+        detail "{operation} of {ranks} ranks" each "operation": [
+            "" "noise.collective",
+            "quietest tenth" "noise.collective_quiet",
+        ];
+        detail "waiting for a rank, {operation}" each "operation": [
+            "rank {rank}" "noise.late_fraction" greatest,
+        ];
+        detail "time lost, taken or slowed down": ["" "noise.lost_fraction{cpu=all}"];
+        detail "slowed down": ["" "noise.slowdown_fraction{cpu=all}"];
+        detail "stalls too short for a gap": ["CPU {cpu}" "noise.microstall_fraction{cpu=*}" greatest];
+        detail "CPU {cpu}, time taken" each "cpu": ["" "noise.stolen_fraction{cpu=*,!cpu=all}"];
+        detail "CPU {cpu}, gaps" each "cpu": [
+            "p50" "noise.detour_duration" quantile("0.5"),
+            "p99" "noise.detour_duration" quantile("0.99"),
+            "p99.9" "noise.detour_duration" quantile("0.999"),
+            "longest" "noise.detour_duration" max,
+        ];
+        detail "regular, {source} (CPU {cpu})" each "source": ["" "noise.period{cpu=*}"];
+    }
+    "TAKEN" {
+        row "{source} (CPU {cpu})" each "source": ["" "noise.source_fraction{cpu=*}" greatest];
+    }
+}
 
 pub const INFO: Info = Info {
     name: "noise",

@@ -16,7 +16,6 @@ use super::measure::{Buffers, Ended, Gap, Schedule, Sums, WorkUnit, record, samp
 use super::samples::{CpuSamples, Lengths, ThreadFacts};
 use super::speed::SourceClock;
 
-/// One CPU's recording with how it ended.
 pub(super) struct Recorded {
     pub(super) samples: CpuSamples,
     pub(super) ended: Ended,
@@ -68,13 +67,11 @@ impl WithUnit for Calibrate {
     }
 }
 
-/// What a measuring thread is to do.
 pub(super) struct Measuring<'a> {
     pub(super) index: usize,
     pub(super) cpu: usize,
     pub(super) schedule: Schedule,
     pub(super) capacity: usize,
-    /// Whether sums per window are wanted.
     pub(super) sums: bool,
     pub(super) witness: Option<&'a dyn Witness>,
     pub(super) ready: mpsc::Sender<Result<(), String>>,

@@ -108,7 +108,6 @@ impl Planted {
         }
     }
 
-    /// Runs the real loop on the simulated machine.
     fn record(&self) -> CpuSamples {
         let machine =
             Machine(Rc::new(RefCell::new(SimulatedClock::new(0, 2, self.step_ticks, self.stolen.clone()))));

@@ -9,8 +9,6 @@ use crate::Interval;
 use crate::distribution::t_quantile;
 use crate::quantile::{median, quantile, quantile_interval, sorted};
 
-/// A pause so many times as long as the usual one from value to value begins another visit.
-const PAUSE: f64 = 3.0;
 /// Visits from which on their differences are looked at.
 const FEWEST: usize = 3;
 
@@ -39,36 +37,22 @@ pub fn median_interval(visits: &[u32], values: &[f64], level: f64) -> Option<Int
     Interval::new(level, low, high)
 }
 
-/// Numbers of the visits, from 1, of values taken at `times` (ascending, any unit), where they were not recorded: a pause begins another.
-/// It sees too few where values were lost, or where a visit has one or two: what knows its visits says them.
-pub fn guessed(times: &[f64]) -> Vec<u32> {
-    let steps: Vec<f64> = times.windows(2).map(|t| t[1] - t[0]).collect();
-    let usual = sorted(&steps).ok().and_then(|s| median(&s)).unwrap_or(0.0);
-    let mut visit = 1;
-    let mut next = |step: f64| {
-        visit += u32::from(step > PAUSE * usual);
-        visit
-    };
-    std::iter::once(0.0).chain(steps).take(times.len()).map(&mut next).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::Random;
 
     /// Values around 10 in visits of `each`, whose levels differ by `between`.
-    fn taken(random: &mut Random, visits: u32, each: usize, between: f64) -> (Vec<f64>, Vec<u32>, Vec<f64>) {
-        let (mut times, mut numbers, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    fn taken(random: &mut Random, visits: u32, each: usize, between: f64) -> (Vec<u32>, Vec<f64>) {
+        let (mut numbers, mut values) = (Vec::new(), Vec::new());
         for v in 0..visits {
             let level = 10.0 + between * random.normal();
-            for i in 0..each {
-                times.push(f64::from(v) * 1_000.0 + i as f64 * (1.0 + 0.2 * random.unit()));
+            for _ in 0..each {
                 numbers.push(v + 1);
                 values.push(level + 0.1 * random.normal());
             }
         }
-        (times, numbers, values)
+        (numbers, values)
     }
 
     #[test]
@@ -78,7 +62,7 @@ mod tests {
             [(40, 4, 0.0), (6, 8, 0.0), (40, 4, 0.3), (12, 8, 0.3), (6, 8, 0.1), (3, 20, 0.2)]
         {
             let covers = (0..1_000).filter(|_| {
-                let (_, numbers, values) = taken(&mut random, visits, each, between);
+                let (numbers, values) = taken(&mut random, visits, each, between);
                 median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
             });
             let share = covers.count() as f64 / 1_000.0;
@@ -89,30 +73,21 @@ mod tests {
     #[test]
     fn visits_of_which_a_fifth_is_lost_are_known_by_their_numbers() {
         let mut random = Random::new(9);
-        let covers = |guess: bool, random: &mut Random| {
-            let hit = (0..1_000).filter(|_| {
-                let (times, numbers, values) = taken(random, 20, 2, 0.3);
-                let kept: Vec<usize> = (0..values.len()).filter(|_| random.unit() < 0.8).collect();
-                let values: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
-                let times: Vec<f64> = kept.iter().map(|i| times[*i]).collect();
-                let numbers =
-                    if guess { guessed(&times) } else { kept.iter().map(|i| numbers[*i]).collect() };
-                median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
-            });
-            hit.count() as f64 / 1_000.0
-        };
-        let (known, guess) = (covers(false, &mut random), covers(true, &mut random));
-        assert!(known >= 0.93 && guess < known, "{known} known, {guess} guessed");
+        let covers = (0..1_000).filter(|_| {
+            let (numbers, values) = taken(&mut random, 20, 2, 0.3);
+            let kept = numbers.into_iter().zip(values).filter(|_| random.unit() < 0.8);
+            let (numbers, values): (Vec<u32>, Vec<f64>) = kept.unzip();
+            median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
+        });
+        let share = covers.count() as f64 / 1_000.0;
+        assert!(share >= 0.93, "{share}");
     }
 
     #[test]
     fn one_visit_and_equal_values_are_as_independent() {
-        let times: Vec<f64> = (0..20).map(f64::from).collect();
-        let values: Vec<f64> = times.iter().map(|t| 5.0 + t % 7.0).collect();
+        let values: Vec<f64> = (0..20).map(|i| 5.0 + f64::from(i % 7)).collect();
         let independent = quantile_interval(&sorted(&values).unwrap(), 0.5, 0.95);
-        assert_eq!(median_interval(&guessed(&times), &values, 0.95), independent);
-        assert_eq!(guessed(&[0.0, 1.0, 2.0, 50.0, 51.0, 90.0]), [1, 1, 1, 2, 2, 3]);
-        assert!(guessed(&[]).is_empty());
+        assert_eq!(median_interval(&[1; 20], &values, 0.95), independent);
         let apart: Vec<u32> = (0..20).map(|i| i / 4).collect();
         let same = median_interval(&apart, &[3.0; 20], 0.95).unwrap();
         assert_eq!((same.low, same.high), (3.0, 3.0));

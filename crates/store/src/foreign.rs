@@ -65,7 +65,6 @@ impl SourceFile {
         Self { path: path.into(), text: String::from_utf8_lossy(bytes).replace(is_bad, " ") }
     }
 
-    /// The error `what` about this file.
     fn fault(&self, what: impl Into<String>) -> StoreError {
         StoreError::new(&self.path, what)
     }

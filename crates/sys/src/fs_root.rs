@@ -15,7 +15,6 @@ impl FsRoot {
         Self::at(Path::new("/"))
     }
 
-    /// The tree below `root`.
     pub(crate) fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }

@@ -8,6 +8,7 @@ use std::io;
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::cgroup::groups_above;
 use crate::facts::field;
 use crate::fs_root::FsRoot;
 use crate::thread::effective_user;
@@ -16,7 +17,7 @@ use crate::thread::effective_user;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskHeadroom {
     pub tasks: u64,
-    /// The limit that leaves the least, for people (`pids.max 100 of the control group /a`).
+    /// The limit that leaves the least, for people (`pids.max 100 of the control group /sys/fs/cgroup/a`).
     pub limit: String,
 }
 
@@ -50,33 +51,13 @@ impl TaskHeadroom {
 
     /// The room that each limited group on the way from the root to this process leaves.
     fn of_groups(tree: &FsRoot) -> Vec<Self> {
-        let Some(groups) = tree.text("proc/self/cgroup") else { return Vec::new() };
-        let mut rooms = Vec::new();
-        for line in groups.lines() {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-            let mount = if controllers.is_empty() {
-                "sys/fs/cgroup"
-            } else if controllers.split(',').any(|c| c == "pids") {
-                "sys/fs/cgroup/pids"
-            } else {
-                continue;
-            };
-            let mut path = path.trim_end_matches('/');
-            loop {
-                let read = |file| tree.number::<u64>(&format!("{mount}{path}/{file}"));
-                if let (Some(most), Some(current)) = (read("pids.max"), read("pids.current")) {
-                    let name = if path.is_empty() { "/" } else { path };
-                    rooms.push(Self {
-                        tasks: most.saturating_sub(current),
-                        limit: format!("pids.max {most} of the control group {name}"),
-                    });
-                }
-                let Some((above, _)) = path.rsplit_once('/') else { break };
-                path = above;
-            }
-        }
-        rooms
+        let room = |group: String| {
+            let read = |file| tree.number::<u64>(&format!("{group}/{file}"));
+            let (most, current) = (read("pids.max")?, read("pids.current")?);
+            let limit = format!("pids.max {most} of the control group /{group}");
+            Some(Self { tasks: most.saturating_sub(current), limit })
+        };
+        groups_above(tree, "pids").into_iter().filter_map(room).collect()
     }
 
     fn of_machine(tree: &FsRoot) -> Option<Self> {
@@ -116,8 +97,8 @@ mod tests {
              sys/fs/cgroup/a/b/c/pids.max\t20\nsys/fs/cgroup/a/b/c/pids.current\t25\n",
         );
         let seen: Vec<(u64, &str)> = rooms.iter().map(|r| (r.tasks, r.limit.as_str())).collect();
-        let a = "pids.max 50 of the control group /a";
-        assert_eq!(seen, [(0, "pids.max 20 of the control group /a/b/c"), (2, a)]);
+        let a = "pids.max 50 of the control group /sys/fs/cgroup/a";
+        assert_eq!(seen, [(0, "pids.max 20 of the control group /sys/fs/cgroup/a/b/c"), (2, a)]);
     }
 
     #[test]
@@ -127,7 +108,8 @@ mod tests {
              sys/fs/cgroup/pids/pids.current\t40\n",
         );
         assert_eq!(rooms.len(), 1);
-        assert_eq!((rooms[0].tasks, &rooms[0].limit[..]), (60, "pids.max 100 of the control group /"));
+        let limit = "pids.max 100 of the control group /sys/fs/cgroup/pids";
+        assert_eq!((rooms[0].tasks, &rooms[0].limit[..]), (60, limit));
     }
 
     #[test]

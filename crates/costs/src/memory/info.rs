@@ -1,7 +1,5 @@
 //! What the memory probe says about itself: metrics, warnings, method, sources.
 
-use machmeter_data::code::Code;
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
 use super::{bandwidth, ladder, loaded, table};
@@ -9,117 +7,68 @@ use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::disturbance::placement::MOVES;
 use machmeter_engine::part::SHARED_CORE;
 
-pub(super) const NOT_MEASURED: Code = Code {
-    id: "W400",
-    name: "memory part not measured",
+machmeter_data::code! { pub(super) NOT_MEASURED = "W400" "memory part not measured",
     what: "A part of the memory probe could not be measured; the reason is in the text.",
     why: "Its figures are missing, not zero.",
     how: "The part ended with an error before its first sample.",
     next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
-    undo: None,
-};
-
-const fn row(name: &'static str, picks: &'static [Pick]) -> RowInfo {
-    RowInfo::new("MEMORY", name, picks)
 }
 
-const fn detail(name: &'static str, picks: &'static [Pick]) -> RowInfo {
-    RowInfo::detail("MEMORY", name, picks)
+machmeter_data::rows! { ROWS:
+    "MEMORY" {
+        row "latency": [
+            "2 MiB pages" "memory.latency{level=DRAM,order=global,pages=huge}",
+            "4 KiB" "memory.latency{level=DRAM,order=global,pages=small}",
+        ];
+        row "read": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small,cpus=1}" greatest,
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small}" most("cpus"),
+        ];
+        row "copy": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small,cpus=1}" greatest,
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small}" most("cpus"),
+        ];
+        detail "cycles a load": [
+            "L1" "memory.latency_cycles{level=L1}",
+            "L2" "memory.latency_cycles{level=L2}",
+            "last cache" "memory.latency_cycles{level=LLC}",
+        ];
+        detail "clock of the core": ["" "memory.core_clock"];
+        detail "line": ["{level}" "memory.line_size"];
+        detail "ways": ["{level}" "memory.associativity"];
+        detail "pages that translation buffers hold": [
+            "first" "memory.tlb_entries{level=1}",
+            "second" "memory.tlb_entries{level=2}",
+        ];
+        detail "read {level}" each "level": [
+            "1 CPU" "memory.bandwidth{data=random,kernel=read.*,cpus=1,!level=DRAM}" greatest,
+        ];
+        detail "write": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small,cpus=1}" greatest,
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small}" most("cpus"),
+        ];
+        detail "copy past the caches": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*,cpus=1}" greatest,
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*}" most("cpus"),
+        ];
+        detail "latency": [
+            "alone" "memory.loaded_latency{load=none}",
+            "others busy" "memory.loaded_latency{!load=none}" greatest,
+        ];
+        detail "operations on numbers": ["{kernel}" "memory.peak_flops" greatest];
+        detail "{model}, read DRAM" each "model": [
+            "own" "memory.shared{access=dependent,operation=read_local}",
+            "another's" "memory.shared{access=dependent,operation=read_neighbour}",
+            "all at once" "memory.shared{access=dependent,operation=allread_neighbour}",
+        ];
+    }
+    "LADDER" {
+        row "{level}" each "level": [
+            "size" "memory.cache_size",
+            "latency" "memory.latency{order=global,pages=small}",
+        ];
+    }
 }
-
-const ROWS: &[RowInfo] = &[
-    row(
-        "latency",
-        &[
-            Pick::new("2 MiB pages", "memory.latency{level=DRAM,order=global,pages=huge}"),
-            Pick::new("4 KiB", "memory.latency{level=DRAM,order=global,pages=small}"),
-        ],
-    ),
-    row(
-        "read",
-        &[
-            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small,cpus=1}")
-                .greatest(),
-            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small}")
-                .most("cpus"),
-        ],
-    ),
-    row(
-        "copy",
-        &[
-            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small,cpus=1}")
-                .greatest(),
-            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small}")
-                .most("cpus"),
-        ],
-    ),
-    detail(
-        "cycles a load",
-        &[
-            Pick::new("L1", "memory.latency_cycles{level=L1}"),
-            Pick::new("L2", "memory.latency_cycles{level=L2}"),
-            Pick::new("last cache", "memory.latency_cycles{level=LLC}"),
-        ],
-    ),
-    detail("clock of the core", &[Pick::new("", "memory.core_clock")]),
-    detail("line", &[Pick::new("{level}", "memory.line_size")]),
-    detail("ways", &[Pick::new("{level}", "memory.associativity")]),
-    detail(
-        "pages that translation buffers hold",
-        &[
-            Pick::new("first", "memory.tlb_entries{level=1}"),
-            Pick::new("second", "memory.tlb_entries{level=2}"),
-        ],
-    ),
-    detail(
-        "read {level}",
-        &[Pick::new("1 CPU", "memory.bandwidth{data=random,kernel=read.*,cpus=1,!level=DRAM}").greatest()],
-    )
-    .each("level"),
-    detail(
-        "write",
-        &[
-            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small,cpus=1}")
-                .greatest(),
-            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small}")
-                .most("cpus"),
-        ],
-    ),
-    detail(
-        "copy past the caches",
-        &[
-            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*,cpus=1}").greatest(),
-            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*}")
-                .most("cpus"),
-        ],
-    ),
-    detail(
-        "latency",
-        &[
-            Pick::new("alone", "memory.loaded_latency{load=none}"),
-            Pick::new("others busy", "memory.loaded_latency{!load=none}").greatest(),
-        ],
-    ),
-    detail("operations on numbers", &[Pick::new("{kernel}", "memory.peak_flops").greatest()]),
-    detail(
-        "{model}, read DRAM",
-        &[
-            Pick::new("own", "memory.shared{access=dependent,operation=read_local}"),
-            Pick::new("another's", "memory.shared{access=dependent,operation=read_neighbour}"),
-            Pick::new("all at once", "memory.shared{access=dependent,operation=allread_neighbour}"),
-        ],
-    )
-    .each("model"),
-    RowInfo::new(
-        "LADDER",
-        "{level}",
-        &[
-            Pick::new("size", "memory.cache_size"),
-            Pick::new("latency", "memory.latency{order=global,pages=small}"),
-        ],
-    )
-    .each("level"),
-];
 
 /// The probe's description.
 pub const INFO: Info = Info {

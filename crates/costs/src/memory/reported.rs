@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub(super) struct ReportedCache {
     /// 1 is the nearest.
     pub(super) level: u32,
-    /// Capacity, bytes.
     pub(super) bytes: usize,
     pub(super) line_bytes: usize,
     pub(super) ways: usize,
@@ -35,7 +34,6 @@ impl ReportedCaches {
         self.0.iter().find(|c| c.level == level).map_or(0, |c| c.bytes)
     }
 
-    /// Size of the last cache, bytes.
     pub(super) fn last_bytes(&self) -> Option<usize> {
         self.0.last().map(|c| c.bytes)
     }

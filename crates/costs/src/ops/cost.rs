@@ -1,7 +1,5 @@
 //! The metric of all operations, and warnings that several parts give.
 
-use machmeter_data::code::Code;
-
 machmeter_data::metric!(
     COST,
     "ops.cost",
@@ -20,32 +18,23 @@ machmeter_data::metric!(
     Nanoseconds, Lower, weakened by [Frequency, SharedCore, Clock],
     "Time of one operation; conditions beside its name only where they tell rows apart."
 );
-pub(super) const NOT_MEASURED: Code = Code {
-    id: "W440",
-    name: "ops part not measured",
+machmeter_data::code! { pub(super) NOT_MEASURED = "W440" "ops part not measured",
     what: "A part of the ops probe could not be measured; the reason is in the text.",
     why: "Its figures are missing, not zero.",
     how: "The part ended with an error before its first sample.",
     next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
-    undo: None,
-};
+}
 
-pub(super) const NO_FILES: Code = Code {
-    id: "W442",
-    name: "calls on files not priced",
+machmeter_data::code! { pub(super) NO_FILES = "W442" "calls on files not priced",
     what: "Calls on files have no figure: no file could be made or used in the directory.",
     why: "A call that fails is quicker than one that works; its time would be a wrong price.",
     how: "A private directory and a file of a few MiB are made before the first sample; every call's result is compared.",
     next: "Give a directory with room and the right to write (--directory).",
-    undo: None,
-};
+}
 
-pub(super) const NO_FIGURE: Code = Code {
-    id: "W446",
-    name: "operations not priced",
+machmeter_data::code! { pub(super) NO_FIGURE = "W446" "operations not priced",
     what: "Some operations have no figure; the reason is in the text.",
     why: "They are missing, not free.",
     how: "Refused by the system, not proven by their witness, or too few undisturbed samples.",
     next: "Give more time (-t), a quieter machine, or what the reason names.",
-    undo: None,
-};
+}

@@ -24,7 +24,6 @@ const X_STEP: f64 = 0.25;
 const BEGIN: f64 = 1.0;
 
 impl Daxpy {
-    /// Over `n` elements.
     pub(super) fn new(n: usize) -> Self {
         let pages = n.div_ceil(PAGE);
         let mut room = vec![BEGIN; (2 * pages + 1) * PAGE];

@@ -1,58 +1,38 @@
 //! What the ops probe says about itself: method, sources, parts.
 
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED};
-use super::table::SECTION;
 use super::{arithmetic, calls, decades, processes};
 
-const fn row(name: &'static str, picks: &'static [Pick]) -> RowInfo {
-    RowInfo::new(SECTION, name, picks)
+machmeter_data::rows! { ROWS:
+    "OPERATIONS" {
+        row "system call": ["getppid" "ops.cost{operation=getppid,code=libc}"];
+        row "page fault": ["4 KiB" "ops.cost{operation=page_fault_4k}"];
+        row "start and end": [
+            "thread" "ops.cost{operation=thread_create_join,stack=kept}",
+            "process" "ops.cost{operation=fork_exit_wait}",
+        ];
+        detail "addition": ["" "ops.cost{operation=add}"];
+        detail "time of day": [
+            "rdtsc" "ops.cost{operation=read_clock,code=rdtsc}",
+            "clock_gettime" "ops.cost{operation=clock_gettime}",
+        ];
+        detail "daxpy of 1000": [
+            "plain" "ops.cost{operation=daxpy,elements=1000,code=compiled}",
+            "{code}" "ops.cost{operation=daxpy,elements=1000,!code=compiled}" least,
+        ];
+        detail "file in memory": [
+            "read 4 KiB" "ops.cost{operation=pread}",
+            "open and close" "ops.cost{operation=open_close}",
+        ];
+        detail "signal caught": ["" "ops.cost{operation=signal_catch}"];
+        detail "switch of threads": ["" "ops.cost{operation=yield_two_threads}"];
+        detail "start a program": ["{program}" "ops.cost{operation=spawn}" least];
+    }
 }
-
-const fn detail(name: &'static str, picks: &'static [Pick]) -> RowInfo {
-    RowInfo::detail(SECTION, name, picks)
-}
-
-const ROWS: &[RowInfo] = &[
-    row("system call", &[Pick::new("getppid", "ops.cost{operation=getppid,code=libc}")]),
-    row("page fault", &[Pick::new("4 KiB", "ops.cost{operation=page_fault_4k}")]),
-    row(
-        "start and end",
-        &[
-            Pick::new("thread", "ops.cost{operation=thread_create_join,stack=kept}"),
-            Pick::new("process", "ops.cost{operation=fork_exit_wait}"),
-        ],
-    ),
-    detail("addition", &[Pick::new("", "ops.cost{operation=add}")]),
-    detail(
-        "time of day",
-        &[
-            Pick::new("rdtsc", "ops.cost{operation=read_clock,code=rdtsc}"),
-            Pick::new("clock_gettime", "ops.cost{operation=clock_gettime}"),
-        ],
-    ),
-    detail(
-        "daxpy of 1000",
-        &[
-            Pick::new("plain", "ops.cost{operation=daxpy,elements=1000,code=compiled}"),
-            Pick::new("{code}", "ops.cost{operation=daxpy,elements=1000,!code=compiled}").least(),
-        ],
-    ),
-    detail(
-        "file in memory",
-        &[
-            Pick::new("read 4 KiB", "ops.cost{operation=pread}"),
-            Pick::new("open and close", "ops.cost{operation=open_close}"),
-        ],
-    ),
-    detail("signal caught", &[Pick::new("", "ops.cost{operation=signal_catch}")]),
-    detail("switch of threads", &[Pick::new("", "ops.cost{operation=yield_two_threads}")]),
-    detail("start a program", &[Pick::new("{program}", "ops.cost{operation=spawn}").least()]),
-];
 
 /// The probe's description.
 pub const INFO: Info = Info {

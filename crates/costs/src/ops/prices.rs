@@ -39,7 +39,6 @@ struct Setting {
     source: SourceId,
     tick_hz: f64,
     seed: u64,
-    /// What times of pairs count from, monotonic ns.
     start_ns: u64,
     /// The program of `--exec-target`.
     exec_target: Option<String>,
@@ -104,7 +103,6 @@ pub(super) fn cells(
     Ok(rows.into_iter().enumerate().map(cell).collect())
 }
 
-/// A row that the process visits.
 pub(super) struct Priced {
     process: Rc<RefCell<Process>>,
     n: usize,
@@ -141,7 +139,6 @@ impl Cell for Priced {
     }
 }
 
-/// The starter's side.
 struct Process {
     setting: Setting,
     limit_ns: u64,
@@ -188,7 +185,6 @@ impl Process {
         format!("the process in which {} are priced {e}", self.setting.part)
     }
 
-    /// Starts it where there is none.
     fn start(&mut self) -> Result<(), RoleError> {
         if self.role.is_none() {
             self.started += 1;

@@ -12,9 +12,6 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 use super::cost::COST;
 use crate::show;
 
-/// Heading of the probe's part of the page.
-pub(super) const SECTION: &str = "OPERATIONS";
-
 pub(super) struct Priced<'a> {
     pub(super) row: &'a Row,
     pub(super) cost: Cost,

@@ -1,6 +1,5 @@
 //! The metric of all operations, and warnings that several parts give.
 
-use machmeter_data::code::Code;
 use machmeter_data::record::Warning;
 use machmeter_engine::cost::Row;
 
@@ -13,26 +12,20 @@ machmeter_data::metric!(
      Distance: how far apart the words are (0: the same word). Wake: where the one who is woken is."
 );
 
-pub(super) const NOT_MEASURED: Code = Code {
-    id: "W420",
-    name: "sync part not measured",
+machmeter_data::code! { pub(super) NOT_MEASURED = "W420" "sync part not measured",
     what: "A part of the sync probe could not be measured; the reason is in the text.",
     why: "Its figures are missing, not zero.",
     how: "The part ended with an error before its first sample.",
     next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
-    undo: None,
-};
+}
 
-pub(super) const ONE_CPU: Code = Code {
-    id: "W422",
-    name: "one CPU only",
+machmeter_data::code! { pub(super) ONE_CPU = "W422" "one CPU only",
     what: "What takes two CPUs was not measured: there is only one CPU to measure on. The text names the parts.",
     why: "On one CPU every lock is free when a thread gets to run, and nobody is woken beside the waker: the figures would be \
           those of the scheduler.",
     how: "The number of selected CPUs.",
     next: "Select more CPUs (--cpus), or widen the affinity mask (taskset) or the cgroup's cpuset.",
-    undo: None,
-};
+}
 
 /// Why what takes two CPUs was not measured.
 pub(super) const NEEDS_TWO: &str = "needs two CPUs, has 1";

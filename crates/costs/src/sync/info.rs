@@ -1,6 +1,5 @@
 //! What the sync probe says about itself: method, sources, parts.
 
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
@@ -9,92 +8,51 @@ use super::cost::{COST, NOT_MEASURED, ONE_CPU};
 use super::{contention, locks, models, transfer, trips, wakeups};
 use machmeter_engine::disturbance::placement::MOVES;
 
-const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "CORES",
-        "line",
-        &[
-            Pick::new("CPU {from} to {to}", "memory.core_to_core{kind=cas,regime=1}").least(),
-            Pick::new("{from} to {to}", "memory.core_to_core{kind=cas,regime=1}").greatest(),
-        ],
-    ),
-    RowInfo::new(
-        "CORES",
-        "mutex",
-        &[
-            Pick::new("free", "sync.cost{operation=mutex_pthread,model=threads,cpus=1}"),
-            Pick::new("wanted", "sync.cost{operation=mutex_pthread,model=threads}").most("cpus"),
-        ],
-    ),
-    RowInfo::new(
-        "CORES",
-        "wake-up by futex",
-        &[
-            Pick::new("idle CPU", "sync.cost{operation=wake_futex,model=threads,wake=idle}"),
-            Pick::new("busy", "sync.cost{operation=wake_futex,model=threads,wake=busy}"),
-        ],
-    ),
-    RowInfo::detail(
-        "CORES",
-        "line, CPU {from} to {to}",
-        &[
-            Pick::new("store and load", "memory.core_to_core{kind=store_load_1,regime=1}"),
-            Pick::new("of two", "memory.core_to_core{kind=store_load_2,regime=1}"),
-            Pick::new("read", "memory.core_to_core{kind=read_dirty,regime=1}"),
-        ],
-    ),
-    RowInfo::detail(
-        "CORES",
-        "line by placement, {regime}",
-        &[
-            Pick::new("one way", "memory.core_to_core{kind=cas}"),
-            Pick::new("of the time", "sync.regime_share"),
-        ],
-    )
-    .each("regime"),
-    RowInfo::detail(
-        "CORES",
-        "add to a word",
-        &[
-            Pick::new("alone", "sync.cost{operation=fetch_add,cpus=1,distance_bytes=0}"),
-            Pick::new("{cpus} CPUs", "sync.cost{operation=fetch_add,distance_bytes=0}").most("cpus"),
-        ],
-    ),
-    RowInfo::detail(
-        "CORES",
-        "words disturb each other below",
-        &[Pick::new("", "sync.false_sharing{operation=fetch_add}")],
-    ),
-    RowInfo::detail(
-        "CORES",
-        "lock handed on",
-        &[
-            Pick::new("spinning", "sync.handoff{lock=spin_ttas}"),
-            Pick::new("sleeping", "sync.handoff{lock=mutex_pthread}"),
-        ],
-    ),
-    RowInfo::detail(
-        "CORES",
-        "barrier",
-        &[
-            Pick::new("spinning", "sync.cost{operation=barrier_spin,model=threads}"),
-            Pick::new("sleeping", "sync.cost{operation=barrier_pthread,model=threads}"),
-        ],
-    ),
-    RowInfo::detail(
-        "CORES",
-        "wake-up by futex on the same CPU",
-        &[Pick::new("", "sync.cost{operation=wake_futex,model=threads,wake=same_cpu}")],
-    ),
-    RowInfo::detail(
-        "CORES",
-        "switch to another on one CPU",
-        &[
-            Pick::new("process", "sync.cost{operation=hand_over,model=processes,cpus=1}"),
-            Pick::new("user thread", "sync.cost{operation=hand_over,model=user-threads,cpus=1}"),
-        ],
-    ),
-];
+machmeter_data::rows! { ROWS:
+    "CORES" {
+        row "line": [
+            "CPU {from} to {to}" "memory.core_to_core{kind=cas,regime=1}" least,
+            "{from} to {to}" "memory.core_to_core{kind=cas,regime=1}" greatest,
+        ];
+        row "mutex": [
+            "free" "sync.cost{operation=mutex_pthread,model=threads,cpus=1}",
+            "wanted" "sync.cost{operation=mutex_pthread,model=threads}" most("cpus"),
+        ];
+        row "wake-up by futex": [
+            "idle CPU" "sync.cost{operation=wake_futex,model=threads,wake=idle}",
+            "busy" "sync.cost{operation=wake_futex,model=threads,wake=busy}",
+        ];
+        detail "line, CPU {from} to {to}": [
+            "store and load" "memory.core_to_core{kind=store_load_1,regime=1}",
+            "of two" "memory.core_to_core{kind=store_load_2,regime=1}",
+            "read" "memory.core_to_core{kind=read_dirty,regime=1}",
+        ];
+        detail "line by placement, {regime}" each "regime": [
+            "one way" "memory.core_to_core{kind=cas}",
+            "of the time" "sync.regime_share",
+        ];
+        detail "add to a word": [
+            "alone" "sync.cost{operation=fetch_add,cpus=1,distance_bytes=0}",
+            "{cpus} CPUs" "sync.cost{operation=fetch_add,distance_bytes=0}" most("cpus"),
+        ];
+        detail "words disturb each other below": ["" "sync.false_sharing{operation=fetch_add}"];
+        detail "lock handed on": [
+            "spinning" "sync.handoff{lock=spin_ttas}",
+            "sleeping" "sync.handoff{lock=mutex_pthread}",
+        ];
+        detail "barrier": [
+            "spinning" "sync.cost{operation=barrier_spin,model=threads}",
+            "sleeping" "sync.cost{operation=barrier_pthread,model=threads}",
+        ];
+        detail "wake-up by futex on the same CPU": [
+            "" "sync.cost{operation=wake_futex,model=threads,wake=same_cpu}",
+        ];
+        detail "switch to another on one CPU": [
+            "process" "sync.cost{operation=hand_over,model=processes,cpus=1}",
+            "user thread" "sync.cost{operation=hand_over,model=user-threads,cpus=1}",
+        ];
+    }
+}
 
 pub const INFO: Info = Info {
     name: "sync",

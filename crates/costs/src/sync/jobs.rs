@@ -22,7 +22,6 @@ pub(super) struct Job<W> {
     pub(super) cpus: Vec<usize>,
 }
 
-/// What is done for a row.
 pub(super) trait Work: Sized + 'static {
     fn expected_ns(&self) -> u64;
 
@@ -77,7 +76,6 @@ pub(super) struct Setting {
     policy: Policy,
     clock: HostClock,
     placement: RefCell<Option<PlacementDetector>>,
-    /// Longest visit, ns.
     limit_ns: u64,
 }
 

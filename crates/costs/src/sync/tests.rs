@@ -9,7 +9,6 @@ use super::jobs::Job;
 use super::{contention, locks, models, transfer, wakeups};
 use crate::testing::params;
 
-/// Ids of the warnings.
 pub(super) fn codes(a: &Analysis) -> Vec<&str> {
     a.warnings.iter().map(|w| w.code.as_str()).collect()
 }

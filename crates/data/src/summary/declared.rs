@@ -40,6 +40,24 @@ enum Choice {
     Last(&'static str),
 }
 
+/// Rows under a name: `rows! { ROWS: "SECTION" { row "name": ["condition" "selector" greatest, ...]; detail "name" each "param": [...]; } }`.
+/// What stands behind a selector are methods of [`Pick`], as `most("cpus")`.
+#[macro_export]
+macro_rules! rows {
+    (@row $($of:tt)*) => { $crate::summary::RowInfo::new($($of)*) };
+    (@detail $($of:tt)*) => { $crate::summary::RowInfo::detail($($of)*) };
+    ($vis:vis $rows:ident: $($section:literal { $(
+        $kind:ident $name:literal $(each $each:literal)?:
+        [$($condition:literal $selector:literal $($choice:ident $(($of:literal))?)*),* $(,)?];
+    )* })*) => {
+        $vis const $rows: &[$crate::summary::RowInfo] = &[$($(
+            $crate::rows!(@$kind $section, $name, &[$(
+                $crate::summary::Pick::new($condition, $selector)$(.$choice($($of)?))*
+            ),*])$(.each($each))?,
+        )*)*];
+    };
+}
+
 impl RowInfo {
     /// A row of these figures.
     pub const fn new(section: &'static str, name: &'static str, picks: &'static [Pick]) -> Self {

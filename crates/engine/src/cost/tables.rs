@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use machmeter_data::Table;
 use machmeter_data::quantity::Unit;
 use machmeter_data::samples::{Column, Values};
-use machmeter_stats::visits::guessed;
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Kind, Pair, Proof, Row, Rows};
@@ -141,32 +140,24 @@ impl Rows {
                 refused: rest.refused,
             });
         }
-        let rows = of_pairs.i32s("row").ok_or_else(|| wrong("column row is missing"))?;
+        let i32s =
+            |name: &str| of_pairs.i32s(name).ok_or_else(|| wrong(&format!("column {name} is missing")));
+        let (rows, visits) = (i32s("row")?, i32s("visit")?);
         let (at, regime) = (f64s(of_pairs, "at_ns")?, f64s(of_pairs, "regime_ns")?);
         let (short, long) = (i64s(of_pairs, "short_ticks")?, i64s(of_pairs, "long_ticks")?);
-        let visits = of_pairs.i32s("visit");
-        // Records of before do not have it.
-        let optional = |name| f64s(of_pairs, name).unwrap_or_else(|_| vec![0.0; at.len()]);
-        let (widths, additions) = (optional("core_width"), optional("addition_ticks"));
+        let (widths, additions) = (f64s(of_pairs, "core_width")?, f64s(of_pairs, "addition_ticks")?);
         for (i, row) in rows.iter().enumerate() {
             let Some(row) = usize::try_from(*row).ok().and_then(|r| out.rows.get_mut(r)) else {
                 return Err(wrong(&format!("pair {i} is of no row")));
             };
             row.pairs.push(Pair {
                 at_ns: at[i],
-                visit: visits.and_then(|v| u32::try_from(*v.get(i)?).ok()).unwrap_or(0),
+                visit: u32::try_from(visits[i]).unwrap_or(0),
                 short_ticks: short[i].max(0) as u64,
                 long_ticks: long[i].max(0) as u64,
                 regime_ns: regime[i],
                 core: CoreLook { width: widths[i], addition_ticks: additions[i] },
             });
-        }
-        // Nor this.
-        for row in out.rows.iter_mut().filter(|_| visits.is_none()) {
-            let times: Vec<f64> = row.pairs.iter().map(|p| p.at_ns).collect();
-            for (pair, visit) in row.pairs.iter_mut().zip(guessed(&times)) {
-                pair.visit = visit;
-            }
         }
         Ok(out)
     }
@@ -201,38 +192,5 @@ mod tests {
         assert_eq!(Rows::from_tables("memory", &tables).unwrap(), rows);
         assert!(Rows::from_tables("ops", &tables).unwrap_err().to_string().contains("ops_rows is missing"));
         assert!(Rows::from_tables("memory", &tables[..1]).is_err());
-    }
-
-    #[test]
-    fn records_without_visits_and_looks_at_the_sibling_are_read_and_analyzed() {
-        let mut row = Row::new("ladder", "chase", Kind::Latency);
-        (row.short_turns, row.long_turns) = (10, 20);
-        let pair = |i: u32| Pair {
-            at_ns: f64::from(i + i / 4 * 100),
-            visit: i / 4 + 1,
-            short_ticks: 80,
-            long_ticks: 160,
-            core: CoreLook { width: 3.5, addition_ticks: 0.7 },
-            ..Pair::default()
-        };
-        row.pairs = (0..12).map(pair).collect();
-        let rows = Rows { tick_hz: 2.5e9, step_ticks: 26, rows: vec![row], ..Rows::default() };
-        let mut tables = rows.to_tables("memory");
-        for table in &mut tables {
-            table
-                .columns
-                .retain(|c| c.name != "core_width" && c.name != "addition_ticks" && c.name != "visit");
-        }
-        let read = Rows::from_tables("memory", &tables).unwrap();
-        let widths: Vec<f64> = read.rows[0].pairs.iter().map(|p| p.core.width).collect();
-        assert_eq!(widths, [0.0; 12]);
-        let visits = |rows: &Rows| rows.rows[0].pairs.iter().map(|p| p.visit).collect::<Vec<_>>();
-        assert_eq!(visits(&read), visits(&rows));
-        assert_eq!(read.shared_core(), None);
-        let cost = read.cost(&read.rows[0]);
-        assert!(
-            cost.known().is_some_and(|k| k.population.is_none() && (k.value_ns - 3.2).abs() < 1e-9),
-            "{cost:?}"
-        );
     }
 }

@@ -1,7 +1,6 @@
 //! How quick the core was while costs were taken: dependent additions, one a cycle, beside each pair. A guest is not told of it, and what a
 //! core executes costs more by as much as it is slower.
 
-use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 use machmeter_stats::quantile::{median, quantile, sorted};
@@ -16,9 +15,7 @@ const SLOW_SHARE: f64 = 0.05;
 /// Share of the quickest additions that are passed over: a reading of the clock that took long makes one seem quicker.
 const PASSED_OVER: f64 = 0.02;
 
-pub const SLOW_CLOCK: Code = Code {
-    id: "W449",
-    name: "slow clock of the core",
+machmeter_data::code! { pub SLOW_CLOCK = "W449" "slow clock of the core",
     what: "During part of the samples the core ran slower than it did in the rest of the run, or in an earlier run on this kind of \
            machine.",
     why: "What a core executes costs more by as much as its clock is slower; what waits for memory or for the host costs about the \
@@ -27,8 +24,7 @@ pub const SLOW_CLOCK: Code = Code {
           of each pair of samples.",
     next: "Look for the governor, a limit of power or temperature, or on a rented machine for a host that is short of either; then \
            measure again.",
-    undo: None,
-};
+}
 
 /// Clock of the core beside pairs, Hz, in whole MHz (a look knows it to 2 %); `None` where nobody looked.
 pub fn hz(pairs: &[Pair], ns_per_tick: f64) -> Option<f64> {

@@ -1,7 +1,6 @@
 //! Rows beside looks at the placement: a virtual machine's CPUs move under it, and what two of them share costs several times as
 //! much at some places as at others. Such rows are told at the place where the CPUs were most of the time.
 
-use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 use machmeter_stats::regimes::{LEVEL_RATIO, Regime, Regimes, regimes};
@@ -14,15 +13,12 @@ use crate::part::PartContext;
 use crate::team::Seats;
 use crate::team::sampler::HostClock;
 
-pub const MOVES: Code = Code {
-    id: "W421",
-    name: "placement moves",
+machmeter_data::code! { pub MOVES = "W421" "placement moves",
     what: "The host moved the CPUs while they were measured: what a cache line costs from one to the other jumped.",
     why: "One figure for all of the time would describe none of it. Costs of everything two CPUs share follow the level.",
     how: "Levels of the logarithm of compare-and-swap latency at least a factor of 1.5 apart, each proven by its samples.",
     next: "Read the figures placement by placement; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
-    undo: None,
-};
+}
 
 /// The placement is looked at again after so many times what the last look took.
 const EVERY: u64 = 3;

@@ -23,7 +23,6 @@ pub struct Outlook {
     pub core_width: Option<f64>,
 }
 
-/// A part in the pool.
 struct Entrant<'a> {
     set: Box<dyn Set + 'a>,
     weight: f64,
@@ -118,7 +117,6 @@ impl<'a> Experiment<'a> {
         [seen, self.width_before].into_iter().flatten().reduce(f64::max)
     }
 
-    /// Cells that have enough, and all.
     fn count(&mut self, enough: Enough, core_width: Option<f64>) -> [usize; 2] {
         let mut done = 0;
         for e in &mut self.entrants {

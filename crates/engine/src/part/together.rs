@@ -40,7 +40,6 @@ pub trait Pooled: Sync {
 
     fn side_effects(&self) -> Vec<String>;
 
-    /// Analyzes what was measured.
     fn outcome(&self, measured: Measured<Rows>, seed: u64) -> Result<Outcome, ProbeError>;
 }
 
@@ -180,9 +179,7 @@ struct Nest<'n> {
     policy: machmeter_sys::sched::Policy,
     deadline: Deadline,
     weights: f64,
-    /// What each part measured.
     finished: Vec<Finished>,
-    /// Files that each part's parameters ask for.
     outputs: Vec<Vec<Output>>,
     /// Parts that are in the pool, in its order.
     added: Vec<usize>,

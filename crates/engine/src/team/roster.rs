@@ -104,7 +104,6 @@ impl Roster {
         self.arena.cell(REPORTS).load(Ordering::Acquire)
     }
 
-    /// Lets the members begin; returns the deadline.
     pub(super) fn open(&self, limit_ns: u64) -> u64 {
         let deadline_ns = thread::monotonic_ns().saturating_add(limit_ns);
         self.arena.cell(DEADLINE).store(deadline_ns, Ordering::Relaxed);

@@ -51,7 +51,6 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Symbols of a frame.
     fn frame(&self) -> usize {
         SYNC_SYMBOLS + self.bits + coding::TAIL
     }

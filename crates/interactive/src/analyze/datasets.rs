@@ -84,7 +84,6 @@ fn met(views: &[CellView<'_>]) -> Option<Dataset> {
     })
 }
 
-/// The share of CPU got, as in `interactive.desired_cpu`.
 pub(super) fn cpu_share(view: &CellView<'_>) -> Option<f64> {
     super::figures::of_desired_cpu(view).value
 }

@@ -45,7 +45,6 @@ fn ns(v: f64) -> String {
     human(v, Unit::Nanoseconds)
 }
 
-/// Rows of one task, a load each.
 fn table(task: &str, views: &[&CellView<'_>]) -> Vec<String> {
     let of: Vec<&&CellView<'_>> = views.iter().filter(|v| v.cell.task == task).collect();
     let Some(first) = of.first() else { return Vec::new() };

@@ -26,7 +26,6 @@ const LEAD_NS: u64 = 60_000_000;
 /// A task may answer so long after its end, ns.
 const ANSWER_NS: u64 = 3_000_000_000;
 
-/// The place, and what was recorded there.
 pub(super) struct Lab<'a> {
     pub(super) cpu: usize,
     /// A CPU beside it for a disturber that is not to be in the way.

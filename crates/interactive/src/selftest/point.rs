@@ -57,7 +57,6 @@ impl Point {
         format!("{}in{}us.{}in{}us.{policy}", self.burst_us, self.period_us, self.cpu_us, self.task_us)
     }
 
-    /// In words: the bursts, then the task.
     pub(super) fn words(&self) -> (String, String) {
         let ms = |us: u64| us as f64 / 1e3;
         let overload = match self.overload {

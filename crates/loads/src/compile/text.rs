@@ -36,7 +36,6 @@ pub(super) fn unit_name(number: usize) -> String {
     format!("u{number:02}")
 }
 
-/// Writes the program into `directory`; returns its bytes.
 pub(super) fn generate(directory: &Path, seed: u64) -> io::Result<u64> {
     let mut random = Random::new(seed);
     let mut bytes = 0;

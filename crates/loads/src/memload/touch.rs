@@ -195,7 +195,6 @@ fn fill(random: &mut Random, bytes: &mut [u8]) {
     }
 }
 
-/// A file whose pages the group can drop.
 struct Scratch {
     file: File,
     bytes: u64,

@@ -274,7 +274,6 @@ fn slowdown(view: &CpuView<'_>) -> Metric {
     m
 }
 
-/// Events per second of wall time.
 fn rate(info: &MetricInfo, view: &CpuView<'_>, events: &[f64]) -> Metric {
     let n: f64 = events.iter().sum();
     let mut m = per_time(info, view, events, (view.setup.window_ns() / 1e9, 0.0), n / view.wall_s());

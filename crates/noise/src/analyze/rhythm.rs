@@ -158,7 +158,6 @@ fn is_tick_rate(hz: f64) -> bool {
     TICKS_HZ.iter().any(|t| (hz / t - 1.0).abs() < 1e-3)
 }
 
-/// A rhythm that may give others theirs.
 struct Leader<'a> {
     kind: Option<SourceKind>,
     rhythm: &'a Rhythm,

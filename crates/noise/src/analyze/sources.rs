@@ -15,7 +15,6 @@ use crate::info;
 /// Slices of a run in which each source's time is kept.
 const SLICES: usize = 10 * BLOCKS;
 
-/// What one source did on one CPU.
 #[derive(Debug, Clone, Default)]
 struct Account {
     detours: u64,

@@ -55,7 +55,6 @@ pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Data
     })
 }
 
-/// Points of a curve.
 type Points = (Vec<f64>, Vec<f64>);
 
 /// A curve `of` the share of time lost on each CPU, clipped, where there is one.

@@ -10,7 +10,6 @@ use super::activity_log::{ActivityLog, HELD_BACK, Source, SourceKind, Span};
 /// Depth of a span of another thread; interrupts lie above it.
 const THREAD_DEPTH: u8 = 0;
 
-/// Something that began and has not ended yet.
 struct Open {
     start_ticks: u64,
     source: u32,

@@ -28,7 +28,6 @@ const STEP_TICKS: u64 = 50;
 /// Units of work between planted operations: 15 to 50 us.
 const UNITS: u64 = 1_000;
 
-/// A rank at work.
 pub(super) struct Member<'a> {
     pub(super) team: &'a Team,
     pub(super) host: &'a Host<'a>,
@@ -66,7 +65,6 @@ impl<'a> Member<'a> {
         Job { host, params, cpus, placement, begin, sums: true }
     }
 
-    /// What this rank is, for rank 0.
     pub(super) fn ready(&self) -> Result<Ready, String> {
         let threshold_ticks = self.job(Begin::Soon).threshold().map_err(|e| e.to_string())?;
         let place = Place { node: self.team.node(), cpu: self.cpus[0] };

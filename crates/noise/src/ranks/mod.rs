@@ -50,7 +50,6 @@ struct Ready {
     tick_hz: f64,
 }
 
-/// What a rank recorded, on its own clock.
 #[derive(Serialize, Deserialize)]
 struct Report {
     /// Of its own clock; gaps are on it, too.

@@ -127,7 +127,6 @@ impl Team {
         Ok(number[0] as u64)
     }
 
-    /// Name of this machine.
     pub(super) fn node(&self) -> String {
         self.session.processor_name().unwrap_or_default()
     }

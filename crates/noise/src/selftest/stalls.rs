@@ -38,7 +38,6 @@ const MIN_STALLS: usize = 1_000;
 /// An excess this far beyond the bias means that another detour fell into the same turn, ns.
 const MERGED_NS: f64 = 200.0;
 
-/// One planned stall and, once done, its stamps.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stall {
     turns: u64,
@@ -80,7 +79,6 @@ impl<S: TickSource> Stalling<'_, S> {
     }
 }
 
-/// What the loop and the unit wrote.
 struct Logged {
     stalls: Vec<(usize, Gap)>,
     gaps: Vec<Gap>,

@@ -26,7 +26,6 @@ const SETTING: Setting = Setting { hz: 190.0, burst_us: 500.0, block_ns: Some(BL
 /// Policy of the meter: ordinary threads would blur the difference.
 const METER: Policy = Policy::Fifo(45);
 
-/// A block of windows: shares of its time.
 struct Block {
     on: bool,
     stolen: f64,
@@ -88,7 +87,6 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Shown {
     Ok((truth, found, state))
 }
 
-/// Cuts the recording into the injector's blocks.
 fn blocks(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Vec<Block> {
     let Some(cpu) = samples.cpus.first() else { return Vec::new() };
     let schedule = samples.setup.schedule;

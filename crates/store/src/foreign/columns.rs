@@ -170,7 +170,6 @@ impl<T> Samples<T> {
     }
 }
 
-/// Windows of FTQ as a table.
 pub(super) fn window_table(
     windows: Samples<i32>,
     notes: &[(&str, String)],
@@ -184,7 +183,6 @@ pub(super) fn window_table(
     table("noise_windows", columns, notes, input)
 }
 
-/// Durations of FWQ as a table.
 pub(super) fn work_table(
     work: Samples<i64>,
     notes: &[(&str, String)],

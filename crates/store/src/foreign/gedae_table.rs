@@ -33,7 +33,6 @@ fn is_header(line: &str) -> bool {
     cells(line).iter().map(|c| c.to_lowercase()).eq(COLUMNS)
 }
 
-/// One table.
 #[derive(Default)]
 struct Section {
     graph: String,

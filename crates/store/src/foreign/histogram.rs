@@ -125,7 +125,6 @@ struct Layout {
     unit_ns: fn(&Value) -> Option<f64>,
 }
 
-/// One thread's histogram.
 struct Thread {
     cpu: i32,
     /// (key, count), ascending.
@@ -186,7 +185,6 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
     Ok(document)
 }
 
-/// A row of the table.
 struct Bucket {
     cpu: i32,
     low_ns: f64,

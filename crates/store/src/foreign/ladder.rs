@@ -94,7 +94,6 @@ fn positive(text: &str) -> Option<f64> {
     text.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0)
 }
 
-/// Two words of a line as a point.
 fn point(line: &str, size: impl Fn(&str) -> Option<f64>) -> Option<CurvePoint> {
     let mut words = line.split_whitespace();
     let point = CurvePoint { bytes: size(words.next()?)?, ns: positive(words.next()?)? };

@@ -56,7 +56,6 @@ fn looks_like_netpipe(file: &SourceFile) -> bool {
     n > 3 && 2 * fit > n && n == file.text.lines().filter(|l| !l.trim().is_empty()).count()
 }
 
-/// What messages of one size took, ns.
 #[allow(clippy::struct_field_names, reason = "units")]
 #[derive(Debug, Clone, Copy)]
 struct Point {

@@ -73,7 +73,6 @@ fn counting() -> libc::sigaction {
     action
 }
 
-/// Sets the action and returns the one before.
 #[inline]
 fn set(signal: libc::c_int, action: &libc::sigaction) -> io::Result<libc::sigaction> {
     // SAFETY: as in `counting`.

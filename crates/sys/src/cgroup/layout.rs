@@ -98,6 +98,27 @@ pub(super) fn place(tree: &FsRoot, controller: Controller) -> Result<Place, Stri
     }
 }
 
+/// This process's groups for `controller`, version 1 before version 2, each from its own up to what is mounted. They are looked for below
+/// `/sys/fs/cgroup`, where every distribution mounts them. In a container the path may be one of the host's, which is not there; the
+/// mount itself then is the container's group.
+pub(crate) fn groups_above(tree: &FsRoot, controller: &str) -> Vec<String> {
+    const MOUNT: &str = "sys/fs/cgroup";
+    let membership = tree.text("proc/self/cgroup").unwrap_or_default();
+    let named = |name: &str| format!("{MOUNT}/{name}");
+    let together = ["cpu,cpuacct", "cpuacct,cpu"].into_iter().filter(|_| controller == "cpu");
+    let one = std::iter::once(controller).chain(together).map(named).find(|m| tree.exists(m));
+    let unified = Some(named("unified")).filter(|m| tree.exists(&format!("{m}/cgroup.procs")));
+    let mut groups = Vec::new();
+    for (mount, name) in [(one, controller), (Some(unified.unwrap_or_else(|| MOUNT.to_owned())), "")] {
+        let Some((mount, path)) = mount.zip(group_of(&membership, name)) else { continue };
+        let path = path.trim_matches('/');
+        let above = std::iter::successors(Some(path), |path| Some(path.rsplit_once('/')?.0));
+        let inside = above.filter(|path| !path.is_empty() && !path.split('/').any(|part| part == ".."));
+        groups.extend(inside.map(|path| format!("{mount}/{path}")).chain([mount.clone()]));
+    }
+    groups
+}
+
 /// The path after the controllers in `/proc/PID/cgroup`: line `4:cpu,cpuacct:/path`, or `0::/path` for version 2 (name "").
 pub(crate) fn group_of<'a>(membership: &'a str, name: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {

@@ -12,7 +12,7 @@ mod removal;
 mod request;
 
 pub use group::{Group, Plan};
-pub(crate) use layout::{group_of, mount_of};
+pub(crate) use layout::{group_of, groups_above, mount_of};
 pub(crate) use memory_headroom::{MemoryLimit, memory_limit};
 pub use request::{Request, RequestError};
 
@@ -31,7 +31,6 @@ pub(crate) fn sweep() {
     }
 }
 
-/// The number in a line `key value`.
 pub(crate) fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
@@ -70,11 +69,7 @@ pub enum CgroupError {
     #[error("control group: the request limits nothing")]
     Empty,
     #[error("control group with the {controller} controller: {cause}")]
-    Unusable {
-        controller: Controller,
-        /// The true cause and what would help.
-        cause: String,
-    },
+    Unusable { controller: Controller, cause: String },
     #[error("control group {group}: {what} refused: {cause}", group = group.display())]
     Refused { what: String, group: PathBuf, cause: String },
     #[error("control group: {file} was set to '{asked}' but holds '{found}'", file = file.display())]

@@ -1,9 +1,6 @@
 //! What a group shall limit, as text: `weight=50,max=40%,cpus=0-1,memory=256M,pids=200`.
 
-use std::fmt;
 use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 
 use super::Controller;
 use crate::topology::{CpuQuota, CpuSet};
@@ -22,8 +19,7 @@ const WEIGHT_MAX: u32 = 10_000;
 /// normal), `max` (CPU time: `40%` of one CPU in each 100 ms, `250%` for two and a half CPUs, or `4ms/10ms` for quota and
 /// period), `cpus` (a CPU list), `memory` and `memory-high` (bytes, or with K, M, G for powers of 1024), `pids` (number of
 /// tasks).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// Share against other groups under the same parent, 1 to 10000 with 100 as normal.
     pub weight: Option<u32>,
@@ -158,49 +154,6 @@ fn quota(text: &str) -> Result<CpuQuota, String> {
     Ok(quota)
 }
 
-fn quota_text(quota: CpuQuota) -> String {
-    if quota.period_ns == PERIOD_NS {
-        format!("{}%", quota.quota_ns as f64 / 1e6)
-    } else {
-        format!("{}/{}", crate::sched::span(quota.quota_ns), crate::sched::span(quota.period_ns))
-    }
-}
-
-fn bytes_text(bytes: u64) -> String {
-    [(30, "G"), (20, "M"), (10, "K")]
-        .into_iter()
-        .find(|(shift, _)| bytes != 0 && bytes.trailing_zeros() >= *shift)
-        .map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
-}
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
-            self.weight.map(|w| format!("weight={w}")),
-            self.max.map(|q| format!("max={}", quota_text(q))),
-            self.cpus.as_ref().map(|c| format!("cpus={c}")),
-            self.memory_bytes.map(|b| format!("memory={}", bytes_text(b))),
-            self.memory_high_bytes.map(|b| format!("memory-high={}", bytes_text(b))),
-            self.pids.map(|n| format!("pids={n}")),
-        ];
-        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(","))
-    }
-}
-
-impl From<Request> for String {
-    fn from(request: Request) -> Self {
-        request.to_string()
-    }
-}
-
-impl TryFrom<String> for Request {
-    type Error = RequestError;
-
-    fn try_from(text: String) -> Result<Self, RequestError> {
-        text.parse()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +167,6 @@ mod tests {
         assert_eq!(request.cpus.as_ref().unwrap().to_vec(), [0, 2, 3]);
         assert_eq!((request.memory_bytes, request.pids), (Some(256 << 20), Some(200)));
         assert_eq!(request.controllers(), Controller::ALL);
-        assert_eq!(request.to_string(), "weight=50,max=40%,cpus=0,2-3,memory=256M,pids=200");
         let spans: Request = "max=4ms/10ms".parse().unwrap();
         assert_eq!(spans.max, Some(CpuQuota { quota_ns: 4_000_000, period_ns: 10_000_000 }));
         assert_eq!(spans.controllers(), [Controller::Cpu]);
@@ -251,24 +203,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn text_and_json_are_inverse(
-            weight in proptest::option::of(1_u32..=10_000),
-            quota_us in proptest::option::of(1_000_u64..10_000_000),
-            period_us in 1_000_u64..=1_000_000,
-            cpus in proptest::collection::btree_set(0_usize..200, 1..9),
-            memory_bytes in proptest::option::of(1_u64 << 20..1 << 50),
-            pids in 1_u64..=1 << 22,
-        ) {
-            let max = quota_us.map(|q| CpuQuota { quota_ns: q * 1_000, period_ns: period_us * 1_000 });
-            let cpus = Some(cpus.into_iter().collect());
-            let pids = Some(pids);
-            let request = Request { weight, max, cpus, memory_bytes, memory_high_bytes: None, pids };
-            prop_assert_eq!(request.to_string().parse::<Request>(), Ok(request.clone()));
-            let json = serde_json::to_string(&request).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Request>(&json).unwrap(), request);
-        }
-
         #[test]
         fn no_text_panics(text in ".{0,60}") {
             let _ = text.parse::<Request>();

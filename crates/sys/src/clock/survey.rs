@@ -2,9 +2,7 @@
 
 use super::{ClockError, SourceId, TickSource, WithSource, dispatch, pinned};
 
-/// Back-to-back reads per source.
 const COST_READS: usize = 4096;
-/// Reads per source with varied work between them.
 const STEP_READS: usize = 1024;
 
 /// Differences of successive reads of one source, in its ticks.

@@ -60,7 +60,6 @@ fn is_paravirtual(clocksource: &str) -> bool {
     matches!(clocksource, "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen")
 }
 
-/// Name of the kernel's current clock source.
 pub(super) fn kernel_clocksource() -> Option<String> {
     FsRoot::host().text("sys/devices/system/clocksource/clocksource0/current_clocksource")
 }

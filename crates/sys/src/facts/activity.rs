@@ -29,7 +29,6 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("kernel.tracers", tracers(&tree.below("sys/kernel/tracing")));
 }
 
-/// What only the running system can tell.
 pub(super) fn add_live(facts: &mut Facts) {
     facts.set("power.dma_latency", dma_latency());
     let budget = GroupBudget::read();

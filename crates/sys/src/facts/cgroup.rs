@@ -3,7 +3,7 @@
 use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 
 use super::{from_file, in_unit};
-use crate::cgroup::group_of;
+use crate::cgroup::groups_above;
 use crate::fs_root::FsRoot;
 use crate::topology::Cgroup;
 
@@ -33,9 +33,12 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
 /// Version 1 writes "no limit" as the largest multiple of the page size; nobody has this much memory.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
 
-/// The memory limit of this process's own group.
+/// The memory limit of this process's own group, or of the nearest above it that shows one.
 fn memory_max(tree: &FsRoot) -> Fact {
-    let fact = from_file(tree, &memory_file(tree), |t| match t {
+    let names = ["memory.limit_in_bytes", "memory.max"];
+    let mut files = groups_above(tree, "memory").into_iter().flat_map(|g| names.map(|n| format!("{g}/{n}")));
+    let file = files.find(|file| tree.exists(file)).unwrap_or_else(|| "sys/fs/cgroup/memory.max".to_owned());
+    let fact = from_file(tree, &file, |t| match t {
         "max" => Some(NO_LIMIT_BYTES),
         number => number.parse::<u64>().ok(),
     });
@@ -43,17 +46,4 @@ fn memory_max(tree: &FsRoot) -> Fact {
         Some(n) if n >= NO_LIMIT_BYTES as f64 => Fact::known("unlimited", fact.source),
         _ => in_unit(fact, "By"),
     }
-}
-
-/// The file with the limit: version 1 where its memory controller is mounted, else version 2; the own group's, or the
-/// mount's where a container hides the path to it.
-fn memory_file(tree: &FsRoot) -> String {
-    let membership = tree.text("proc/self/cgroup").unwrap_or_default();
-    let (mount, name, path) = match group_of(&membership, "memory") {
-        Some(path) => ("sys/fs/cgroup/memory", "memory.limit_in_bytes", path),
-        None => ("sys/fs/cgroup", "memory.max", group_of(&membership, "").unwrap_or_default()),
-    };
-    let path = path.trim_matches('/');
-    let own = format!("{mount}/{path}/{name}");
-    if !path.is_empty() && tree.exists(&own) { own } else { format!("{mount}/{name}") }
 }

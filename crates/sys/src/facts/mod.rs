@@ -31,7 +31,6 @@ pub fn capture() -> Facts {
     facts
 }
 
-/// What files tell.
 fn capture_tree(tree: &FsRoot) -> Facts {
     let mut facts = Facts::default();
     cpu::add(&mut facts, tree);
@@ -66,7 +65,6 @@ pub fn fingerprint_keys() -> &'static [&'static str] {
     ]
 }
 
-/// The fact that `path` could not be read.
 fn unread(error: &io::Error, source: &str) -> Fact {
     match error.kind() {
         io::ErrorKind::NotFound => Fact::missing(FactState::Absent, source, "no such file on this system"),

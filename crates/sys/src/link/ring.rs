@@ -28,7 +28,6 @@ const PUBLISHED: usize = 16 << 10;
 /// Looks at the other end between two looks at the clock.
 const LOOK_EVERY: u32 = 1 << 12;
 
-/// The shared memory of both directions.
 struct Memory {
     start: NonNull<u8>,
 }
@@ -44,7 +43,6 @@ impl Drop for Memory {
     }
 }
 
-/// New memory for a ring.
 pub(super) fn create() -> io::Result<OwnedFd> {
     let memory =
         rustix::fs::memfd_create(c"machmeter-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -112,7 +110,6 @@ impl Direction {
     }
 }
 
-/// One end of the ring.
 pub(super) struct Ring {
     memory: Memory,
     out: Direction,

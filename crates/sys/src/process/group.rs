@@ -75,7 +75,6 @@ fn send(pid: i32, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(one, signal)?)
 }
 
-/// What we read of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stat {
     state: char,

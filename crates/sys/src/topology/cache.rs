@@ -24,7 +24,6 @@ pub struct Cache {
     pub cpus: CpuSet,
 }
 
-/// Every cache of the online CPUs once.
 pub(super) fn read_caches(tree: &FsRoot, online: &CpuSet) -> Vec<Cache> {
     let mut caches: Vec<Cache> = online
         .iter()

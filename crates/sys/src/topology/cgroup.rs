@@ -2,6 +2,7 @@
 //! Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst).
 
 use super::CpuSet;
+use crate::cgroup::groups_above;
 use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,97 +34,42 @@ pub struct Cgroup {
     pub known: bool,
 }
 
-const MOUNT: &str = "sys/fs/cgroup";
-
 impl Cgroup {
-    /// Reads the limits of the process that `proc/self` of this tree stands for. Control groups are looked for below
-    /// `/sys/fs/cgroup`, where every distribution mounts them.
+    /// Reads the limits of the process that `proc/self` of this tree stands for.
     pub fn read(tree: &FsRoot) -> Self {
-        let Some(membership) = tree.text("proc/self/cgroup") else {
+        if tree.text("proc/self/cgroup").is_none() {
             return Self::default();
-        };
-        let cpuset = cpuset_directories(tree, &membership).into_iter().find_map(|(directory, names)| {
-            names.iter().map(|name| format!("{directory}/{name}")).find_map(|file| {
+        }
+        let cpuset = groups_above(tree, "cpuset").iter().find_map(|group| {
+            let names = ["cpuset.effective_cpus", "cpuset.cpus.effective", "cpuset.cpus"];
+            names.map(|name| format!("{group}/{name}")).into_iter().find_map(|file| {
                 let cpus: CpuSet = tree.text(&file)?.parse().ok()?;
                 // An empty list means that the group takes over what its parent has.
                 (!cpus.is_empty()).then_some((cpus, file))
             })
         });
-        let quota =
-            quota_files(tree, &membership).into_iter().min_by(|(a, _), (b, _)| a.cpus().total_cmp(&b.cpus()));
+        let quotas = groups_above(tree, "cpu").into_iter().filter_map(|group| quota_of(tree, &group));
         let (cpuset, cpuset_source) = cpuset.unzip();
-        let (quota, quota_source) = quota.unzip();
+        let (quota, quota_source) = quotas.min_by(|(a, _), (b, _)| a.cpus().total_cmp(&b.cpus())).unzip();
         Self { cpuset, cpuset_source, quota, quota_source, known: true }
     }
 }
 
-/// Directories that may hold the effective cpuset, nearest first, with the file names to try.
-fn cpuset_directories(tree: &FsRoot, membership: &str) -> Vec<(String, &'static [&'static str])> {
-    const V1: &[&str] = &["cpuset.effective_cpus", "cpuset.cpus"];
-    const V2: &[&str] = &["cpuset.cpus.effective"];
-    let v1 = group_v1(membership, "cpuset").map(|path| upward(&format!("{MOUNT}/cpuset"), path));
-    let v2 = group_v2(membership).map(|path| upward(mount_v2(tree), path));
-    let with = |names| move |directory| (directory, names);
-    v1.into_iter().flatten().map(with(V1)).chain(v2.into_iter().flatten().map(with(V2))).collect()
-}
-
-/// All CPU time limits from this process's group up to the root.
-fn quota_files(tree: &FsRoot, membership: &str) -> Vec<(CpuQuota, String)> {
-    let v2 = group_v2(membership).map(|path| upward(mount_v2(tree), path)).into_iter().flatten();
-    let v2 = v2.filter_map(|directory| {
-        let file = format!("{directory}/cpu.max");
-        let text = tree.text(&file)?;
+/// The limit of a group on CPU time, and the file it stands in.
+fn quota_of(tree: &FsRoot, group: &str) -> Option<(CpuQuota, String)> {
+    let file = |name: &str| format!("{group}/{name}");
+    if let Some(text) = tree.text(&file("cpu.max")) {
         let (quota_us, period_us) = text.split_once(' ')?;
-        Some((quota(quota_us, period_us)?, file))
-    });
-    let mounts = ["cpu", "cpu,cpuacct", "cpuacct,cpu"].map(|name| format!("{MOUNT}/{name}"));
-    let mount = mounts.iter().find(|m| tree.exists(m));
-    let v1 = mount.zip(group_v1(membership, "cpu")).map(|(mount, path)| upward(mount, path));
-    let v1 = v1.into_iter().flatten().filter_map(|directory| {
-        let file = format!("{directory}/cpu.cfs_quota_us");
-        let period_us = tree.text(&format!("{directory}/cpu.cfs_period_us"))?;
-        Some((quota(&tree.text(&file)?, &period_us)?, file))
-    });
-    v2.chain(v1).collect()
+        return Some((quota(quota_us, period_us)?, file("cpu.max")));
+    }
+    let quota_us = tree.text(&file("cpu.cfs_quota_us"))?;
+    Some((quota(&quota_us, &tree.text(&file("cpu.cfs_period_us"))?)?, file("cpu.cfs_quota_us")))
 }
 
 /// A quota of two numbers in us; `max` and -1 stand for none.
 fn quota(quota_us: &str, period_us: &str) -> Option<CpuQuota> {
     let ns = |us: &str| us.trim().parse::<u64>().ok()?.checked_mul(1000).filter(|ns| *ns > 0);
     Some(CpuQuota { quota_ns: ns(quota_us)?, period_ns: ns(period_us)? })
-}
-
-/// The path of a version 1 controller's group: line `4:cpu,cpuacct:/path`.
-fn group_v1<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
-    membership.lines().find_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        controllers.split(',').any(|c| c == controller).then_some(path)
-    })
-}
-
-/// The path of the version 2 group: line `0::/path`.
-fn group_v2(membership: &str) -> Option<&str> {
-    membership.lines().find_map(|line| line.strip_prefix("0::"))
-}
-
-fn mount_v2(tree: &FsRoot) -> &'static str {
-    if tree.exists("sys/fs/cgroup/unified/cgroup.procs") { "sys/fs/cgroup/unified" } else { MOUNT }
-}
-
-/// The directories from a group up to the mount. In a container the path may be one of the host's, which is not
-/// there; the mount itself then is the container's group.
-fn upward(mount: &str, path: &str) -> Vec<String> {
-    let mut directories = Vec::new();
-    let mut path = path.trim_matches('/');
-    while !path.is_empty() {
-        if !path.split('/').any(|part| part == "..") {
-            directories.push(format!("{mount}/{path}"));
-        }
-        path = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    }
-    directories.push(mount.to_owned());
-    directories
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ pub(super) struct Field {
     /// Offset from the start of the record.
     pub(super) offset_bytes: usize,
     pub(super) size_bytes: usize,
-    /// Whether numbers are signed.
     pub(super) signed: bool,
     /// Whether the field holds offset (low 16 bits, from the record's start) and length (high 16 bits) of the value, which
     /// lies elsewhere in the record (`__data_loc`).
@@ -85,7 +84,6 @@ impl EventFormat {
         })
     }
 
-    /// The field called `name`.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|f| f.name == name)
     }

@@ -23,7 +23,6 @@ pub(super) struct Record<'p> {
     pub(super) bytes: &'p [u8],
 }
 
-/// The records of one sub-buffer, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Subbuffer<'p> {
     data: &'p [u8],

@@ -151,7 +151,6 @@ impl TraceSession {
     }
 }
 
-/// Sets the best available clock and returns it.
 fn set_clock(instance: &Instance) -> Result<TraceClock, TraceError> {
     let listed = instance.read("trace_clock").map_err(in_step("reading trace_clock"))?;
     let available: Vec<&str> = listed.split_whitespace().map(|c| c.trim_matches(['[', ']'])).collect();

@@ -26,7 +26,6 @@ const SATURATED: f64 = 0.95;
 const ALLOCATING: [&str; 5] = ["write", "copy", "scale", "add", "triad"];
 const SCALED: [&str; 2] = ["read", "copy"];
 
-/// A row, and what its figures are.
 pub(super) struct Figure<'r> {
     pub(super) row: &'r Row,
     pub(super) cost: Cost,

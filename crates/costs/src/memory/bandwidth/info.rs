@@ -1,7 +1,5 @@
 //! What the part tells: metrics and warnings.
 
-use machmeter_data::code::Code;
-
 machmeter_data::metric!(
     BANDWIDTH,
     "memory.bandwidth",
@@ -40,58 +38,40 @@ machmeter_data::metric!(
     "Floating-point operations per second of one CPU on registers alone: independent multiply-adds, each counting two."
 );
 
-pub const SMALL_BUFFER: Code = Code {
-    id: "W406",
-    name: "memory buffer small",
+machmeter_data::code! { pub SMALL_BUFFER = "W406" "memory buffer small",
     what: "The memory that the kernels walked over is less than four times the last cache.",
     why: "What is still in the cache from the round before is not moved again; the bandwidth of memory looks higher than it is.",
     how: "Size of the buffer, which level, time and free memory bound, against what the ladder saw of the last cache, or what the system claims.",
     next: "Give more time (-t), free memory, or name the size with --buffer.",
-    undo: None,
-};
-pub const DATA_MATTERS: Code = Code {
-    id: "W407",
-    name: "bandwidth depends on the data",
+}
+machmeter_data::code! { pub DATA_MATTERS = "W407" "bandwidth depends on the data",
     what: "Memory that holds zeros is moved faster than memory that does not.",
     why: "Processors and hosts shorten transfers of zeros; a meter that writes zeros reports a bandwidth that no program with \
           real data has.",
     how: "The same kernels over zeros and over random mantissas, interleaved; more than 1.2 times is told.",
     next: "Compare with tools only where the contents agree; most others write zeros (memset, calloc).",
-    undo: None,
-};
-pub const NO_HUGE: Code = Code {
-    id: "W408",
-    name: "huge pages not granted",
+}
+machmeter_data::code! { pub NO_HUGE = "W408" "huge pages not granted",
     what: "The rows with huge pages have no figures: the system gave none, or not for all of the buffer.",
     why: "Asking is not having: figures of small pages under the name of huge ones would mislead.",
     how: "AnonHugePages of the mapping in /proc/self/smaps after it was written.",
     next: "Allow them: /sys/kernel/mm/transparent_hugepage/enabled must say madvise or always.",
-    undo: None,
-};
-pub const ONE_CPU: Code = Code {
-    id: "W409",
-    name: "memory by one CPU only",
+}
+machmeter_data::code! { pub ONE_CPU = "W409" "memory by one CPU only",
     what: "Bandwidth of several CPUs and latency under load were not measured: they need two CPUs.",
     why: "One CPU seldom moves what the memory can give.",
     how: "Number of measured CPUs.",
     next: "Measure with more CPUs (--cpus).",
-    undo: None,
-};
-pub const NOT_TOGETHER: Code = Code {
-    id: "W410",
-    name: "CPUs seldom worked together",
+}
+machmeter_data::code! { pub NOT_TOGETHER = "W410" "CPUs seldom worked together",
     what: "Most samples with several CPUs were thrown away, because one of them was switched out or came late.",
     why: "What is left are moments at which nothing else ran; there may be too few of them for a figure.",
     how: "Samples kept against samples tried.",
     next: "Stop what else runs on these CPUs.",
-    undo: None,
-};
-pub const NOT_REACHED: Code = Code {
-    id: "W411",
-    name: "bandwidth rows not reached",
+}
+machmeter_data::code! { pub NOT_REACHED = "W411" "bandwidth rows not reached",
     what: "Some rows have no figure because the time was over before enough samples were taken.",
     why: "They are missing, not zero.",
     how: "Rows of the plan with fewer samples than an interval needs.",
     next: "Give more time (-t), or name fewer kernels (--kernels).",
-    undo: None,
-};
+}

@@ -50,11 +50,9 @@ pub(super) const PART: Part<Params> = Part {
 const FILLING: f64 = 0.1;
 /// Share of the part's time up to which a buffer asked for by name may be written.
 const FILLING_ASKED: f64 = 0.4;
-/// Size of the buffer.
 const BUFFER_BYTES: Fact<usize> = Fact::named("bandwidth.memory_bytes");
 /// The last cache as the system claims it.
 const LAST_CACHE_BYTES: Fact<usize> = Fact::named("bandwidth.last_cache_bytes");
-/// Number of CPUs.
 const CPUS: Fact<usize> = Fact::named("bandwidth.cpus");
 /// What most buffers hold.
 const DATA: Fact<String> = Fact::named("bandwidth.data");

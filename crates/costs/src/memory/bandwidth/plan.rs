@@ -100,7 +100,6 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Of the parameters, on so many measured CPUs.
     pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, String> {
         let kernels: Vec<&Kernel> =
             params.kernels.iter().map(|name| asked(name)).collect::<Result<_, _>>()?;
@@ -165,7 +164,6 @@ impl Depth {
     }
 }
 
-/// Rows for one CPU and rows for several.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) single: Vec<Spec>,

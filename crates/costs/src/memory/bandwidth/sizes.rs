@@ -37,7 +37,6 @@ const L1_UNCLAIMED_BYTES: usize = 32 << 10;
 const MEMORY_UNCLAIMED_BYTES: usize = 256 << 20;
 /// Least for memory: small claimed caches are claimed wrongly more often than they exist.
 pub(in crate::memory) const MEMORY_LEAST_BYTES: usize = 64 << 20;
-/// Fewest bytes that are still called memory.
 pub(in crate::memory) const MEMORY_FEWEST_BYTES: usize = 8 << 20;
 
 /// The working set for each level that there is, memory not among them, bytes over all operands.

@@ -164,7 +164,6 @@ impl<'a> Stream<'a> {
         self.chunks.first().map_or(0, Ready::turns)
     }
 
-    /// Bytes requested by one turn of the walk.
     pub(crate) fn bytes_per_turn(&self) -> u64 {
         self.chunks.first().map_or(0, |c| c.turns() * c.kernel().bytes_per_turn())
     }

@@ -59,7 +59,6 @@ impl JointOperation for Walks<'_> {
     }
 }
 
-/// A row of several CPUs.
 pub(super) struct TogetherCell<'a> {
     row: Row,
     walks: Walks<'a>,

@@ -118,7 +118,6 @@ pub(super) fn second(
     bench(row, ground.extent, ChainSpec { working_set_bytes, stride_bytes: STRIDE_BYTES, order, seed }, 1)
 }
 
-/// Lines `step_bytes` apart.
 pub(super) fn conflict(ground: Ground<'_>, lines: usize, step_bytes: usize, seed: u64) -> Bench<'_> {
     let row = Row::new(NAME, "conflict", Kind::Latency).with("lines", lines).with("step_bytes", step_bytes);
     let order = Order::Conflict { step_bytes };

@@ -79,7 +79,6 @@ pub(super) fn level_ends(points: &[Point]) -> Vec<CacheEnd> {
 
 /// The rows of the ladder, with what is needed to read them.
 pub(super) struct Curves<'r> {
-    /// Those of all parts.
     pub(super) all: &'r Rows,
     /// Time of the last pair of each round.
     pub(super) round_ends_ns: Vec<f64>,
@@ -97,7 +96,6 @@ impl<'r> Curves<'r> {
         self.all.part(NAME)
     }
 
-    /// Rows of an operation.
     pub(super) fn of_operation(&self, operation: &str) -> impl Iterator<Item = &'r Row> {
         self.rows().filter(move |r| r.operation == operation)
     }
@@ -157,7 +155,6 @@ impl<'r> Curves<'r> {
         ends
     }
 
-    /// Curve of rows over one of their conditions.
     pub(super) fn curve(&self, over: &str, rows: &[&Row]) -> Vec<Point> {
         self.curve_of(over, rows, &|_| true)
     }
@@ -212,9 +209,7 @@ pub(super) const QUIET_QUANTILE: f64 = 0.5;
 pub(super) struct Step {
     pub(super) last: f64,
     pub(super) next: f64,
-    /// Cost before, ns.
     pub(super) before_ns: f64,
-    /// Cost after, ns.
     pub(super) after_ns: f64,
     pub(super) n: usize,
 }

@@ -47,10 +47,8 @@ pub(super) struct Priced {
 pub(super) struct Detection<'r> {
     pub(super) caches: Vec<Cache>,
     pub(super) names: Vec<String>,
-    /// Whether the last level is memory.
     pub(super) memory_reached: bool,
     pub(super) first_pages: &'static str,
-    /// Cost of one dependent addition: a cycle.
     pub(super) cycle: Option<Cost>,
     /// Largest relative change of the clock between rounds.
     pub(super) clock_change: Option<f64>,
@@ -66,7 +64,6 @@ pub(super) struct Detection<'r> {
     pub(super) huge_granted: Option<f64>,
     /// Share of the cost of translations that huge pages take away.
     pub(super) huge_effective: Option<(f64, u64)>,
-    /// Largest working set, bytes.
     pub(super) most_bytes: f64,
     curves: &'r Curves<'r>,
 }

@@ -25,7 +25,6 @@ use machmeter_engine::part::PartContext;
 const PAIRS: usize = 3;
 /// Pairs per visit of small working sets.
 const MORE_PAIRS: usize = 6;
-/// Largest of the small working sets, bytes.
 const SMALL_BYTES: i64 = 2 << 20;
 /// Rounds that what is added later gets at least, or it is not begun.
 const LEAST_ROUNDS: f64 = 3.0;
@@ -46,7 +45,6 @@ const RANDOM_PER_OCTAVE: u32 = 2;
 /// Working sets per octave of the strided order: it shows what prefetchers make of the levels, not where they end.
 const STRIDED_PER_OCTAVE: u32 = 1;
 
-/// Measures the ladder.
 pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
     let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(ProbeError::Cannot)?;
@@ -163,7 +161,6 @@ struct Ladder<'a> {
 }
 
 impl<'a> Ladder<'a> {
-    /// The first look.
     fn begin(&mut self) {
         let most_bytes = self.request.most_bytes;
         let first_look = match self.request.per_octave {
@@ -262,7 +259,6 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// The rows so far.
     fn rows(&self, core_width: Option<f64>) -> Rows {
         let rows = self.cells.iter().map(|c| c.cell.bench.row.clone()).collect();
         let mut rows = Rows { rows, ..self.rows.clone() };

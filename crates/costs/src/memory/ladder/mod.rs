@@ -13,7 +13,6 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use machmeter_data::code::Code;
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 
@@ -140,49 +139,36 @@ machmeter_data::metric!(
     "Loads from memory per latency of one load, with so many independent chains: misses that the core keeps under way."
 );
 
-pub const NO_HUGE: Code = Code {
-    id: "W401",
-    name: "ladder without huge pages",
+machmeter_data::code! { pub NO_HUGE = "W401" "ladder without huge pages",
     what: "The system did not give huge pages, or only for a part of the memory.",
     why: "The curves for huge pages are missing: latency in memory includes translations that huge pages would save.",
     how: "AnonHugePages of the mapping in /proc/self/smaps, against what was asked for with madvise.",
     next: "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise or always, and free memory.",
-    undo: Some("Write the old value back."),
-};
-pub const HUGE_NOT_EFFECTIVE: Code = Code {
-    id: "W402",
-    name: "huge pages not effective",
+    undo: "Write the old value back.",
+}
+machmeter_data::code! { pub HUGE_NOT_EFFECTIVE = "W402" "huge pages not effective",
     what: "Huge pages were granted, but the processor's translation buffer reaches no further with them.",
     why: "A hypervisor that backs the guest with small pages splits them again; programs gain less than huge pages promise.",
     how: "Latency of one line per 4 KiB page, beyond the reach of the first translation buffer, on small and on huge pages.",
     next: "Ask whoever runs the host for huge pages behind the guest; on bare metal compare with hugetlbfs pages.",
-    undo: None,
-};
-pub const CLOCK_MOVED: Code = Code {
-    id: "W403",
-    name: "core clock moved",
+}
+machmeter_data::code! { pub CLOCK_MOVED = "W403" "core clock moved",
     what: "The clock of the core changed by more than 1 % between rounds.",
     why: "Latencies of caches follow the clock of the core: rounds at different clocks differ by as much.",
     how: "Dependent additions, timed in every round beside the ladder.",
     next: "On hardware fix the frequency (performance governor, no turbo) and let the machine cool. A guest cannot: its host sets the clock.",
-    undo: Some("Set the governor back."),
-};
-pub const LAST_DRIFTS: Code = Code {
-    id: "W404",
-    name: "last cache not ours alone",
+    undo: "Set the governor back.",
+}
+machmeter_data::code! { pub LAST_DRIFTS = "W404" "last cache not ours alone",
     what: "The effective size of the last cache changed between rounds, or is far below what the system claims.",
     why: "Others use the same cache (neighbors on the host, other programs); latencies between the second cache and memory \
           depend on what they do.",
     how: "The size at which latency rises towards that of memory, round by round.",
     next: "Take the range as the figure. Measure on a quiet machine, or on one of your own.",
-    undo: None,
-};
-pub const SHORT_LADDER: Code = Code {
-    id: "W405",
-    name: "ladder too short",
+}
+machmeter_data::code! { pub SHORT_LADDER = "W405" "ladder too short",
     what: "Working sets did not reach memory, or there was no time to find the levels.",
     why: "The last level may be a cache and not memory; sizes and latencies of what lies beyond are missing.",
     how: "The largest working set against what limits it: --max-bytes, a quarter of the available memory, or the time.",
     next: "Give more time (-t) or a larger --max-bytes, or free memory.",
-    undo: None,
-};
+}

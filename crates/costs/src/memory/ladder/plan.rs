@@ -67,7 +67,6 @@ pub(super) const REPORTED_CACHES: Fact<ReportedCaches> = Fact::named("ladder.rep
 /// The hypervisor; `none` on hardware.
 pub(super) const HYPERVISOR: Fact<String> = Fact::named("ladder.hypervisor");
 pub(super) const LIMIT: Fact<Limit> = Fact::named("ladder.limit");
-/// Why there are no huge pages.
 pub(super) const HUGE_REFUSED: Fact<String> = Fact::named("ladder.huge_refused");
 /// Memory asked for in huge pages, and granted, bytes.
 pub(super) const HUGE_BYTES: Fact<[u64; 2]> = Fact::named("ladder.huge_bytes");
@@ -112,13 +111,10 @@ impl Limit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
-    /// Largest working set, bytes.
     pub(super) most_bytes: usize,
     pub(super) limit: Limit,
     pub(super) pages: PageSizes,
-    /// Points per octave asked for.
     pub(super) per_octave: Option<u32>,
-    /// Whether the surface over strides is wanted.
     pub(super) surface: bool,
 }
 
@@ -166,7 +162,6 @@ impl Request {
     }
 }
 
-/// The largest working set asked for, bytes.
 fn asked_bytes(text: &str, available_bytes: u64) -> Result<u64, ProbeError> {
     let bytes = parse_bytes(text).map_err(|e| ProbeError::Usage(format!("--max-bytes: {e}")))?;
     if bytes < LEAST_MOST_BYTES || !bytes.is_multiple_of(LEAST_BYTES as u64) {

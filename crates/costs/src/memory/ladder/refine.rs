@@ -14,7 +14,6 @@ pub(super) const PAGE_COUNTS: [usize; 18] =
 pub(super) const BEYOND_REACH: &[usize] = &[2];
 pub(super) const CONFLICTS: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24];
 pub(super) const CHAINS: &[usize] = &[1, 2, 4, 8, 12, 16, 24];
-/// Strides of the surface, bytes.
 pub(super) const STRIDES: &[usize] = &[64, 128, 256, 512, 1_024, 2_048, 4_096];
 /// Working set for the line where the first caches are not known, bytes.
 const LINE_SET_BYTES: usize = 128 << 10;
@@ -54,7 +53,6 @@ const NEAR: std::ops::Range<f64> = 0.85..1.2;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Refinement {
-    /// Working sets near boundaries, bytes.
     pub(super) near_boundaries: Vec<usize>,
     /// Ends of the core's own caches as they look so far, bytes.
     pub(super) boundaries: Vec<f64>,
@@ -62,7 +60,6 @@ pub(super) struct Refinement {
     pub(super) pages: Vec<usize>,
     /// One working set inside each level, the last being the largest there is, bytes.
     pub(super) inside_levels: Vec<usize>,
-    /// Reach of the first translation buffer, bytes.
     pub(super) first_reach_bytes: usize,
     /// Working set for the line, bytes: beyond the first cache, and at most half of the second.
     pub(super) line_set_bytes: usize,

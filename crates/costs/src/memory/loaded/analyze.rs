@@ -16,7 +16,6 @@ use crate::show;
 /// Figures of all points up to so many; beyond, only those without a pause.
 const FEW: usize = 10;
 
-/// A point with both of its figures.
 struct Point<'r> {
     row: &'r Row,
     latency: Cost,

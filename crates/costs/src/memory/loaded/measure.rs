@@ -15,7 +15,6 @@ use crate::memory::bandwidth::stream::{Buffer, Stream};
 use crate::memory::bandwidth::together::Setting;
 use crate::memory::ladder::chase::PAGE_BYTES;
 
-/// Pairs per visit of a point.
 const PAIRS: usize = 4;
 /// Fewest turns of a short batch along the chain.
 const LEAST_TURNS: u64 = 16;
@@ -85,7 +84,6 @@ impl JointOperation for Beside<'_, '_> {
     }
 }
 
-/// Latency and traffic of a point.
 pub(super) struct PointCell<'l, 'c> {
     beside: Beside<'l, 'c>,
     burst_bytes: u64,

@@ -7,7 +7,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use machmeter_data::code::Code;
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
@@ -49,24 +48,18 @@ machmeter_data::metric!(
     "Bytes that the load requested per second in the windows in which the latency beside it was taken."
 );
 
-const SMALL_CHAIN: Code = Code {
-    id: "W412",
-    name: "chain of the loaded latency small",
+machmeter_data::code! { SMALL_CHAIN = "W412" "chain of the loaded latency small",
     what: "The chain of dependent loads has fewer lines than twice the last cache that the system claims.",
     why: "Some loads hit that cache while the machine is idle and miss it under load: the latency rises by more than memory's.",
     how: "Lines of the chain, which time and free memory bound, against the claimed capacity.",
     next: "Give more time (-t), or measure this part alone (--parts loaded).",
-    undo: None,
-};
-const LOAD_STOOD: Code = Code {
-    id: "W413",
-    name: "load seldom undisturbed",
+}
+machmeter_data::code! { LOAD_STOOD = "W413" "load seldom undisturbed",
     what: "Most samples of the loaded latency were thrown away, because a thread was switched out meanwhile.",
     why: "What is left are moments at which nothing else ran; there may be too few of them for a figure.",
     how: "Samples kept against samples tried.",
     next: "Stop what else runs on these CPUs.",
-    undo: None,
-};
+}
 
 const LINE_BYTES: usize = 64;
 /// Share of the part's time that building the chain, and that filling the memory of the load, may take.
@@ -78,7 +71,6 @@ const TRIAL_BYTES: usize = 512 << 10;
 /// By how much building beyond the caches is slower than the trial.
 const BEYOND_CACHES: f64 = 3.0;
 
-/// Number of CPUs.
 const CPUS: Fact<usize> = Fact::named("loaded.cpus");
 /// Lines of the chain.
 const CHAIN_BYTES: Fact<usize> = Fact::named("loaded.chain_bytes");

@@ -17,7 +17,6 @@ pub(super) struct Point {
     /// What the load threads run; none for the idle machine.
     pub(super) load: Option<&'static Kernel>,
     pub(super) cpus: usize,
-    /// Pause after each burst, ns.
     pub(super) pause_ns: u64,
 }
 

@@ -11,7 +11,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use machmeter_data::code::Code;
 use machmeter_engine::part::Part;
 
 use super::Params;
@@ -32,43 +31,31 @@ machmeter_data::metric!(
      writes, for the way on."
 );
 
-const ALONE: Code = Code {
-    id: "W415",
-    name: "one CPU",
+machmeter_data::code! { ALONE = "W415" "one CPU",
     what: "Rows of the table of shared accesses that need a second member or all members at once were not measured: one CPU is there.",
     why: "A second member on the same CPU would measure the scheduler, not memory.",
     how: "The number of measured CPUs.",
     next: "Measure with two or more CPUs (--cpus).",
-    undo: None,
-};
+}
 
-const THIN: Code = Code {
-    id: "W417",
-    name: "table incomplete",
+machmeter_data::code! { THIN = "W417" "table incomplete",
     what: "Rows of the table of shared accesses have no figure: too few samples were undisturbed, or the time was over.",
     why: "A figure of fewer than six samples has no interval.",
     how: "Samples during which no member was switched out and all did their share, against six.",
     next: "Give more time (-t, or --parts table), or stop what else runs on these CPUs.",
-    undo: None,
-};
+}
 
-const SMALL_BUFFER: Code = Code {
-    id: "W418",
-    name: "table within a cache",
+machmeter_data::code! { SMALL_BUFFER = "W418" "table within a cache",
     what: "The buffers of the table of shared accesses are less than twice the last cache.",
     why: "Rows of own and of another member's memory may partly be of the cache, and look cheaper than memory is.",
     how: "Size of a member's buffer, which free memory (a quarter of it for all), the time and 256 MiB bound, against the last cache \
           that was asked for, detected by the ladder of the same run, or claimed by the system.",
     next: "Free memory or give more (container limits), give more time (-t), or name the cache with --cache-size.",
-    undo: None,
-};
+}
 
-const MODEL_FAILED: Code = Code {
-    id: "W416",
-    name: "model not measured",
+machmeter_data::code! { MODEL_FAILED = "W416" "model not measured",
     what: "A programming model could not run its rows of the table of shared accesses; the reason is in the text.",
     why: "Its figures are missing, not zero.",
     how: "The team could not be started, or a member was lost.",
     next: "Look at the limits on processes and memory (ulimit -u, container limits), or leave the model out with --models.",
-    undo: None,
-};
+}

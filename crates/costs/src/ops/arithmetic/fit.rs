@@ -22,15 +22,12 @@ const FEWEST: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rung {
-    /// Dependent additions per turn.
     pub(super) additions: f64,
-    /// Cost of a turn, ns.
     pub(super) turn_ns: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ladder {
-    /// Slope: length of a cycle, ns.
     pub(super) cycle_ns: f64,
     /// Its interval at 95 % (t, from the residuals).
     pub(super) interval: Option<Interval>,

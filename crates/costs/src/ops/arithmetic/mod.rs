@@ -11,7 +11,6 @@ mod tests;
 use std::sync::atomic::Ordering;
 
 use machmeter_data::Metric;
-use machmeter_data::code::Code;
 use machmeter_data::metric::{Population, params};
 use machmeter_data::record::{Finding, Warning};
 use machmeter_engine::cost::estimate::LEAST_SHARE;
@@ -37,17 +36,14 @@ use subjects::{Bytes, Grows, Reads, Sums};
 
 const PART_NAME: &str = "arithmetic";
 
-const KNOWN_COSTS: Code = Code {
-    id: "W441",
-    name: "known costs do not fit",
+machmeter_data::code! { KNOWN_COSTS = "W441" "known costs do not fit",
     what: "Dependent additions did not cost a whole number of cycles: the line through 1 to 64 of them leaves more than 1 %.",
     why: "What the meter says about operations of known cost it says about all others: the processor's speed changed between \
           rows, or something else shared the core.",
     how: "Least squares through the costs of 4, 8, ... 64 additions per turn; residuals of these and of 1 and 2, which may be as \
           slow as the empty loop; intercept.",
     next: "Repeat on a quieter machine, or with a fixed frequency; read small differences between rows with care.",
-    undo: None,
-};
+}
 
 pub(super) const PART: Part<Params> = Part {
     codes: &[KNOWN_COSTS],

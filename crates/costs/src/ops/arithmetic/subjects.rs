@@ -19,7 +19,6 @@ const APART_BYTES: usize = 1_024;
 /// A kernel of which a turn is one pass: it adds ones and returns their sum, the proof.
 pub(super) struct Sums {
     ready: Ready<'static>,
-    /// Additions in a pass.
     additions: u64,
     expected: u64,
     seen: u64,

@@ -31,25 +31,19 @@ use machmeter_engine::part::{Part, PartContext};
 const PART_NAME: &str = "calls";
 const PAIRS_PER_VISIT: usize = 4;
 
-const HUGE_DENIED: Code = Code {
-    id: "W443",
-    name: "huge pages not granted",
+machmeter_data::code! { HUGE_DENIED = "W443" "huge pages not granted",
     what: "Memory was not given in huge pages although they were asked for, or not all of it.",
     why: "A fault that gives a small page is no price of a huge one.",
     how: "The second small page of each huge one is touched too: a fault there means that the first was small.",
     next: "Allow transparent huge pages (/sys/kernel/mm/transparent_hugepage/enabled: madvise) and free memory.",
-    undo: None,
-};
+}
 
-const FAULT_GROUPS: Code = Code {
-    id: "W444",
-    name: "faults served in groups",
+machmeter_data::code! { FAULT_GROUPS = "W444" "faults served in groups",
     what: "First touches and faults are not one to one: the kernel served several pages by one fault, or the reverse.",
     why: "Dividing the time by touches would give the price of something that did not happen that often.",
     how: "The kernel's count of the thread's faults against the touches (getrusage).",
     next: "Look at fault_around_bytes in debugfs and at large folios of the file system.",
-    undo: None,
-};
+}
 
 pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };
 

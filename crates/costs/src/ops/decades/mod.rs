@@ -98,7 +98,7 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         return out;
     }
     if params.truncate_decades {
-        let section = table::SECTION.to_owned();
+        let section = "OPERATIONS".to_owned();
         out.summary.lines.push(SummaryLine { section, lines: truncated(&ladder) });
     }
     for (id, name) in ALONGSIDE {

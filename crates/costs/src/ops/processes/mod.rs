@@ -16,7 +16,6 @@ mod tests;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::disturbance::sibling::CoreLook;
@@ -43,15 +42,12 @@ const PART_NAME: &str = "processes";
 const PAIRS_PER_VISIT: usize = 2;
 const PACE: Pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
 
-const NOT_STARTED: Code = Code {
-    id: "W445",
-    name: "processes not priced",
+machmeter_data::code! { NOT_STARTED = "W445" "processes not priced",
     what: "Threads or processes could not be started, or did not end as they should; the rows have no figure.",
     why: "A start that fails is quicker than one that works: its time would be a wrong price.",
     how: "Exit codes of all children, and a word that each thread writes.",
     next: "Look at the limits of processes (ulimit -u, pids.max of the control group), and at the program given by --exec-target.",
-    undo: None,
-};
+}
 
 pub(super) const PART: Part<Params> = Part {
     codes: &[NOT_STARTED],

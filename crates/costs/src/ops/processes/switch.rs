@@ -14,7 +14,6 @@ use crate::ops::repeated::Planned;
 
 pub(super) const OPERATION: &str = "yield_two_threads";
 
-/// What both threads share.
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,

@@ -159,7 +159,6 @@ fn table(views: &[Priced<'_>]) -> Option<Dataset> {
     show::table(names, columns, views.iter().map(row).collect())
 }
 
-/// Cost over the distance of two words.
 fn curve(views: &[Priced<'_>]) -> Option<Dataset> {
     let line = |operation: Operation| {
         let mut at: Vec<(f64, f64)> = views

@@ -27,7 +27,6 @@ pub(super) const APART_BYTES: usize = 4_096;
 const CHUNKS: u64 = 64;
 const BATCHES: usize = 6;
 const MEMBERS_MAX: usize = 256;
-/// Longest visit, ns.
 const LIMIT_NS: u64 = 60_000_000;
 /// Time that starting and ending a team takes, ns.
 const TEAM_NS: u64 = 3_000_000;

@@ -8,8 +8,6 @@ mod analyze;
 mod measure;
 mod operations;
 
-use machmeter_data::code::Code;
-
 use super::Params;
 use machmeter_engine::part::Part;
 
@@ -34,15 +32,12 @@ machmeter_data::metric!(
     "Smallest distance measured from which on two CPUs leave each other's words alone: costs no more than half above words far apart."
 );
 
-pub(super) const UNFAIR: Code = Code {
-    id: "W425",
-    name: "unfair line",
+machmeter_data::code! { pub(super) UNFAIR = "W425" "unfair line",
     what: "One CPU gets a contended line much more often than another.",
     why: "The figure is that of the measuring CPU, by turns each of them; a thread on the slow side waits longer than it says.",
     how: "Operations of the slowest over those of the fastest CPU in each batch, median below 0.5.",
     next: "Use one counter per thread, or a fair lock, where every thread must advance.",
-    undo: None,
-};
+}
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,6 @@ const COUNTED: usize = MADE + 1;
 const ADDED: usize = COUNTED + 1;
 const CELLS: usize = ADDED + 1;
 
-/// One visit of a row of hand-offs.
 pub(super) struct HandoffVisit<'v, 'r> {
     pub(super) visit: &'v LockVisit<'v>,
     pub(super) row: &'r mut Row,

@@ -152,7 +152,6 @@ impl Kind {
         !matches!(self, Self::Spin)
     }
 
-    /// Whether several may hold it at once.
     pub(super) const fn is_shared(self) -> bool {
         matches!(self, Self::PosixRead)
     }

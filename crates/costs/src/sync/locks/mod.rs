@@ -16,8 +16,6 @@ mod selftest;
 #[cfg(test)]
 mod tests;
 
-use machmeter_data::code::Code;
-
 use super::Params;
 use machmeter_engine::part::Part;
 
@@ -47,22 +45,16 @@ machmeter_data::metric!(
 
 pub(super) use plan::widths;
 
-pub(super) const BROKEN: Code = Code {
-    id: "W431",
-    name: "lock does not exclude",
+machmeter_data::code! { pub(super) BROKEN = "W431" "lock does not exclude",
     what: "A number protected by a lock did not come out exact; the lock's figures are left out.",
     why: "Two holders at once: the machine, the library or this program is broken.",
     how: "Members add 1 to a plain number under the lock and count for themselves; the sums differ.",
     next: "Repeat; if it stays, report it with the record.",
-    undo: None,
-};
+}
 
-pub(super) const UNFAIR: Code = Code {
-    id: "W432",
-    name: "unfair lock",
+machmeter_data::code! { pub(super) UNFAIR = "W432" "unfair lock",
     what: "One CPU gets a contended lock much more often than another.",
     why: "Time per acquisition looks good because the holder takes the lock again while its line is still near; the others wait.",
     how: "Jain's index of the acquisitions in each undisturbed batch (up to 1 ms), median below 0.8.",
     next: "Where waiting threads must advance, use a lock that queues, and compare hand-off instead of contended figures.",
-    undo: None,
-};
+}

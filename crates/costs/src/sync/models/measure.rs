@@ -26,7 +26,6 @@ const TEAM_NS: u64 = 10_000_000;
 /// From one look at the placement to the next, at least, ns: a look takes about as long as the shortest visit.
 const LOOK_NS: u64 = 50_000_000;
 
-/// Why user threads have no rows.
 pub(super) const WITHOUT: &str = "this program was built without user-threads";
 
 pub(super) const THREADS: &str = "threads";
@@ -87,7 +86,6 @@ fn created<'a>(at: &mut PartContext<'_>) -> CellList<'a> {
     CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))
 }
 
-/// An operation of two members.
 struct Joint {
     operation: Operation,
     /// Why the last visit that was lost was lost.
@@ -118,7 +116,6 @@ impl Work for Joint {
     }
 }
 
-/// All jobs, each with its model.
 fn jobs(all: &[usize]) -> Vec<(&'static dyn Team, Job<Joint>)> {
     let job = |(operation, model, cpus): (Operation, &str, usize)| {
         let mut row = row(&operation.name(), operation.kind(), model, cpus).per_turn(operation.per_turn());

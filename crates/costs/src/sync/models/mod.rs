@@ -23,8 +23,6 @@ mod tests;
 #[cfg(feature = "user-threads")]
 mod user_threads;
 
-use machmeter_data::code::Code;
-
 use super::Params;
 use machmeter_engine::part::Part;
 
@@ -37,12 +35,9 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of("models", 15, measure::measure, analyze::analyze)
 };
 
-pub(super) const NO_USER_THREADS: Code = Code {
-    id: "W437",
-    name: "no user threads",
+machmeter_data::code! { pub(super) NO_USER_THREADS = "W437" "no user threads",
     what: "This program was built without user-level threads.",
     why: "Their rows are missing.",
     how: "The feature user-threads was off when it was compiled.",
     next: "Build with the default features.",
-    undo: None,
-};
+}

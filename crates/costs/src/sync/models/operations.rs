@@ -145,7 +145,6 @@ impl<'a> Places<'a> {
         true
     }
 
-    /// The follower's turns.
     fn follow(&self, operation: Operation, turns: u64, m: &Member<'_>) -> bool {
         match operation {
             Operation::Barrier => (0..turns).all(|_| self.barrier.wait(m)),

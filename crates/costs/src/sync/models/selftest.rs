@@ -130,7 +130,6 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
     .excused(why.as_deref())
 }
 
-/// Median cost in one visit, ns.
 fn visit(
     machine: &Machine<'_>,
     operation: Operation,

@@ -6,7 +6,6 @@ use machmeter_engine::cost::Proof;
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::user_threads::{Stacks, create_and_join, run_all};
 
-/// Stack of a user thread, bytes.
 pub(super) const STACK_BYTES: usize = 64 * 1024;
 
 /// Made on a stack that was in use before, or on a new one each time.

@@ -16,8 +16,6 @@ mod selftest;
 mod show;
 mod trips;
 
-use machmeter_data::code::Code;
-
 use super::Params;
 use machmeter_engine::cost::Fact;
 use machmeter_engine::part::Part;
@@ -50,25 +48,19 @@ machmeter_data::metric!(
     "Share of the time that two CPUs spent on one placement; placement 1 (`regime`) has the largest share."
 );
 
-pub(super) const ASYMMETRY: Code = Code {
-    id: "W423",
-    name: "asymmetric pair",
+machmeter_data::code! { pub(super) ASYMMETRY = "W423" "asymmetric pair",
     what: "Two CPUs pay differently depending on which of them owns the memory and asks first.",
     why: "A round trip is the same both ways; what differs is where the line lives (memory node, slice of the cache) or how \
           fast the two CPUs are.",
     how: "Both directions at the same level, intervals apart, ratio above 1.25.",
     next: "Place shared data on the memory node of the side with the cheaper figure.",
-    undo: None,
-};
-pub(super) const SAMPLED: Code = Code {
-    id: "W424",
-    name: "pairs sampled",
+}
+machmeter_data::code! { pub(super) SAMPLED = "W424" "pairs sampled",
     what: "Only some of the pairs of CPUs were measured.",
     why: "The time given did not allow all; what was not measured is null in the matrix.",
     how: "Pairs measured against pairs there are. One of each class of neighborhood comes first.",
     next: "Measure longer (-t), or select fewer CPUs (--cpus).",
-    undo: None,
-};
+}
 
 #[cfg(test)]
 mod tests;

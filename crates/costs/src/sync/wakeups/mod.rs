@@ -12,8 +12,6 @@ mod trip;
 
 pub(super) use trip::settle;
 
-use machmeter_data::code::Code;
-
 use super::Params;
 use machmeter_engine::part::Part;
 
@@ -22,13 +20,10 @@ const NAME: &str = "wakeups";
 pub(super) const PART: Part<Params> =
     Part { codes: &[AWAKE], ..Part::of(NAME, 20, measure::measure, analyze::analyze) };
 
-pub(super) const AWAKE: Code = Code {
-    id: "W433",
-    name: "partner not asleep",
+machmeter_data::code! { pub(super) AWAKE = "W433" "partner not asleep",
     what: "A wake-up was to be measured, but the partner had not gone to sleep yet.",
     why: "Then nobody is woken, and the time is that of a polling partner: too short.",
     how: "The kernel's count of voluntary switches (of all switches, on one CPU) in each batch; fewer than 90 % of those that \
           waking takes, and all trips of the batch are left out.",
     next: "Measure on an otherwise idle machine, or longer (-t).",
-    undo: None,
-};
+}

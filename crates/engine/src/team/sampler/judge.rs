@@ -129,7 +129,6 @@ impl Batch {
         self.members.iter().map(|m| m.end_ticks).max().unwrap_or(0)
     }
 
-    /// What was seen of the `judged` first members.
     pub(super) fn observed(&self, judged: usize) -> Observed {
         let of = || self.members.iter().take(judged);
         let last_start = self.members.iter().map(|m| m.start_ticks).max().unwrap_or(0);

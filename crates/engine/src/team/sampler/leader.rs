@@ -37,7 +37,6 @@ pub(super) struct Leader<'a, 'm> {
     report: &'a Report<'a>,
     round: u64,
     random: Random,
-    /// Whether batches are part of samples.
     sampling: bool,
     looks: CoreLooks,
     /// Turns of short batches by cell, as this visit found them; 0 before.

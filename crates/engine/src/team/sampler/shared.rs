@@ -144,7 +144,6 @@ impl<'a> Shared<'a> {
         self.reports.get(rank)
     }
 
-    /// Reports of members from `first` up to `end`.
     pub(super) fn read(&self, first: usize, end: usize) -> Vec<Seen> {
         self.reports.iter().take(end).skip(first).map(Report::read).collect()
     }

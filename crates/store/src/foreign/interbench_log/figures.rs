@@ -82,7 +82,7 @@ fn metrics(run: &Run, block: &Block, row: &Row) -> Vec<Metric> {
     all.extend(row.deadlines_met.map(|met| share(&MET, key(), met)));
     if !run.by_machmeter {
         for m in all.iter_mut().filter(|m| m.id != DESIRED_CPU.id && m.value.is_some()) {
-            m.flag(codes::HIDDEN_LATENESS);
+            m.flag(codes::HIDDEN_LATENESS.id);
         }
     }
     all

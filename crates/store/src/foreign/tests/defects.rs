@@ -31,9 +31,9 @@ fn missing_windows_come_back_as_windows_without_work() {
     assert_eq!(t.i64s("start_ticks").unwrap()[4], 50_004 * 1024);
     assert_eq!(t.note("axis"), Some("uniform"));
     assert_eq!(t.note("tick_hz"), Some("1000000"));
-    let w = out.warnings.iter().find(|w| w.code == codes::MISSING_WINDOWS).unwrap();
+    let w = out.warnings.iter().find(|w| w.code == codes::MISSING_WINDOWS.id).unwrap();
     assert_eq!(w.text, "thread 0: 3 windows are missing in 1 place, which hide 3.072 ms, 30.00 % of the run");
-    assert!(!codes_of(&out).contains(&codes::TICK_RATE), "the rate was given");
+    assert!(!codes_of(&out).contains(&codes::TICK_RATE.id), "the rate was given");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_recorded_lossy_run_hid_most_of_its_time() {
     assert_eq!(counts.iter().filter(|c| **c > 0).count(), 600);
     // Counted by hand from the recorded starts: 3319 windows in 14 places.
     assert_eq!(counts.len(), 600 + 3319);
-    let w = out.warnings.iter().find(|w| w.code == codes::MISSING_WINDOWS).unwrap();
+    let w = out.warnings.iter().find(|w| w.code == codes::MISSING_WINDOWS.id).unwrap();
     assert!(w.text.contains("3319 windows are missing in 14 places"), "{}", w.text);
 }
 
@@ -71,8 +71,8 @@ fn samples_under_the_wrong_thread_are_put_back() {
     for (threads, n, whole, rest) in [(2, 100, 1, 50), (4, 100, 2, 50), (3, 101, 2, 0), (5, 64, 3, 0)] {
         let (files, recorded) = misplaced(threads, n);
         let out = read_pairs(&files, SideFacts::default());
-        assert!(codes_of(&out).contains(&codes::THREAD_STRIDE), "{threads} threads");
-        assert!(!codes_of(&out).contains(&codes::MISSING_WINDOWS));
+        assert!(codes_of(&out).contains(&codes::THREAD_STRIDE.id), "{threads} threads");
+        assert!(!codes_of(&out).contains(&codes::MISSING_WINDOWS.id));
         let t = out.table("noise_windows").unwrap();
         let kept = whole * n + rest;
         assert_eq!(t.rows(), kept);
@@ -93,7 +93,7 @@ fn a_misplaced_file_by_itself_loses_only_the_other_threads_half() {
     for n in [100, 101] {
         let (files, recorded) = misplaced(2, n);
         let out = read_pairs(&files[2..], SideFacts::default());
-        assert!(codes_of(&out).contains(&codes::THREAD_STRIDE), "{n}");
+        assert!(codes_of(&out).contains(&codes::THREAD_STRIDE.id), "{n}");
         let t = out.table("noise_windows").unwrap();
         assert_eq!(t.i64s("start_ticks").unwrap()[0], recorded[n].0);
         assert!(t.i32s("cpu").unwrap().iter().all(|c| *c == 1));
@@ -104,11 +104,11 @@ fn a_misplaced_file_by_itself_loses_only_the_other_threads_half() {
 fn the_recorded_threaded_runs_have_the_defect() {
     for (name, kept) in [("ftq-2009/two", 600), ("ftq-2009/odd", 202)] {
         let out = read(&[name]);
-        let w = out.warnings.iter().find(|w| w.code == codes::THREAD_STRIDE).unwrap();
+        let w = out.warnings.iter().find(|w| w.code == codes::THREAD_STRIDE.id).unwrap();
         assert!(w.text.contains(&format!("{kept} of ")), "{}", w.text);
         let t = out.table("noise_windows").unwrap();
         assert_eq!(t.i32s("count").unwrap().iter().filter(|c| **c > 0).count(), kept);
-        assert!(!codes_of(&out).contains(&codes::BACKWARD_TIME));
+        assert!(!codes_of(&out).contains(&codes::BACKWARD_TIME.id));
     }
 }
 
@@ -118,7 +118,7 @@ fn healthy_threads_are_not_called_misplaced() {
         |k: i64| (0..50).map(|i| (1_024_000 + 1024 * i + k, 40 + (i * k) % 7)).collect::<Vec<(i64, i64)>>();
     let files: Vec<_> = pair("x", 0, &run(1)).into_iter().chain(pair("x", 1, &run(2))).collect();
     let out = read_pairs(&files, SideFacts { cpus: vec![2, 5], ..SideFacts::default() });
-    assert_eq!(codes_of(&out), [codes::TICK_RATE]);
+    assert_eq!(codes_of(&out), [codes::TICK_RATE.id]);
     let t = out.table("noise_windows").unwrap();
     assert_eq!((t.note("cpus"), t.note("cpu_is")), (Some("2,5"), Some("cpu")));
 }
@@ -128,7 +128,7 @@ fn time_that_runs_backwards_is_told_with_its_place() {
     let mut run: Vec<(i64, i64)> = (0..50).map(|i| (1_024_000 + 1024 * i, 40)).collect();
     run[30].0 = 1_024_000;
     let out = read_pairs(&pair("x", 0, &run), SideFacts::default());
-    let w = out.warnings.iter().find(|w| w.code == codes::BACKWARD_TIME).unwrap();
+    let w = out.warnings.iter().find(|w| w.code == codes::BACKWARD_TIME.id).unwrap();
     assert!(w.text.contains("sample 31"), "{}", w.text);
     assert_eq!(out.table("noise_windows").unwrap().note("axis"), Some("observed"));
 }
@@ -136,7 +136,7 @@ fn time_that_runs_backwards_is_told_with_its_place() {
 #[test]
 fn a_threshold_below_an_ordinary_turn_is_told() {
     let out = read(&["netgauge/selfish.out"]);
-    let w = out.warnings.iter().find(|w| w.code == codes::THRESHOLD).unwrap();
+    let w = out.warnings.iter().find(|w| w.code == codes::THRESHOLD.id).unwrap();
     assert!(w.text.contains("96.3 %") && w.text.contains("shortest turn 0.385 ns"), "{}", w.text);
 
     let good = "# Benchmark Method: selfish\n# Selfish Benchmark\n# Minimal cycle length [ns]: 9.500000 \n\
@@ -156,7 +156,7 @@ fn quantiles_out_of_order_are_told() {
     assert!(read(&["sysjitter/summary.txt"]).warnings.is_empty());
     let wrong = text.replace("int_min(ns): 20623", "int_min(ns): 950000000");
     let out = read_input(&in_memory(&[("s.txt", &wrong)])).unwrap();
-    assert_eq!(codes_of(&out), [codes::WRONG_EXTREMES]);
+    assert_eq!(codes_of(&out), [codes::WRONG_EXTREMES.id]);
     assert!(out.warnings[0].text.contains("core 0"));
 }
 
@@ -164,7 +164,7 @@ fn quantiles_out_of_order_are_told() {
 fn files_cut_short_lose_their_last_line_only() {
     let files = [("x_0_times.dat", "1024\n2048\n3072\n40"), ("x_0_counts.dat", "7\n7\n7\n7\n")];
     let out = read_input(&in_memory(&files)).unwrap();
-    assert!(codes_of(&out).contains(&codes::CUT_FILE));
+    assert!(codes_of(&out).contains(&codes::CUT_FILE.id));
     assert_eq!(out.table("noise_windows").unwrap().i64s("start_ticks").unwrap(), [1024, 2048, 3072]);
 
     let raw = fs::read_to_string(fixture("sysjitter/raw.0")).unwrap();

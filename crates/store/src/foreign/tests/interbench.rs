@@ -46,7 +46,7 @@ fn every_row_of_a_log_is_there() {
     ] {
         assert!(out.notes.contains(&(key.to_owned(), value.to_owned())), "{key}: {:?}", out.notes);
     }
-    assert_eq!(codes_of(&out), [codes::HIDDEN_LATENESS]);
+    assert_eq!(codes_of(&out), [codes::HIDDEN_LATENESS.id]);
     let ids: Vec<&str> = INTERBENCH_METRICS.iter().map(|m| m.id).collect();
     assert!(out.metrics.iter().all(|m| ids.contains(&m.id.as_str())));
 }
@@ -105,7 +105,7 @@ fn real_time_logs_count_in_microseconds() {
 #[test]
 fn the_last_run_of_an_appended_log_is_read_and_its_cut_row_told() {
     let out = read(&["interbench/appended.log"]);
-    assert_eq!(codes_of(&out), [codes::SEVERAL_RUNS, codes::CUT_FILE, codes::HIDDEN_LATENESS]);
+    assert_eq!(codes_of(&out), [codes::SEVERAL_RUNS.id, codes::CUT_FILE.id, codes::HIDDEN_LATENESS.id]);
     assert!(out.warnings[0].text.contains("2 runs") && out.warnings[0].text.contains("202405161209"));
     assert!(near(value(&out, "lateness", "audio", "burn"), 3.8e6));
     assert!(out.warnings[1].text.contains("audio under compile"));

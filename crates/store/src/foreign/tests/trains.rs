@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn a_file_of_netgauge_gives_its_trains_and_tells_what_no_link_has() {
     let out = read(&["netgauge/loggp.out"]);
-    assert_eq!(codes_of(&out), [codes::IMPOSSIBLE_NUMBERS, codes::WRONG_UNIT]);
+    assert_eq!(codes_of(&out), [codes::IMPOSSIBLE_NUMBERS.id, codes::WRONG_UNIT.id]);
     let text = &out.warnings[0].text;
     assert!(text.starts_with("2 lines whose g, G or lsqu is no number; 4 values that no link has"), "{text}");
     let rows = out.table("net_rows").expect("rows");

@@ -9,7 +9,6 @@ use super::LONGEST_BYTES;
 use super::body::{Access, Flow, Registers, Step, Store, function};
 use crate::kernel::Code;
 
-/// The longest instruction, bytes.
 const INSTRUCTION_BYTES: usize = 15;
 
 pub(super) fn read(code: Code) -> Result<Vec<Step>, String> {

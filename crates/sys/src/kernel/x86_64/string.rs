@@ -6,7 +6,6 @@ use core::arch::naked_asm;
 use crate::kernel::declared::Stream;
 use crate::kernel::{Code, Kernel};
 
-/// Bytes of one instruction.
 const BYTES: u32 = 4_096;
 
 const fn row(name: &'static str, stream: Stream, code: Code) -> Kernel {
