@@ -53,13 +53,13 @@ bench: build
 	./bench/run
 
 # Every parser of foreign bytes for a minute, with at most 1 GiB and 10 s for one input.
-# The Parquet crate reserves what a page's header claims, an i32, before it decodes the page; memory that is used has the lower limit.
+# The Parquet crate reserves what a page's header claims before it decodes the page: a gigabyte at most, of which little is used.
 fuzz:
 	@if ! $(CARGO) +nightly --version >/dev/null 2>&1; then echo "fuzz: a nightly compiler is missing: rustup toolchain install nightly"; \
 	elif ! $(CARGO) fuzz --version >/dev/null 2>&1; then echo "fuzz: cargo-fuzz is missing: cargo install cargo-fuzz"; \
 	else cp Cargo.lock fuzz/; for target in $$($(CARGO) +nightly fuzz list); do \
 		mkdir -p fuzz/target/found/$$target; $(CARGO) +nightly fuzz run $$target fuzz/target/found/$$target fuzz/corpus/$$target -- \
-			-max_total_time=60 -rss_limit_mb=1024 -malloc_limit_mb=2100 -timeout=10 || exit 1; done; fi
+			-max_total_time=60 -rss_limit_mb=1024 -malloc_limit_mb=1100 -timeout=10 || exit 1; done; fi
 
 # Manual pages in target/man, completions for bash, fish and zsh in target/completions.
 man completions:

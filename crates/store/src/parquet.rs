@@ -25,6 +25,7 @@ use crate::atomic;
 use crate::date::hex;
 use crate::error::StoreError;
 
+mod claims;
 mod reading;
 pub use reading::{from_bytes, read_table, read_verified};
 

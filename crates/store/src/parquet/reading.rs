@@ -17,7 +17,7 @@ use machmeter_data::{Column, Table, Unit, Values};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
 
-use super::{Hashed, NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, open};
+use super::{Hashed, NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, claims, open};
 use crate::date::hex;
 use crate::error::StoreError;
 use crate::history::portable;
@@ -25,7 +25,7 @@ use crate::history::portable;
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
 /// Errors: one line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
 pub fn read_table(path: &Path) -> Result<Table, StoreError> {
-    from_file(open(path)?, path)
+    from_file(&open(path)?, path)
 }
 
 /// The same from bytes already read; `name` stands for the file in messages.
@@ -34,14 +34,22 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table, StoreError> {
     let file = memfd_create(c"machmeter-table", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
     let mut file = File::from(file);
     file.write_all(bytes).map_err(failed)?;
-    from_file(file, name)
+    from_file(&file, name)
 }
 
-fn from_file(file: File, path: &Path) -> Result<Table, StoreError> {
+fn from_file(file: &File, path: &Path) -> Result<Table, StoreError> {
     // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
     // must not end a report over many files.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
-        SerializedFileReader::new(file).and_then(|reader| decode(&reader, path))
+        let believed = |holds: io::Result<bool>| match holds {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ParquetError::General("it claims more than it has".to_owned())),
+            Err(e) => Err(e.into()),
+        };
+        believed(claims::footer(file))?;
+        let reader = SerializedFileReader::new(file.try_clone()?)?;
+        believed(claims::pages(file, reader.metadata()))?;
+        decode(&reader, path)
     }));
     match decoded {
         Ok(table) => table.map_err(|e| StoreError::new(path, format!("not a readable Parquet table: {e}"))),

@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 
 use machmeter_data::Unit;
 use proptest::prelude::*;
@@ -102,6 +103,15 @@ fn wrong_tables_and_files_get_one_line() {
     let e = read_table(&path).unwrap_err().to_string();
     assert!(e.contains("not a readable Parquet table") && e.lines().count() == 1, "{e}");
     assert!(read_table(&dir.path().join("none")).unwrap_err().to_string().ends_with("no such file"));
+}
+
+#[test]
+fn claims_of_a_file_are_not_believed() {
+    for name in ["page-of-a-gigabyte", "list-of-billions"] {
+        let path = format!("{}/../../fuzz/corpus/parquet/{name}.parquet", env!("CARGO_MANIFEST_DIR"));
+        let e = read_table(Path::new(&path)).unwrap_err().to_string();
+        assert!(e.ends_with("it claims more than it has"), "{name}: {e}");
+    }
 }
 
 #[test]
