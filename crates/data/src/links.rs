@@ -22,6 +22,8 @@ pub struct Range {
     pub message_ns: Option<f64>,
     /// G, ns per byte.
     pub per_byte: Option<f64>,
+    /// Half the intervals of these over their values, by the names that metrics have (`latency`, `gap_per_byte`).
+    pub reaches: BTreeMap<String, f64>,
 }
 
 /// A link in one direction.
@@ -73,6 +75,9 @@ pub fn links(record: &Record) -> Vec<Link> {
             _ => continue,
         };
         *of = m.value;
+        if let Some((value, ci)) = m.value.zip(m.ci.as_ref()).filter(|(v, _)| *v > 0.0) {
+            range.reaches.insert(figure.to_owned(), (ci.high - ci.low) / 2.0 / value);
+        }
     }
     let threshold = |transport: &str| {
         let searched = |m: &&Metric| match m.id.as_str() {

@@ -155,6 +155,31 @@ fn what_cannot_be_is_refused() {
     assert!(plan.expect(0).stdout.contains("M events, about"), "{plan:?}");
 }
 
+#[test]
+fn the_table_of_operations_has_laws_in_ranks_and_says_that_it_is_simulated() {
+    let lab = lab();
+    lab.line("simulate --table --on on.json --ranks 2-64 --sizes 8-64K -q -o table.json").expect(0);
+    let record = lab.record("table.json");
+    for k in 1..=6 {
+        let keys = [("operation", "bcast"), ("ranks", &*(1u32 << k).to_string())];
+        let time = record.metric("simulate.isolated", &keys).unwrap().value;
+        assert_eq!(time, Some(f64::from(k) * 703.5), "8 B to 2^{k} ranks");
+    }
+    let barrier = [("operation", "barrier"), ("term", "log(p)")];
+    let per_doubling = record.metric("simulate.coefficient", &barrier).unwrap().value.unwrap();
+    assert!((per_doubling - 700.0).abs() < 1e-3, "{per_doubling} ns");
+    let shown = lab.line("report table.json").expect(0).stdout.clone();
+    assert!(shown.contains("SIMULATED") && shown.contains("2 to 64 simulated ranks on shm there"), "{shown}");
+    assert!(shown.contains("barrier        0.7*log(p)"), "{shown}");
+    assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
+    lab.line("simulate --table --on on.json --ops barrier,bcast --ranks 2-8 -q").expect(0);
+    lab.line("simulate --table --on on.json --ops put").refused("'put' is not one of send, recv");
+    lab.line("simulate --table --on on.json --sizes 8-1G").refused("'8-1G' is no range of sizes");
+    lab.line("simulate --table").refused("--on");
+    let plan = lab.line("simulate --table --on on.json --dry-run");
+    assert!(plan.expect(0).stdout.contains("M events, about"), "{plan:?}");
+}
+
 /// An interrupt leaves the runs that were done.
 #[test]
 fn an_interrupt_keeps_what_was_simulated() {

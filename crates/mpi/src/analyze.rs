@@ -8,6 +8,7 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{Known, LEVEL};
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_engine::disturbance::placement;
+use machmeter_model::laws::table::{At, Costs};
 use machmeter_model::laws::{self, Law, LawError, Point};
 use machmeter_stats::distribution::normal_quantile;
 use machmeter_stats::regimes::Regimes;
@@ -18,19 +19,6 @@ use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING, TRAINS};
 use crate::run::{ENDED_EARLY, LAUNCHES, OVERSUBSCRIBED};
 use crate::worker::About;
 use crate::{Params, guidelines, loggps, show};
-
-/// What an operation costs at one number of ranks and one size, over all launches, ns.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct At {
-    pub(crate) ns: f64,
-    pub(crate) low_ns: f64,
-    pub(crate) high_ns: f64,
-    pub(crate) n: u64,
-    pub(crate) launches: usize,
-}
-
-/// Costs by ranks and bytes.
-pub(crate) type Costs = BTreeMap<(u32, u64), At>;
 
 /// What is known of one operation.
 pub(crate) struct Found {
@@ -171,16 +159,10 @@ fn int(n: u64) -> machmeter_data::metric::ParamValue {
     i64::try_from(n).unwrap_or(i64::MAX).into()
 }
 
-impl At {
-    fn metric(&self, info: &MetricInfo, keys: Keys) -> Metric {
-        let method = if self.launches > 1 { "rank, and what launches differ by" } else { "rank, one launch" };
-        Metric::new(info, keys, self.ns, "mean of launches' medians", self.n).with_ci(Interval::new(
-            LEVEL,
-            self.low_ns,
-            self.high_ns,
-            method,
-        ))
-    }
+fn metric(at: &At, info: &MetricInfo, keys: Keys) -> Metric {
+    let method = if at.launches > 1 { "rank, and what launches differ by" } else { "rank, one launch" };
+    let interval = Interval::new(LEVEL, at.low_ns, at.high_ns, method);
+    Metric::new(info, keys, at.ns, "mean of launches' medians", at.n).with_ci(interval)
 }
 
 impl Found {
@@ -198,7 +180,7 @@ impl Found {
         for (info, costs) in [(&info::COST, &self.costs), (&info::ISOLATED, &self.isolated)] {
             for ((ranks, bytes), at) in costs {
                 let keys = self.keys(library, &[("size_bytes", *bytes), ("ranks", u64::from(*ranks))]);
-                all.push(at.metric(info, keys));
+                all.push(metric(at, info, keys));
             }
         }
         for law in self.laws.iter().flatten() {

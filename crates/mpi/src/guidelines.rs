@@ -4,8 +4,9 @@
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Warning};
+use machmeter_model::laws::table::At;
 
-use crate::analyze::{At, Found};
+use crate::analyze::Found;
 use crate::info::GUIDELINE;
 
 /// A call, and those that do the same, for the same bytes of a rank.

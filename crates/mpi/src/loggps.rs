@@ -6,10 +6,11 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_model::laws::table::At;
 use machmeter_model::loggps::{Latency, Line, Measured, Pace, Segment, SizePoint, TRAIN, fit};
 use machmeter_stats::distribution::normal_quantile;
 
-use crate::analyze::{At, Found};
+use crate::analyze::Found;
 use crate::info::{GAP, GAP_PER_BYTE, LATENCY, MESSAGE_TIME, OVERHEAD_RECV, OVERHEAD_SEND};
 use crate::operations::TRAINS;
 

@@ -13,6 +13,7 @@ mod params;
 pub mod patterns;
 mod program;
 pub mod record;
+pub mod table;
 
 pub use engine::{ANY, Deadlock, Entry, Finished, PARTS, Part, SimulateError, Time, Traced, run};
 pub use params::{Dialect, Line, PER_PS, Params, Protocol, Segment};

@@ -1,8 +1,10 @@
 //! Parameters from the figures of a record: the `LogGPS` segments that `machmeter net` measured.
 
 use machmeter_data::Record;
-use machmeter_data::links::{Link, links};
+use machmeter_data::links::{Link, Range, links};
+use machmeter_stats::distribution::normal_quantile;
 
+use crate::engine::{PARTS, Part};
 use crate::params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
 
 /// Parameters of a link, and what about them is assumed.
@@ -12,8 +14,38 @@ pub struct OfLink {
     pub name: String,
     /// Parameters.
     pub params: Params,
+    /// How well those of each segment are known.
+    pub errors: Vec<Errors>,
     /// Statements on figures that the record does not hold.
     pub assumptions: Vec<String>,
+}
+
+/// Errors of the parameters of a segment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Errors {
+    /// Range of sizes of the record: segments of one share their errors.
+    pub range: usize,
+    /// Standard error over value, by [`Part`]; 0 of what has no interval.
+    pub relative: [f64; PARTS],
+}
+
+/// Confidence level of the intervals of links.
+const LEVEL: f64 = 0.95;
+
+impl Errors {
+    fn of(range: usize, r: &Range) -> Self {
+        let deviations = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0);
+        let of = |name: &str| r.reaches.get(name).map(|reach| reach / deviations);
+        let mut relative = [0.0; PARTS];
+        let overhead = of("overhead_send").into_iter().chain(of("overhead_recv")).reduce(f64::max);
+        // What stands for a figure that was not measured: see `of_link`.
+        let message = of("message_time");
+        relative[Part::Overhead as usize] = overhead.or(message).unwrap_or(0.0);
+        relative[Part::Latency as usize] = of("latency").unwrap_or(0.0);
+        relative[Part::Gap as usize] = of("gap").or(message).unwrap_or(0.0);
+        relative[Part::GapBytes as usize] = of("gap_per_byte").unwrap_or(0.0);
+        Self { range, relative }
+    }
 }
 
 /// Why a record gives no parameters.
@@ -65,35 +97,36 @@ fn of_link(link: &Link, dialect: Dialect) -> Option<OfLink> {
     };
     let handshake_ps = link.ranges.first().and_then(|r| r.latency_ns).map_or(0, ps);
     let eager_bytes = link.threshold_bytes.map_or(u64::MAX, |b| b as u64);
-    let mut segments = Vec::new();
+    let (mut segments, mut errors) = (Vec::new(), Vec::new());
     for (i, r) in link.ranges.iter().enumerate() {
         let last_bytes = link.ranges.get(i + 1).map_or(u64::MAX, |next| next.from_bytes - 1);
-        let latency_ps = r.latency_ns.map_or_else(
-            || {
-                assume("L cannot be told from the overheads: 0 is used");
-                0
-            },
-            ps,
-        );
-        let overhead_ns = r.send_ns.or(r.recv_ns).unwrap_or_else(|| {
-            assume("the overheads were not measured: the time per message is used for both");
-            r.message_ns.unwrap_or(0.0)
-        });
-        let cpu = |ns: Option<f64>| Line { first_ps: ps(ns.unwrap_or(overhead_ns)), per_byte: 0 };
         let per_byte = r.per_byte.unwrap_or(0.0).max(0.0);
-        let gap_ns = r.gap_ns.or_else(|| {
-            assume("the CPUs set the pace: g is at most the time per message, which is used");
-            Some(r.message_ns? - per_byte * r.from_bytes.saturating_sub(1) as f64)
+        // Of the smallest message of the range: what a first byte would cost is less by the others.
+        let first = |ns: f64| (ns - per_byte * r.from_bytes.saturating_sub(1) as f64).max(0.0);
+        let message_ns = r.message_ns.map_or(0.0, first);
+        if r.latency_ns.is_none() {
+            assume("L cannot be told from the overheads: 0 is used");
+        }
+        let latency_ps = r.latency_ns.map_or(0, ps);
+        // A send that takes as long as half a round trip moves the bytes itself: the link does not move them again.
+        let cpu_moves = r.latency_ns.is_none() && r.send_ns.is_some();
+        let per_byte = (per_byte * 1000.0 * PER_PS as f64).round() as u64;
+        let (send_per_byte, link_per_byte) = if cpu_moves { (per_byte, 0) } else { (0, per_byte) };
+        let overhead_ns = r.send_ns.map(|ns| if cpu_moves { first(ns) } else { ns });
+        let overhead_ns = overhead_ns.or(r.recv_ns).unwrap_or_else(|| {
+            assume("the overheads were not measured: the time per message is used for both");
+            message_ns
         });
-        let gap = Line {
-            first_ps: ps(gap_ns.unwrap_or(0.0)),
-            per_byte: (per_byte * 1000.0 * PER_PS as f64).round() as u64,
-        };
+        let gap_ns = r.gap_ns.or(cpu_moves.then_some(0.0)).unwrap_or_else(|| {
+            assume("the CPUs set the pace: g is at most the time per message, which is used");
+            message_ns
+        });
+        let line = |ns: f64, per_byte| Line { first_ps: ps(ns), per_byte };
         let eager = Segment {
             last_bytes,
-            send: cpu(r.send_ns),
-            receive: cpu(r.recv_ns),
-            gap,
+            send: line(overhead_ns, send_per_byte),
+            receive: line(r.recv_ns.unwrap_or(overhead_ns), 0),
+            gap: line(gap_ns, link_per_byte),
             latency_ps,
             protocol: Protocol::Eager,
         };
@@ -112,15 +145,14 @@ fn of_link(link: &Link, dialect: Dialect) -> Option<OfLink> {
             }
             segments.push(rendezvous);
         }
+        errors.resize(segments.len(), Errors::of(i, r));
     }
     let params = Params::new(segments, dialect)?;
-    Some(OfLink { name: link.name(), params, assumptions })
+    Some(OfLink { name: link.name(), params, errors, assumptions })
 }
 
 #[cfg(test)]
 mod tests {
-    use machmeter_data::links::Range;
-
     use super::*;
 
     #[test]
@@ -133,6 +165,7 @@ mod tests {
             gap_ns: None,
             message_ns: Some(40.0),
             per_byte: Some(0.25),
+            reaches: [("latency".to_owned(), 0.196)].into(),
         };
         let second =
             Range { from_bytes: 4097, latency_ns: Some(1000.0), gap_ns: Some(60.0), ..first.clone() };
@@ -152,6 +185,10 @@ mod tests {
         let Protocol::Rendezvous { handshake_ps } = large.protocol else { panic!("a handshake") };
         assert_eq!(2 * handshake_ps + large.latency_ps, 1_000_000, "a waiting receiver sees L as measured");
         assert_eq!(found.assumptions.len(), 1);
+        let known: Vec<(usize, f64)> =
+            found.errors.iter().map(|e| (e.range, e.relative[Part::Latency as usize])).collect();
+        assert!(known.iter().all(|(_, e)| (e - 0.1).abs() < 1e-3), "{known:?}");
+        assert_eq!(known.iter().map(|k| k.0).collect::<Vec<_>>(), [0, 1, 1]);
         assert_eq!(of_record(&Record::default(), None, Dialect::Machmeter), Err(NoModel::NoLinks));
     }
 }

@@ -5,6 +5,8 @@
 
 mod launches;
 mod select;
+mod shared;
+pub mod table;
 mod terms;
 mod text;
 
@@ -19,6 +21,7 @@ use launches::{Pooled, pool};
 
 pub use launches::LEAST_LAUNCHES;
 pub use select::Form;
+pub use shared::fit_shared;
 pub use terms::{LEAST_P, Term};
 pub use text::extrap;
 
@@ -83,6 +86,9 @@ pub enum NoQ {
         "Q needs {LEAST_LAUNCHES} launches, got {0}: errors within a launch do not hold what launches differ by"
     )]
     FewLaunches(usize),
+    /// The errors move points together.
+    #[error("Q needs errors of each point by itself: simulated times have those of their parameters")]
+    Shared,
     /// Nothing is left to contradict the law.
     #[error("Q needs more points than terms: {0} points")]
     NoFreedom(usize),

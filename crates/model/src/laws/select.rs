@@ -25,9 +25,9 @@ pub struct Form {
     pub dof: usize,
     /// Weight among the laws within the margin, by `AICc`; they add up to 1.
     pub weight: f64,
-    covariance: Vec<Vec<f64>>,
+    pub(super) covariance: Vec<Vec<f64>>,
     /// Standard errors of half an interval.
-    reach: f64,
+    pub(super) reach: f64,
     /// Half an interval for what launches share, relative.
     shared_reach: f64,
 }
@@ -48,7 +48,7 @@ impl Form {
         Some(Prediction { value, interval: self.interval(value, variance)? })
     }
 
-    fn interval(&self, value: f64, variance: f64) -> Option<Interval> {
+    pub(super) fn interval(&self, value: f64, variance: f64) -> Option<Interval> {
         let half = (self.reach * variance.max(0.0).sqrt()).hypot(self.shared_reach * value);
         Interval::new(LEVEL, (value - half).max(0.0), value + half)
     }
@@ -90,11 +90,22 @@ fn candidates(cells: &[Cell]) -> Vec<Candidate> {
         let x: Vec<&[f64]> = of.iter().map(|(_, (_, x))| x.as_slice()).collect();
         // AICc has no value without two cells to spare; terms that depend on each other are another subset with fewer.
         let fit = weighted_least_squares(&x, &y, &sigma).ok().filter(|f| f.dof > 1)?;
-        let terms = of.iter().map(|(_, (t, _))| *t).collect();
-        fit.coefficients.iter().all(|c| *c > 0.0).then_some(Candidate { terms, fit })
+        let terms: Vec<Term> = of.iter().map(|(_, (t, _))| *t).collect();
+        let is_law = fit.coefficients.iter().all(|c| *c > 0.0) && !is_told_by_p(&terms, &fit.coefficients);
+        is_law.then_some(Candidate { terms, fit })
     };
     let masks = (1..1_u32 << columns.len()).filter(|m| m.count_ones() <= MAX_TERMS);
     masks.filter_map(subset).collect()
+}
+
+/// Whether the same values have a law in p instead of p - 1: a + b (p - 1) is (a - b) + b p. Only one of the two is a candidate.
+fn is_told_by_p(terms: &[Term], coefficients: &[f64]) -> bool {
+    let of = |wanted| terms.iter().position(|t| *t == wanted).map(|at| coefficients[at]);
+    [(Term::One, Term::P, Term::PMinusOne), (Term::D, Term::PD, Term::PMinusOneD)].into_iter().any(
+        |(level, by_p, by_others)| {
+            of(by_others).is_some_and(|b| of(by_p).is_some() || of(level).is_some_and(|a| a >= b))
+        },
+    )
 }
 
 /// Least `AICc` of all laws of these cells; infinite where there is none.

@@ -12,6 +12,8 @@ pub enum Term {
     LogP,
     /// p
     P,
+    /// p - 1: messages to all others, one after the other
+    PMinusOne,
     /// p log2 p
     PLogP,
     /// p^2
@@ -24,22 +26,26 @@ pub enum Term {
     DLogP,
     /// p d
     PD,
+    /// (p - 1) d
+    PMinusOneD,
     /// p^2 d
     PSquaredD,
 }
 
 impl Term {
     /// The dictionary.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::One,
         Self::LogP,
         Self::P,
+        Self::PMinusOne,
         Self::PLogP,
         Self::PSquared,
         Self::D,
         Self::SqrtD,
         Self::DLogP,
         Self::PD,
+        Self::PMinusOneD,
         Self::PSquaredD,
     ];
 
@@ -49,12 +55,14 @@ impl Term {
             Self::One => "1",
             Self::LogP => "log(p)",
             Self::P => "p",
+            Self::PMinusOne => "(p-1)",
             Self::PLogP => "p*log(p)",
             Self::PSquared => "p^2",
             Self::D => "d",
             Self::SqrtD => "sqrt(d)",
             Self::DLogP => "log(p)*d",
             Self::PD => "p*d",
+            Self::PMinusOneD => "(p-1)*d",
             Self::PSquaredD => "p^2*d",
         }
     }
@@ -66,12 +74,14 @@ impl Term {
             Self::One => 1.0,
             Self::LogP => p.log2(),
             Self::P => p,
+            Self::PMinusOne => p - 1.0,
             Self::PLogP => p * p.log2(),
             Self::PSquared => p * p,
             Self::D => d,
             Self::SqrtD => d.sqrt(),
             Self::DLogP => d * p.log2(),
             Self::PD => p * d,
+            Self::PMinusOneD => (p - 1.0) * d,
             Self::PSquaredD => p * p * d,
         }
     }
@@ -83,6 +93,6 @@ impl Term {
 
     /// Whether it varies with d.
     pub fn is_of_d(self) -> bool {
-        matches!(self, Self::D | Self::SqrtD | Self::DLogP | Self::PD | Self::PSquaredD)
+        matches!(self, Self::D | Self::SqrtD | Self::DLogP | Self::PD | Self::PMinusOneD | Self::PSquaredD)
     }
 }

@@ -4,8 +4,10 @@ mod binomial;
 mod bisection;
 mod dissemination;
 mod linear;
+mod pair;
 mod pipelined;
 mod recursive_doubling;
+mod reversed;
 mod ring;
 mod scatter;
 mod stencil;
@@ -13,6 +15,7 @@ mod stepped;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use pair::{Pair, Way};
 pub use stepped::{Pattern, Peer, Stepped};
 
 /// What a pattern is made of beside its name.
@@ -46,9 +49,11 @@ pub const PATTERNS: &[PatternInfo] = &[
     binomial::INFO,
     bisection::INFO,
     dissemination::INFO,
+    reversed::GATHER,
     linear::INFO,
     pipelined::INFO,
     recursive_doubling::INFO,
+    reversed::REDUCE,
     ring::INFO,
     scatter::INFO,
     stencil::ONE,

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use machmeter_data::Record;
 use machmeter_data::quantity::parse_duration_ns;
 use machmeter_data::record::Machine as Host;
 use machmeter_simulate::goal::{self, Goal};
-use machmeter_simulate::machine::of_record;
+use machmeter_simulate::machine::{OfLink, of_record};
 use machmeter_simulate::montecarlo::What;
 use machmeter_simulate::noise::{Machine, Trace};
 use machmeter_simulate::patterns::{PATTERNS, Shape, find};
@@ -80,6 +81,16 @@ pub(super) fn plan(asked: &Asked, schedule: Option<&(Goal, String)>) -> Result<V
 
 /// Parameters, and the machine that they were measured on.
 pub(super) fn params(asked: &Asked, plan: &mut Value) -> Result<(Params, Host), Failure> {
+    let (record, of) = link(asked)?;
+    plan["on"] = json!(record.id);
+    plan["link"] = json!(of.name);
+    plan["segments"] = json!(format!("{:?}", of.params.segments()));
+    plan["assumptions"] = json!(of.assumptions);
+    Ok((of.params, record.machine))
+}
+
+/// The link of the record of costs.
+pub(super) fn link(asked: &Asked) -> Result<(Record, OfLink), Failure> {
     let dialect = if asked.dialect == "loggopsim" { Dialect::LogGopSim } else { Dialect::Machmeter };
     let Some(on) = &asked.on else {
         return Err(Failure::usage("no costs to simulate on").help("--on RUN, a run of machmeter net"));
@@ -87,11 +98,7 @@ pub(super) fn params(asked: &Asked, plan: &mut Value) -> Result<(Params, Host), 
     let (record, _) = report::located(on)?;
     let of = of_record(&record, asked.link.as_deref(), dialect)
         .map_err(|e| Failure::usage(format!("--on {}: {e}", on.display())))?;
-    plan["on"] = json!(record.id);
-    plan["link"] = json!(of.name);
-    plan["segments"] = json!(format!("{:?}", of.params.segments()));
-    plan["assumptions"] = json!(of.assumptions);
-    Ok((of.params, record.machine))
+    Ok((record, of))
 }
 
 pub(super) fn machine(noise: &str, plan: &mut Value) -> Result<Machine, Failure> {

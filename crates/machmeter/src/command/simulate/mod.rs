@@ -2,6 +2,7 @@
 
 mod inputs;
 mod runs;
+mod table;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machmeter_data::Record;
 use machmeter_data::quantity::{Unit, human, parse_duration_ns};
 use machmeter_data::record::Machine as Host;
-use machmeter_simulate::montecarlo::{Share, What};
+use machmeter_simulate::montecarlo::Share;
 use machmeter_simulate::patterns::PATTERNS;
 use machmeter_simulate::record::{Step, fill};
 use machmeter_sys::affinity;
@@ -94,6 +95,15 @@ struct Asked {
     /// Share K of N of the runs
     #[arg(long, value_name = "K/N", value_parser = |s: &str| s.parse::<Share>())]
     part: Option<Share>,
+    /// Costs and laws of MPI operations on simulated ranks
+    #[arg(long, requires = "on", conflicts_with_all = ["schedule", "pattern", "noise", "part", "merge", "bytes", "segment", "rounds", "work"])]
+    table: bool,
+    /// Of the table: send, pingpong, bcast, ...; all when not given
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "table")]
+    ops: Vec<String>,
+    /// Of the table: sizes of messages, from and to
+    #[arg(long, value_name = "FROM-TO", default_value = "8-1M", value_parser = table::range)]
+    sizes: (u64, u64),
     /// Put shares together
     #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["schedule", "pattern", "on", "noise", "part"])]
     merge: Vec<PathBuf>,
@@ -123,6 +133,9 @@ fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, 
         let (plan, steps, machine) = merged(&asked.merge)?;
         return Ok(finish(&plan, None, &steps, machine, globals));
     }
+    if asked.table {
+        return table::run(&asked, globals);
+    }
     let schedule = asked.schedule.as_deref().map(read_schedule).transpose()?;
     let mut plan = plan(&asked, schedule.as_ref())?;
     let (params, of) = params(&asked, &mut plan)?;
@@ -133,7 +146,17 @@ fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, 
     let share = asked.part.unwrap_or(Share { part: 1, of: 1 });
     let runs: Vec<u64> =
         if noise.is_some() { share.runs(u64::from(asked.noisy_runs)).collect() } else { Vec::new() };
-    let threads = affordable(&what, &ladder, runs.len() as u64 + 1, globals)?;
+    let all: Vec<_> = ladder.iter().map(|ranks| what.estimate(*ranks)).collect();
+    let need = Need {
+        events: all
+            .iter()
+            .map(|e| e.events.saturating_mul(runs.len() as u64 + 1))
+            .fold(0, u64::saturating_add),
+        largest_bytes: all.iter().map(|e| e.bytes).max().unwrap_or(0),
+        jobs: (runs.len() + 1).saturating_mul(ladder.len()),
+        events_per_second: EVENTS_PER_SECOND,
+    };
+    let threads = need.affordable(globals)?;
     if globals.dry_run {
         return Ok(Exit::Fine);
     }
@@ -143,54 +166,52 @@ fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, 
     Ok(finish(&plan, asked.part, &steps, of, globals))
 }
 
-/// Says what it will take, and how many threads memory allows.
-fn affordable(what: &What<'_>, ladder: &[u32], runs: u64, globals: &Globals) -> Result<usize, Failure> {
-    let all: Vec<_> = ladder.iter().map(|ranks| what.estimate(*ranks)).collect();
-    let events: u64 = all.iter().map(|e| e.events.saturating_mul(runs)).fold(0, u64::saturating_add);
-    let largest = all.iter().map(|e| e.bytes).max().unwrap_or(0);
-    let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
-    let allowed = (left.available_bytes as f64 * MEMORY_SHARE) as u64;
-    if largest > allowed {
+/// What a simulation takes.
+struct Need {
+    events: u64,
+    /// Memory of the largest run.
+    largest_bytes: u64,
+    jobs: usize,
+    events_per_second: f64,
+}
+
+impl Need {
+    /// Says what it will take, and how many threads memory allows.
+    fn affordable(&self, globals: &Globals) -> Result<usize, Failure> {
+        let Self { events, largest_bytes: largest, jobs, events_per_second } = *self;
+        let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
+        let allowed = (left.available_bytes as f64 * MEMORY_SHARE) as u64;
+        if largest > allowed {
+            let text = format!(
+                "a run needs up to {}, of {} that are left",
+                human(largest as f64, Unit::Bytes),
+                human(left.available_bytes as f64, Unit::Bytes)
+            );
+            return Err(Failure::usage(text)
+                .help("fewer ranks, or a machine with more memory: --part shares runs, not one of them"));
+        }
+        let (_, _, cpus) = session::cpus(&globals.cpus)?;
+        affinity::set_mask(&cpus).map_err(Failure::cannot)?;
+        let threads = cpus.len().min((allowed / largest.max(1)) as usize).min(jobs).max(1);
+        let seconds = events as f64 / events_per_second / threads as f64;
         let text = format!(
-            "a run needs up to {}, of {} that are left",
-            human(largest as f64, Unit::Bytes),
-            human(left.available_bytes as f64, Unit::Bytes)
+            "{:.3} M events, about {seconds:.0} s on {threads} CPUs, up to {}",
+            events as f64 / 1e6,
+            human(largest.saturating_mul(threads as u64) as f64, Unit::Bytes)
         );
-        return Err(Failure::usage(text)
-            .help("fewer ranks, or a machine with more memory: --part shares runs, not one of them"));
+        if globals.dry_run {
+            output::print(&text).map_err(Failure::cannot)?;
+        } else if !globals.quiet {
+            output::say(&text);
+        }
+        Ok(threads)
     }
-    let (_, _, cpus) = session::cpus(&globals.cpus)?;
-    affinity::set_mask(&cpus).map_err(Failure::cannot)?;
-    let jobs = runs.saturating_mul(ladder.len() as u64).min(1 << 20) as usize;
-    let threads = cpus.len().min((allowed / largest.max(1)) as usize).min(jobs).max(1);
-    let seconds = events as f64 / EVENTS_PER_SECOND / threads as f64;
-    let text = format!(
-        "{:.3} M events, about {seconds:.0} s on {threads} CPUs, up to {}",
-        events as f64 / 1e6,
-        human(largest.saturating_mul(threads as u64) as f64, Unit::Bytes)
-    );
-    if globals.dry_run {
-        output::print(&text).map_err(Failure::cannot)?;
-    } else if !globals.quiet {
-        output::say(&text);
-    }
-    Ok(threads)
 }
 
 fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, globals: &Globals) -> Exit {
-    let mut record: Record = empty_record();
-    record.machine = machine;
-    PLAN.clone_into(&mut record.run.verb);
-    record.run.tags = globals.tag.iter().cloned().collect();
     let share = part.map(|p| format!("{}/{}", p.part, p.of));
-    record
-        .run
-        .parameters
-        .insert(PLAN.to_owned(), json!({ "plan": plan, "part": share, "steps": steps_to_json(steps) }));
-    record.complete = signals::stop_requested().is_none();
-    record.stopped_by = signals::stop_requested().map_or("end of simulation".to_owned(), |s| {
-        format!("signal:{}", s.to_string().trim_start_matches("SIG"))
-    });
+    let parameters = json!({ "plan": plan, "part": share, "steps": steps_to_json(steps) });
+    let mut record = record_of(parameters, machine, globals);
     let text = |key: &str| plan[key].as_str();
     fill(
         &mut record,
@@ -199,13 +220,30 @@ fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, glob
         text("noise"),
         steps,
     );
-    for assumed in plan["assumptions"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        record.warn(warning(
-            "W910",
-            assumed.to_owned(),
-            "measure the link again with more time, or choose another (--link)",
-        ));
-    }
+    let assumed = plan["assumptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    warn_of(&mut record, assumed);
     let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
     keep(record, Vec::new(), to, globals)
+}
+
+/// A record of a simulation without its figures.
+fn record_of(parameters: Value, machine: Host, globals: &Globals) -> Record {
+    let mut record: Record = empty_record();
+    record.machine = machine;
+    PLAN.clone_into(&mut record.run.verb);
+    record.run.tags = globals.tag.iter().cloned().collect();
+    record.run.parameters.insert(PLAN.to_owned(), parameters);
+    record.complete = signals::stop_requested().is_none();
+    record.stopped_by = signals::stop_requested().map_or("end of simulation".to_owned(), |s| {
+        format!("signal:{}", s.to_string().trim_start_matches("SIG"))
+    });
+    record
+}
+
+/// What about the costs is assumed.
+fn warn_of<'a>(record: &mut Record, assumptions: impl IntoIterator<Item = &'a str>) {
+    for assumed in assumptions {
+        let next = "measure the link again with more time, or choose another (--link)";
+        record.warn(warning("W910", assumed.to_owned(), next));
+    }
 }

@@ -34,45 +34,19 @@ impl Work<'_> {
             [None].into_iter().chain(self.runs.iter().copied().map(Some)).collect();
         let jobs: Vec<(usize, Option<u64>)> =
             numbers.iter().flat_map(|n| (0..self.ladder.len()).map(|step| (step, *n))).collect();
-        let (next, results) = (AtomicUsize::new(0), Mutex::new(vec![None; jobs.len()]));
-        let stop = || signals::stop_flag().load(Ordering::Relaxed);
-        let worker = || {
-            while !stop() {
-                let job = next.fetch_add(1, Ordering::Relaxed);
-                let Some((step, number)) = jobs.get(job).copied() else { break };
-                let starts =
-                    |seed| if self.coincident { Starts::Together(seed) } else { Starts::Apart(seed) };
-                let noise = number.and_then(|seed| Some((self.noise.as_ref()?, starts(seed))));
-                let result = self.what.simulate(self.ladder[step], &self.params, noise, &stop);
-                let failed = result.is_err();
-                results.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(result);
-                if failed {
-                    next.store(jobs.len(), Ordering::Relaxed);
-                }
-            }
+        let one = |(step, number): &(usize, Option<u64>), stop: &dyn Fn() -> bool| {
+            let starts = |seed| if self.coincident { Starts::Together(seed) } else { Starts::Apart(seed) };
+            let noise = number.and_then(|seed| Some((self.noise.as_ref()?, starts(seed))));
+            self.what.simulate(self.ladder[*step], &self.params, noise, stop)
         };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(worker);
-            }
-            worker();
-        });
-        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let results = over_threads(&jobs, threads, |job| self.ladder[job.0], one)?;
         let mut quiet = vec![None; self.ladder.len()];
         let mut noisy = vec![Vec::new(); self.ladder.len()];
         for ((step, number), result) in jobs.into_iter().zip(results) {
             match (result, number) {
-                (Some(Ok(ps)), None) => quiet[step] = Some(ps),
-                (Some(Ok(ps)), Some(number)) => noisy[step].push((number, ps)),
-                (Some(Err(e)), _) if e != SimulateError::Stopped => {
-                    let exit =
-                        if matches!(e, SimulateError::Deadlock(_)) { Exit::Finding } else { Exit::Usage };
-                    return Err(Failure {
-                        exit,
-                        ..Failure::usage(format!("{} ranks: {e}", self.ladder[step]))
-                    });
-                }
-                _ => {}
+                (Some(ps), None) => quiet[step] = Some(ps),
+                (Some(ps), Some(number)) => noisy[step].push((number, ps)),
+                (None, _) => {}
             }
         }
         let whole = self.ladder.iter().zip(quiet).zip(noisy);
@@ -80,6 +54,44 @@ impl Work<'_> {
             .filter_map(|((ranks, quiet), runs)| Some(Step { ranks: *ranks, quiet_ps: quiet?, runs }))
             .collect())
     }
+}
+
+/// What each job gives, in their order; `None` of those that a signal left undone. `ranks` of a job are for messages.
+pub(super) fn over_threads<J: Sync, R: Clone + Send>(
+    jobs: &[J],
+    threads: usize,
+    ranks: impl Fn(&J) -> u32,
+    one: impl Fn(&J, &dyn Fn() -> bool) -> Result<R, SimulateError> + Sync,
+) -> Result<Vec<Option<R>>, Failure> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(vec![None; jobs.len()]));
+    let stop = || signals::stop_flag().load(Ordering::Relaxed);
+    let worker = || {
+        while !stop() {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(at) else { break };
+            let result = one(job, &stop);
+            if result.is_err() {
+                next.store(jobs.len(), Ordering::Relaxed);
+            }
+            results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(worker);
+        }
+        worker();
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let given = |(job, result): (&J, Option<Result<R, SimulateError>>)| match result {
+        Some(Err(SimulateError::Stopped)) | None => Ok(None),
+        Some(Ok(given)) => Ok(Some(given)),
+        Some(Err(e)) => {
+            let exit = if matches!(e, SimulateError::Deadlock(_)) { Exit::Finding } else { Exit::Usage };
+            Err(Failure { exit, ..Failure::usage(format!("{} ranks: {e}", ranks(job))) })
+        }
+    };
+    jobs.iter().zip(results).map(given).collect()
 }
 
 /// Steps with exact times: those of datasets are rounded.

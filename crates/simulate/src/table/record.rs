@@ -1,0 +1,176 @@
+//! The table as figures and data of a record. Ids begin with `simulate`: nothing of it was measured.
+
+use machmeter_data::metric::{ParamValue, params};
+use machmeter_data::record::{Record, SummaryLine};
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
+use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape, Unit};
+use machmeter_model::laws::LEVEL;
+use machmeter_model::laws::table::{At, COLUMNS, Entry, SHOWN, Table};
+
+use super::{Found, OPERATIONS, Operation};
+
+machmeter_data::metric!(
+    COST,
+    "simulate.cost",
+    ["operation", "size_bytes", "ranks"],
+    Nanoseconds,
+    Lower,
+    weakened by [],
+    "Simulated time of an operation, one after the other, at the size of the table. Of a rank's bytes."
+);
+machmeter_data::metric!(
+    ISOLATED,
+    "simulate.isolated",
+    ["operation", "size_bytes", "ranks"],
+    Nanoseconds,
+    Lower,
+    weakened by [],
+    "Simulated time of an operation by itself, until the last rank is through, at the size of the table."
+);
+machmeter_data::metric!(
+    COEFFICIENT,
+    "simulate.coefficient",
+    ["operation", "term", "from_bytes", "to_bytes", "ranks"],
+    Nanoseconds,
+    Lower,
+    weakened by [],
+    "Factor of a term (1, d, p, log(p), ...) in the law of an operation's simulated cost, ns per unit of the term, for sizes from one to another."
+);
+machmeter_data::metric!(
+    MISFIT,
+    "simulate.misfit",
+    ["operation", "from_bytes", "ranks"],
+    One,
+    Lower,
+    weakened by [],
+    "How far the simulated cost farthest from the law lies from it, relative."
+);
+
+fn int(n: u64) -> ParamValue {
+    i64::try_from(n).unwrap_or(i64::MAX).into()
+}
+
+impl Found {
+    fn info(&self) -> &'static Operation {
+        &OPERATIONS[self.operation]
+    }
+
+    /// The size that the table shows, bytes.
+    fn shown(&self) -> u64 {
+        self.info().only_bytes.unwrap_or(SHOWN)
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let name = || ("operation", self.info().name.into());
+        let mut all = Vec::new();
+        for (info, costs) in [(&COST, &self.costs), (&ISOLATED, &self.isolated)] {
+            let shown = costs.iter().filter(|((_, d), _)| *d == self.shown());
+            all.extend(shown.map(|((p, d), at)| {
+                let keys = params([name(), ("size_bytes", int(*d)), ("ranks", int((*p).into()))]);
+                metric(info, keys, at.ns, [at.low_ns, at.high_ns], "simulation", at.n)
+            }));
+        }
+        for law in self.laws.iter().flatten() {
+            for s in &law.segments {
+                let n = s.n as u64;
+                let keys = |more: &[(&str, ParamValue)]| {
+                    let mut keys = params([name(), ("from_bytes", int(s.from_bytes))]);
+                    let ranks = law.only_p.map(|p| ("ranks", int(p.into())));
+                    let more = more.iter().cloned().chain(ranks);
+                    keys.extend(more.map(|(key, value)| (key.to_owned(), value)));
+                    keys
+                };
+                for c in &s.chosen().terms {
+                    let keys = keys(&[("term", c.term.name().into()), ("to_bytes", int(s.to_bytes))]);
+                    let ends = [c.interval.low, c.interval.high].map(|us| 1e3 * us);
+                    all.push(metric(&COEFFICIENT, keys, 1e3 * c.value, ends, "weighted sum of terms", n));
+                }
+                all.push(Metric::new(&MISFIT, keys(&[]), s.misfit, "largest of points", n));
+            }
+        }
+        all
+    }
+
+    /// Over ranks at the size of the table and the largest one.
+    fn curves(&self) -> Option<Dataset> {
+        let largest = self.costs.keys().map(|k| k.1).max()?;
+        let mut rows = Vec::new();
+        let mut sizes = vec![self.shown(), largest];
+        sizes.dedup();
+        for d in sizes {
+            let own: Vec<(u32, &At)> =
+                self.costs.iter().filter(|(k, _)| k.1 == d).map(|(k, at)| (k.0, at)).collect();
+            if own.len() < 2 {
+                continue;
+            }
+            let x: Vec<f64> = own.iter().map(|(p, _)| f64::from(*p)).collect();
+            let mut push = |what: &str, y: Vec<f64>| {
+                rows.push(CurveRow { name: format!("{d} B, {what}"), x: x.clone(), y });
+            };
+            push("simulated", own.iter().map(|(_, at)| at.ns).collect());
+            push("interval, low", own.iter().map(|(_, at)| at.low_ns).collect());
+            push("interval, high", own.iter().map(|(_, at)| at.high_ns).collect());
+            let by_law: Option<Vec<f64>> = own.iter().map(|(p, _)| Some(self.law(*p, d)?.1)).collect();
+            if let Some(y) = by_law {
+                push("law", y);
+            }
+            let isolated = own.iter().filter_map(|(p, _)| Some(self.isolated.get(&(*p, d))?.ns));
+            push("isolated", isolated.collect());
+        }
+        if rows.is_empty() {
+            return None;
+        }
+        let name = self.info().name;
+        let caption = format!(
+            "{name} as {}, over ranks: simulated, with intervals of the parameters.",
+            self.info().what
+        );
+        let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
+        let shape = Shape::Curve(Curve { x, y, rows, marks: Vec::new() });
+        Some(
+            Dataset::new("simulate.cost", name, caption, shape)
+                .with_params(params([("operation", name.into())])),
+        )
+    }
+}
+
+fn metric(
+    info: &MetricInfo,
+    keys: machmeter_data::Params,
+    value: f64,
+    [low, high]: [f64; 2],
+    how: &str,
+    n: u64,
+) -> Metric {
+    let interval = Interval::new(LEVEL, low, high, "errors of parameters, propagated");
+    Metric::new(info, keys, value, how, n).with_ci(interval.filter(|i| i.low < i.high))
+}
+
+/// Puts the table into a record. `title` says on what it was simulated.
+pub fn fill(record: &mut Record, title: &str, found: &[Found]) {
+    let table = Table::of(found.iter().map(|f| Entry {
+        name: f.info().name,
+        costs: &f.costs,
+        isolated: &f.isolated,
+        laws: &f.laws,
+        refused: None,
+        has_one_size: f.info().only_bytes.is_some(),
+    }));
+    let mut lines = vec![title.to_owned()];
+    lines.extend(table.lines());
+    record.summary.lines.push(SummaryLine { section: "SIMULATED".to_owned(), lines });
+    let reasons = table.reasons.iter().map(|r| format!(" {r}.")).collect::<String>();
+    let algorithms: Vec<String> =
+        found.iter().map(|f| format!("{} {}", f.info().name, f.info().what)).collect();
+    let caption = format!(
+        "Simulated, not measured: {title}. Time of each operation one after the other, d in bytes of a message, p ranks; at 8 B: of the fewest ranks; \
+         isolated: until the last rank is through; off: how far the time farthest from the law lies.{reasons} Algorithms: {}.",
+        algorithms.join("; ")
+    );
+    let columns = COLUMNS.map(|label| TableColumn::new(label, None)).to_vec();
+    let row = |(name, cells): (String, [String; 6])| TableRow { name, cells: cells.map(Cell::Text).into() };
+    let shape = Shape::CostTable(CostTable { columns, rows: table.rows.into_iter().map(row).collect() });
+    record.datasets.push(Dataset::new("simulate.operations", "Simulated MPI operations", caption, shape));
+    record.datasets.extend(found.iter().filter_map(Found::curves));
+    record.metrics.extend(found.iter().flat_map(Found::metrics));
+}
