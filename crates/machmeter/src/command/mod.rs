@@ -8,6 +8,7 @@ mod export;
 mod keep;
 mod list;
 mod measure;
+mod predict;
 mod reference;
 mod report;
 mod schema;
@@ -47,6 +48,7 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     explain::ENTRY,
     export::ENTRY,
     list::ENTRY,
+    predict::ENTRY,
     reference::ENTRY,
     report::ENTRY,
     schema::ENTRY,
