@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use machmeter_data::metric::params;
+use machmeter_data::{Better, Interval, Metric, MetricInfo, Params, Record, Unit};
 use machmeter_store::foreign::{Input, READERS, SideFacts, SourceFile};
 use machmeter_store::{json, mpi_trace, parquet};
 
@@ -11,7 +13,8 @@ use crate::{Registries, job};
 pub type Parser = fn(&[u8]);
 
 /// By name, which is that of the fuzz target and of the folder with its seeds.
-pub const PARSERS: [(&str, Parser); 8] = [
+pub const PARSERS: [(&str, Parser); 9] = [
+    ("expression", expression),
     ("foreign", foreign),
     ("frames", frames),
     ("goal", goal),
@@ -23,6 +26,55 @@ pub const PARSERS: [(&str, Parser); 8] = [
 ];
 
 const NAME: &str = "fuzz_0_times.dat";
+
+/// Expressions over costs: what has a value has it within its interval.
+pub fn expression(bytes: &[u8]) {
+    use machmeter_simulate::expr::{Sheet, bind, parse};
+    let Ok(expr) = parse(&String::from_utf8_lossy(bytes)) else { return };
+    let sheet = Sheet::of(&[costs()]);
+    let Ok(bound) = bind(&expr, &sheet, Some("P")) else { return };
+    for variable in [1.0, 7.0, 4096.0] {
+        let Ok(answer) = bound.at(variable) else { continue };
+        assert!(answer.value.is_finite(), "a value");
+        assert!(
+            answer.interval.is_none_or(|(low, high)| low <= answer.value && answer.value <= high),
+            "{answer:?}"
+        );
+        let _ = answer.outside.lines(&sheet);
+    }
+}
+
+/// A law, a cost at two numbers of ranks and a bandwidth.
+fn costs() -> Record {
+    let mut record = Record::default();
+    let mut push = |id: &'static str, unit: Unit, keys: Params, value: f64| {
+        let info = MetricInfo {
+            id,
+            params: &[],
+            unit,
+            better: Better::Lower,
+            weakened_by: &[],
+            description: "",
+            may_be_negative: false,
+        };
+        let ci = Interval::new(0.95, 0.9 * value, 1.2 * value, "planted");
+        record.metrics.push(Metric::new(&info, keys, value, "planted", 9).with_ci(ci));
+    };
+    let name = |name: &str| ("operation", name.into());
+    for (term, value) in [("1", 300.0), ("log(p)", 40.0), ("d", 0.5)] {
+        let keys = params([name("allreduce"), ("term", term.into()), ("from_bytes", 0i64.into())]);
+        push("mpi.coefficient", Unit::Nanoseconds, keys, value);
+    }
+    for (operation, ranks, bytes) in
+        [("allreduce", 2i64, 8i64), ("allreduce", 64, 4096), ("barrier", 2, 0), ("barrier", 4, 0)]
+    {
+        let keys = params([name(operation), ("ranks", ranks.into()), ("size_bytes", bytes.into())]);
+        push("mpi.cost", Unit::Nanoseconds, keys, 500.0);
+    }
+    push("ops.cost", Unit::Nanoseconds, params([name("getppid"), ("code", "libc".into())]), 80.0);
+    push("memory.bandwidth", Unit::BytesPerSecond, params([("cpus", 1i64.into())]), 1e10);
+    record
+}
 
 /// Files of other tools: every reader, whether the file looks like its format or not, and the analysis of what it read.
 pub fn foreign(bytes: &[u8]) {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+pub mod expr;
 pub mod goal;
 pub mod machine;
 pub mod montecarlo;

@@ -68,6 +68,15 @@ pub(crate) const CODES: &[Code] = &[
         next: "Measure the link again with more time, or choose another with --link.",
         undo: None,
     },
+    Code {
+        id: "W911",
+        name: "cost extrapolated",
+        what: "A prediction uses a law or cost at a number of ranks or bytes where nothing was measured.",
+        why: "Libraries change their algorithms with ranks and sizes: beyond its points a law may be far off, and its interval does not tell.",
+        how: "Ranks and sizes of mpi.cost or simulate.cost of the operation in the run of --on.",
+        next: "Measure there: machmeter mpi with more ranks or sizes, or machmeter simulate --table for more ranks than the machine has.",
+        undo: None,
+    },
 ];
 
 /// All codes of the program, its checks and its probes.

@@ -1,5 +1,6 @@
 //! `machmeter predict RUN --on RECORD`: a traced run replayed on the measured costs of a machine.
 
+mod expr;
 mod inputs;
 
 use std::path::PathBuf;
@@ -38,6 +39,15 @@ struct Asked {
     /// Run with the costs of a machine; of machmeter mpi or net
     #[arg(long, value_name = "RECORD")]
     on: Option<PathBuf>,
+    /// Instead of a run: an expression over the costs and laws of --on
+    #[arg(long, value_name = "EXPR", conflicts_with = "run", requires = "on")]
+    expr: Option<String>,
+    /// Of --expr: its free variable, P=2-4096
+    #[arg(long, value_name = "NAME=A-B", requires = "expr", value_parser = expr::over)]
+    over: Option<expr::Over>,
+    /// Of --expr: more runs, for names that --on lacks
+    #[arg(long, value_name = "RECORD", requires = "expr")]
+    with: Vec<PathBuf>,
 }
 
 fn define() -> Command {
@@ -47,6 +57,10 @@ fn define() -> Command {
 fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     globals.output.iter().try_for_each(|path| view::ending(path, "json").map(|_| ()))?;
+    if let Some(text) = &asked.expr {
+        let records: Vec<&PathBuf> = asked.on.iter().chain(&asked.with).collect();
+        return expr::run(text, asked.over.as_ref(), &records, globals);
+    }
     let Some(run) = &asked.run else {
         return Err(
             Failure::usage("nothing to predict").help("predict RUN --on RECORD, RUN of machmeter trace")

@@ -211,7 +211,7 @@ impl Need {
 fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, globals: &Globals) -> Exit {
     let share = part.map(|p| format!("{}/{}", p.part, p.of));
     let parameters = json!({ "plan": plan, "part": share, "steps": steps_to_json(steps) });
-    let mut record = record_of(parameters, machine, globals);
+    let mut record = record_of(PLAN, parameters, machine, globals);
     let text = |key: &str| plan[key].as_str();
     fill(
         &mut record,
@@ -226,13 +226,13 @@ fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, glob
     keep(record, Vec::new(), to, globals)
 }
 
-/// A record of a simulation without its figures.
-fn record_of(parameters: Value, machine: Host, globals: &Globals) -> Record {
+/// A record of a simulation or prediction without its figures.
+pub(super) fn record_of(verb: &str, parameters: Value, machine: Host, globals: &Globals) -> Record {
     let mut record: Record = empty_record();
     record.machine = machine;
-    PLAN.clone_into(&mut record.run.verb);
+    verb.clone_into(&mut record.run.verb);
     record.run.tags = globals.tag.iter().cloned().collect();
-    record.run.parameters.insert(PLAN.to_owned(), parameters);
+    record.run.parameters.insert(verb.to_owned(), parameters);
     record.complete = signals::stop_requested().is_none();
     record.stopped_by = signals::stop_requested().map_or("end of simulation".to_owned(), |s| {
         format!("signal:{}", s.to_string().trim_start_matches("SIG"))

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::inputs::link;
 use super::runs::over_threads;
-use super::{Asked, Need, record_of, warn_of};
+use super::{Asked, Need, PLAN, record_of, warn_of};
 use crate::command::keep::{Keeping, keep};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -49,7 +49,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     done.sort_by_key(|(p, _)| (p.operation, p.ranks, p.bytes));
     let parameters = json!({ "table": { "on": on.id, "link": of.name, "ranks": asked.ranks[..], "sizes": sizes,
         "segments": format!("{:?}", of.params.segments()) } });
-    let mut record = record_of(parameters, on.machine, globals);
+    let mut record = record_of(PLAN, parameters, on.machine, globals);
     let last = asked.ranks[asked.ranks.len() - 1];
     let title = format!("2 to {last} simulated ranks on {} of {}", of.name, on.id);
     fill(&mut record, &title, &analyze(&of, &done));

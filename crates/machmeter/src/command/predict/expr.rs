@@ -1,0 +1,111 @@
+//! `machmeter predict --expr EXPR --on RECORD`: a calculator over costs and laws of records.
+
+use std::path::PathBuf;
+
+use machmeter_data::Record;
+use machmeter_data::quantity::parse_bytes;
+use machmeter_data::record::Warning;
+use machmeter_simulate::expr::{self, Answer, ExprError, Outside, Sheet};
+use serde_json::json;
+
+use crate::command::keep::{Keeping, keep};
+use crate::command::report;
+use crate::command::simulate::record_of;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::session::warning;
+use crate::state;
+
+/// A free variable and its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Over {
+    name: String,
+    values: Vec<u64>,
+}
+
+/// `P=2-4096`: all doublings of the first up to the last, and the last.
+pub(super) fn over(text: &str) -> Result<Over, String> {
+    let wrong = || format!("'{text}' is no variable over a range, as P=2-4096 or d=8-1M");
+    let (name, range) = text.split_once('=').ok_or_else(wrong)?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let ends = parse_bytes(first.trim()).zip(parse_bytes(last.trim()));
+    let (first, last) =
+        ends.filter(|(a, b)| is_name && *a > 0 && a <= b && *b <= 1 << 53).ok_or_else(wrong)?;
+    let doubled = std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n < last);
+    Ok(Over { name: name.to_owned(), values: doubled.chain([last]).collect() })
+}
+
+fn refused(e: &ExprError) -> Failure {
+    let failure = Failure::usage(format!("--expr: {e}"));
+    if e.help.is_empty() { failure } else { failure.help(&e.help) }
+}
+
+/// `on`: the record of costs; `with`: others whose figures it lacks.
+pub(super) fn run(
+    text: &str,
+    over: Option<&Over>,
+    on: &[&PathBuf],
+    globals: &Globals,
+) -> Result<Exit, Failure> {
+    let expr = expr::parse(text).map_err(|e| refused(&e))?;
+    let located = on.iter().map(|run| report::located(run).map(|(record, _)| record));
+    let records: Vec<Record> = located.collect::<Result<_, _>>()?;
+    let Some(first) = records.first() else {
+        return Err(Failure::usage("no costs to calculate with")
+            .help("--on RECORD, a run of any probe; --with others"));
+    };
+    let sheet = Sheet::of(&records);
+    let variable = over.map(|o| o.name.as_str());
+    let bound = expr::bind(&expr, &sheet, variable).map_err(|e| refused(&e))?;
+    if !bound.has_unit() {
+        let what = format!("--expr: a time to the power of {} is no figure", bound.dimension);
+        return Err(Failure::usage(what).help("times, rates and numbers are"));
+    }
+    let values: Vec<f64> = over.map_or_else(|| vec![0.0], |o| o.values.iter().map(|v| *v as f64).collect());
+    let answer = |at: f64| Ok((at, bound.at(at).map_err(|e| refused(&of_variable(&e, variable, at)))?));
+    let answers: Vec<(f64, Answer)> = values.into_iter().map(answer).collect::<Result<_, Failure>>()?;
+    if globals.dry_run {
+        return Ok(Exit::Fine);
+    }
+    let ids: Vec<&str> = records.iter().map(|r| r.id.as_str()).collect();
+    let parameters = json!({ "expr": text, "on": ids, "over": over.map(|o| json!({ "name": o.name, "values": o.values })) });
+    let mut record = record_of("predict", parameters, first.machine.clone(), globals);
+    let title = format!("{text}, by {}", ids.join(", "));
+    expr::fill(&mut record, &title, text, &bound, variable, &answers);
+    let mut outside = Outside::default();
+    for (_, answer) in &answers {
+        outside.add(&answer.outside);
+    }
+    for line in outside.lines(&sheet) {
+        let next = "measure there: machmeter mpi with more ranks or sizes; or machmeter simulate --table";
+        record.warn(Warning { changes: true, ..warning("W911", line, next) });
+    }
+    let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
+    Ok(keep(record, Vec::new(), to, globals))
+}
+
+/// Says where on the range it was.
+fn of_variable(e: &ExprError, variable: Option<&str>, at: f64) -> ExprError {
+    let place = variable.map_or(String::new(), |v| format!(" at {v} = {at}"));
+    ExprError { what: format!("{}{place}", e.what), help: e.help.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_double_and_have_their_ends() {
+        let values = |text: &str| over(text).unwrap().values;
+        assert_eq!(values("P=2-16"), [2, 4, 8, 16]);
+        assert_eq!(values("d=8-1K").len(), 8);
+        assert_eq!(values("P=3-10"), [3, 6, 10]);
+        assert_eq!(values("P=7"), [7]);
+        for wrong in ["P", "P=", "=2-4", "P=4-2", "P=0-4", "2=2-4", "a b=1-2", "P=1-9e99", "P=-1-2"] {
+            assert!(over(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Values, their intervals, and where laws are asked beyond what was measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::sheet::{Operation, Segment};
+use super::{Bound, ExprError, Sheet};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    Min,
+    Max,
+    Sqrt,
+    Log2,
+    Ceil,
+    Floor,
+}
+
+impl Function {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "min" => Self::Min,
+            "max" => Self::Max,
+            "sqrt" => Self::Sqrt,
+            // Laws print it so.
+            "log" | "log2" => Self::Log2,
+            "ceil" => Self::Ceil,
+            "floor" => Self::Floor,
+            _ => return None,
+        })
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    Number(f64),
+    Variable,
+    Figure(usize),
+    Operation { operation: usize, p: Option<Box<Node>>, d: Option<Box<Node>> },
+    Call(Function, Vec<Node>),
+    Negative(Box<Node>),
+    Two { operator: char, of: Box<[Node; 2]>, at: usize },
+}
+
+/// A value with its interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Value, in ns to the power of the expression's dimension.
+    pub value: f64,
+    /// Ends that hold however the errors of figures go together; `None` where no figure has one, or one end has no value.
+    pub interval: Option<(f64, f64)>,
+    /// Places of the figures behind it.
+    pub figures: BTreeSet<usize>,
+    /// Where laws were asked beyond their points.
+    pub outside: Outside,
+}
+
+/// Least and largest number asked for, by operation and by whether it was a number of ranks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outside(BTreeMap<(usize, bool), (u64, u64)>);
+
+impl Outside {
+    /// Puts those of another answer in.
+    pub fn add(&mut self, other: &Self) {
+        for (key, (low, high)) in &other.0 {
+            self.push(*key, *low, *high);
+        }
+    }
+
+    fn push(&mut self, key: (usize, bool), low: u64, high: u64) {
+        let own = self.0.entry(key).or_insert((low, high));
+        *own = (own.0.min(low), own.1.max(high));
+    }
+
+    /// In words, one line each.
+    pub fn lines(&self, sheet: &Sheet) -> Vec<String> {
+        let range = |(low, high): (u64, u64)| {
+            if low == high { low.to_string() } else { format!("{low} to {high}") }
+        };
+        let line = |(&(place, is_ranks), asked): (&(usize, bool), &(u64, u64))| {
+            let o = &sheet.operations[place];
+            if !is_ranks {
+                let measured = o.sizes().unwrap_or_default();
+                return format!(
+                    "{} of {} B lies beyond the known sizes ({} B): extrapolated",
+                    o.name,
+                    range(*asked),
+                    range(measured)
+                );
+            }
+            let (first, last) = o.ranks().unwrap_or_default();
+            let measured = range((first.into(), last.into()));
+            if o.laws.contains_key(&None) {
+                format!(
+                    "{} of {} ranks lies beyond the known ones ({measured}): extrapolated",
+                    o.name,
+                    range(*asked)
+                )
+            } else {
+                format!(
+                    "{} of {} ranks has no law: the nearest cost is used ({measured} ranks)",
+                    o.name,
+                    range(*asked)
+                )
+            }
+        };
+        self.0.iter().map(line).collect()
+    }
+}
+
+/// What one evaluation is made with, and what it met.
+struct Walk<'a> {
+    sheet: &'a Sheet,
+    variable: f64,
+    /// A figure that has another value.
+    moved: Option<(usize, f64)>,
+    figures: BTreeSet<usize>,
+    outside: Outside,
+}
+
+impl Bound<'_> {
+    /// The value where the free variable is so.
+    ///
+    /// # Errors
+    /// Division by zero, p or d that is no number of ranks or bytes, values beyond the range of numbers.
+    pub fn at(&self, variable: f64) -> Result<Answer, ExprError> {
+        let walk = |moved| {
+            let (figures, outside) = Default::default();
+            let mut walk = Walk { sheet: self.sheet, variable, moved, figures, outside };
+            let value = walk.value(&self.root)?;
+            Ok::<_, ExprError>((value, walk))
+        };
+        let (value, Walk { figures, outside, .. }) = walk(None)?;
+        // Each figure at each of its ends, the others at their values: their sum holds whatever goes together.
+        let (mut low, mut high) = (value, value);
+        let mut is_known = figures.iter().any(|f| self.sheet.metrics[*f].ci.is_some());
+        for figure in &figures {
+            let [_, from, to] = self.sheet.value(*figure);
+            let ends = [from, to].map(|end| walk(Some((*figure, end))).map(|(value, _)| value));
+            let [Ok(a), Ok(b)] = ends else {
+                is_known = false;
+                continue;
+            };
+            low += (a.min(b) - value).min(0.0);
+            high += (a.max(b) - value).max(0.0);
+        }
+        is_known &= low.is_finite() && high.is_finite();
+        Ok(Answer { value, interval: is_known.then_some((low, high)), figures, outside })
+    }
+
+    /// The figure of a place.
+    pub fn figure(&self, place: usize) -> &machmeter_data::Metric {
+        &self.sheet.metrics[place]
+    }
+}
+
+impl Walk<'_> {
+    fn value(&mut self, node: &Node) -> Result<f64, ExprError> {
+        let value = match node {
+            Node::Number(n) => *n,
+            Node::Variable => self.variable,
+            Node::Figure(figure) => self.figure(*figure),
+            Node::Operation { operation, p, d } => {
+                let sheet = self.sheet;
+                let o = &sheet.operations[*operation];
+                let mut whole = |of: &Option<Box<Node>>, what: &str, least: f64, most: f64| match of {
+                    None => Ok(None),
+                    Some(node) => {
+                        let found = self.value(node)?;
+                        let fits = found.fract() == 0.0 && (least..=most).contains(&found);
+                        fits.then_some(Some(found as u64)).ok_or_else(|| {
+                            ExprError::new(format!("{}: {what} = {found} is none that can be", o.name))
+                                .help("p is a whole number from 1 on, d one from 0 on")
+                        })
+                    }
+                };
+                let p = whole(p, "p", 1.0, f64::from(u32::MAX))?;
+                let d = whole(d, "d", 0.0, 9e15)?;
+                self.operation(*operation, o, p.map(|p| p as u32), d)?
+            }
+            Node::Call(function, of) => {
+                let values = of.iter().map(|n| self.value(n)).collect::<Result<Vec<f64>, _>>()?;
+                let first = values.first().copied().unwrap_or(f64::NAN);
+                match function {
+                    Function::Min => values.into_iter().fold(f64::INFINITY, f64::min),
+                    Function::Max => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
+                    Function::Sqrt => first.sqrt(),
+                    Function::Log2 => first.log2(),
+                    Function::Ceil => first.ceil(),
+                    Function::Floor => first.floor(),
+                }
+            }
+            Node::Negative(of) => -self.value(of)?,
+            Node::Two { operator, of, at } => {
+                let (a, b) = (self.value(&of[0])?, self.value(&of[1])?);
+                match operator {
+                    '+' => a + b,
+                    '-' => a - b,
+                    '*' => a * b,
+                    '/' if b == 0.0 => {
+                        return Err(ExprError::new(format!("character {at}: division by zero")));
+                    }
+                    '/' => a / b,
+                    _ => a.powf(b),
+                }
+            }
+        };
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(ExprError::new("a value on the way is no finite number"))
+        }
+    }
+
+    fn figure(&mut self, figure: usize) -> f64 {
+        self.figures.insert(figure);
+        match self.moved {
+            Some((moved, value)) if moved == figure => value,
+            _ => self.sheet.value(figure)[0],
+        }
+    }
+
+    fn operation(
+        &mut self,
+        place: usize,
+        o: &Operation,
+        p: Option<u32>,
+        d: Option<u64>,
+    ) -> Result<f64, ExprError> {
+        let needs = |what: &str, range: String| {
+            Err(ExprError::new(format!("{} needs {what}", o.name)).help(format!("known: {range}")))
+        };
+        let (Some((first, last)), Some((least, most))) = (o.ranks(), o.sizes()) else {
+            return Err(ExprError::new(format!("{} has no costs", o.name)));
+        };
+        let Some(p) = p.or((first == last).then_some(first)) else {
+            return needs("p=", format!("{first} to {last} ranks"));
+        };
+        let Some(d) = d.or((least == most).then_some(least)) else {
+            return needs("d=", format!("{least} to {most} B"));
+        };
+        let costs = || o.costs.keys().copied();
+        let nearest = |all: &mut dyn Iterator<Item = u32>| all.min_by_key(|known| known.abs_diff(p));
+        let of_law = nearest(&mut o.laws.keys().flatten().copied());
+        let holds_for_all = o.laws.get(&None);
+        // No law in p says what lies between two that were measured.
+        let known = match (holds_for_all, of_law) {
+            (Some(_), _) => p.clamp(first, last),
+            (None, own) => own.or(nearest(&mut costs())).unwrap_or(first),
+        };
+        if known != p {
+            self.outside.push((place, true), p.into(), p.into());
+        }
+        if d < least || d > most {
+            self.outside.push((place, false), d, d);
+        }
+        Ok(match (holds_for_all, o.laws.get(&Some(known)), o.costs.get(&known)) {
+            (Some(segments), ..) => self.law(segments, p, d),
+            (None, Some(segments), _) => self.law(segments, known, d),
+            (None, None, costs) => {
+                let costs: Vec<(u64, usize)> = costs.into_iter().flatten().map(|(d, f)| (*d, *f)).collect();
+                self.between(&costs, d)
+            }
+        })
+    }
+
+    fn law(&mut self, segments: &[Segment], p: u32, d: u64) -> f64 {
+        let own = segments.iter().find(|s| s.to_bytes.is_some_and(|to| d <= to)).or(segments.last());
+        let terms = own.map_or(&[][..], |s| &s.terms);
+        terms.iter().map(|(term, figure)| self.figure(*figure) * term.at(p, d)).sum()
+    }
+
+    /// Costs at sizes in order, a line between them; the first and last beyond.
+    fn between(&mut self, costs: &[(u64, usize)], d: u64) -> f64 {
+        let after = costs.iter().position(|(at, _)| *at >= d).unwrap_or(costs.len().saturating_sub(1));
+        let Some(&(at, high)) = costs.get(after) else { return f64::NAN };
+        let above = self.figure(high);
+        if after == 0 || at <= d {
+            return above;
+        }
+        let (before, low) = costs[after - 1];
+        let share = (d - before) as f64 / (at - before) as f64;
+        let below = self.figure(low);
+        below + share * (above - below)
+    }
+}
