@@ -26,6 +26,9 @@ const AFTER_LONG: &str = "Without a command: one minute, a page here, JSON and H
                           Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
                           5 partial, 130/143/129/152 interrupted (result saved).";
 
+/// As clap's own, without the empty line before the usage: `-h` is one screen.
+const TEMPLATE: &str = "{before-help}{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
 /// Options that act on the bare command only.
 const BARE_ONLY: [&str; 2] = ["job", "allow_commands"];
 
@@ -36,6 +39,7 @@ pub(crate) fn command(registries: &Registries) -> Command {
         .about(ABOUT)
         .after_help(AFTER)
         .after_long_help(AFTER_LONG)
+        .help_template(TEMPLATE)
         .max_term_width(100)
         .args(options().into_iter().map(|o| o.help_heading(None::<&str>)))
         .disable_version_flag(true)
