@@ -4,6 +4,7 @@
 //! size of message) beside [`noise`], in a total order of events, so that the result is the same everywhere.
 #![forbid(unsafe_code)]
 
+pub mod costs;
 mod engine;
 pub mod expr;
 pub mod goal;
@@ -14,8 +15,9 @@ mod params;
 pub mod patterns;
 mod program;
 pub mod record;
+pub mod replay;
 pub mod table;
 
 pub use engine::{ANY, Deadlock, Entry, Finished, PARTS, Part, SimulateError, Time, Traced, run};
 pub use params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
-pub use program::{Op, Program, Ready, Verb};
+pub use program::{COLLECTIVE, Moment, Op, Program, Ready, Verb};

@@ -11,6 +11,20 @@ pub enum Verb {
     Calculate,
 }
 
+/// Tag of a calculation that is a collective operation of a known cost.
+pub const COLLECTIVE: u32 = 2;
+
+/// What an observer of the engine is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// A CPU begins to calculate or to send.
+    Begin,
+    /// A CPU begins to take a message in; it is the sender's operation that is named.
+    Take,
+    /// The CPU is free again.
+    End,
+}
+
 /// An operation of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
@@ -20,7 +34,7 @@ pub struct Op {
     pub peer: u32,
     /// Bytes of a message, or the length of a calculation, ps.
     pub amount: u64,
-    /// Tag of a message, [`crate::ANY`] for a receive of any; 0 of a calculation.
+    /// Tag of a message, [`crate::ANY`] for a receive of any; of a calculation 0, or [`COLLECTIVE`].
     pub tag: u32,
     /// CPU of the rank.
     pub cpu: u8,
@@ -63,6 +77,8 @@ pub struct Ready {
 pub trait Program {
     /// Whether operations get ready when others start; `started` is not called otherwise.
     const STARTS_MATTER: bool = false;
+    /// Whether `observe` is called.
+    const OBSERVES: bool = false;
     /// Number of ranks.
     fn ranks(&self) -> u32;
     /// CPUs of a rank that operations name.
@@ -85,6 +101,11 @@ pub trait Program {
     fn op(&self, rank: u32, op: u32) -> Op;
     /// An operation has started.
     fn started(&mut self, _rank: u32, _op: u32, _ready: &mut Vec<Ready>) {}
+    /// What a CPU of a rank does and when. `work` set the time: of an end the work that ends, otherwise the one before it on the critical
+    /// path. Returns the number of the work that begins.
+    fn observe(&mut self, _moment: Moment, _rank: u32, _cpu: u8, _op: u32, _at_ps: u64, work: u32) -> u32 {
+        work
+    }
     /// An operation is over.
     fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>);
 }

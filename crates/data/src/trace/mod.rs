@@ -30,6 +30,12 @@ pub const VERSION: u32 = 1;
 pub const BLOCK_BYTES: usize = 4096;
 /// Slots of a block.
 pub const SLOTS: usize = BLOCK_BYTES / 32;
+/// Name of the table of calls of a record.
+pub const EVENTS: &str = "mpi_events";
+/// Name of the table of communicators that are not all ranks in order.
+pub const COMMUNICATORS: &str = "mpi_communicators";
+/// Name of the table of ranks: when each was in the program.
+pub const SPANS: &str = "mpi_ranks";
 /// Ending of the names of trace files.
 pub const EXTENSION: &str = "mpitrace";
 /// Variable of the environment that names the directory of the files; nothing is recorded without it.

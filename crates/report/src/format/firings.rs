@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use machmeter_data::Table;
+use machmeter_data::trace::EVENTS;
 use serde::Deserialize;
 
 /// Operation of rows that hold firings.
@@ -65,7 +66,7 @@ pub(super) fn firings(tables: &[Table]) -> Vec<BoxFirings> {
 /// return are left out.
 pub(super) fn mpi_calls(tables: &[Table]) -> Vec<BoxFirings> {
     let read = || {
-        let events = tables.iter().find(|t| t.name == "mpi_events")?;
+        let events = tables.iter().find(|t| t.name == EVENTS)?;
         let names: Vec<String> = serde_json::from_str(events.note("names.operation")?).ok()?;
         let (ranks, threads) = (events.i32s("rank")?, events.i32s("thread")?);
         let (operations, starts, durations) =

@@ -1,5 +1,6 @@
 //! The engine: discrete events in a total order (time, stamp), the same result everywhere.
 
+mod costs;
 mod loggopsim;
 mod matching;
 mod outcome;

@@ -26,7 +26,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
         if !self.acquire(place, at, now) {
             return;
         }
-        let end = self.handle_message(hand.receiver, cpu, event.op.amount, now);
+        let end = self.handle_message(hand.receiver, cpu, hand.send, event.op.amount, now);
         if self.ends_apart && end.ps() > now.ps() {
             self.push(Kind::ClearLanding, end, (event.a, 0), event.op);
         } else {

@@ -1,8 +1,8 @@
 //! The event loop.
 
 use crate::noise::Noise;
-use crate::params::{Dialect, Line, Params, Protocol, Segment};
-use crate::program::{Op, Program, Ready, Verb, put_in_order};
+use crate::params::{Dialect, Params, Protocol};
+use crate::program::{COLLECTIVE, Moment, Op, Program, Ready, Verb, put_in_order};
 
 use super::matching::{Entry, Matching, Met};
 use super::outcome::{Deadlock, Finished, SimulateError};
@@ -177,9 +177,12 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
         if !self.acquire(place, at, now) {
             return;
         }
+        let now = self.observe(Moment::Begin, (rank, op.cpu), id, now);
         if op.verb == Verb::Calculate {
+            let part = if op.tag == COLLECTIVE { Part::Collective } else { Part::Compute };
             let stolen = self.noise.stolen_ps(rank, op.cpu, now.ps(), op.amount);
-            let end = now.after(Part::Compute, op.amount, op.amount).after(Part::Noise, stolen, stolen);
+            let end = now.after(part, op.amount, op.amount).after(Part::Noise, stolen, stolen);
+            self.observe(Moment::End, (rank, op.cpu), id, end);
             *self.resources.cpu(rank, op.cpu) = end;
             self.start(rank, id);
             self.finish(rank, id, now, end);
@@ -192,6 +195,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
     fn send(&mut self, rank: u32, id: u32, op: Op, now: T) {
         let s = self.params.segment(op.amount);
         let (end, stolen) = self.occupy(rank, op.cpu, now, &s.send, op.amount);
+        self.observe(Moment::End, (rank, op.cpu), id, end);
         *self.resources.cpu(rank, op.cpu) = end;
         self.start(rank, id);
         self.messages += 1;
@@ -278,7 +282,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
         if !self.acquire(place, at, now) {
             return;
         }
-        let end = self.handle_message(op.peer, op.cpu, op.amount, now);
+        let end = self.handle_message(op.peer, op.cpu, event.b, op.amount, now);
         if self.ends_apart && end.ps() > now.ps() {
             self.push(Kind::Landing, end, (event.a, event.b), op);
         } else {
@@ -292,42 +296,6 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
         let (op, now) = (event.op, event.time);
         if let Some(found) = self.meet(&Entry::new(op.peer, event.a, op.tag, event.b, false)) {
             self.finish(op.peer, found.op, now, now);
-        }
-    }
-
-    /// The receiver's CPU handles a message; until when.
-    pub(super) fn handle_message(&mut self, rank: u32, cpu: u8, bytes: u64, now: T) -> T {
-        let line = &self.params.segment(bytes).receive;
-        let (end, _) = self.occupy(rank, cpu, now, line, bytes);
-        *self.resources.cpu(rank, cpu) = end;
-        end
-    }
-
-    /// Until when a CPU is busy with its part of a message, and what noise took of that, ps.
-    #[inline]
-    fn occupy(&mut self, rank: u32, cpu: u8, now: T, line: &Line, bytes: u64) -> (T, u64) {
-        let handled =
-            self.further(now.after(Part::Overhead, 1, line.first_ps), Part::OverheadBytes, line, bytes);
-        let work_ps = if self.plain { line.first_ps } else { handled.ps() - now.ps() };
-        let stolen = self.noise.stolen_ps(rank, cpu, now.ps(), work_ps);
-        (handled.after(Part::Noise, stolen, stolen), stolen)
-    }
-
-    /// When an interface that begins with a message is free again.
-    #[inline]
-    pub(super) fn gap(&self, begin: T, s: &Segment, bytes: u64) -> T {
-        self.further(begin.after(Part::Gap, 1, s.gap.first_ps), Part::GapBytes, &s.gap, bytes)
-    }
-
-    /// After the bytes that follow the first.
-    #[inline]
-    pub(super) fn further(&self, begin: T, part: Part, line: &Line, bytes: u64) -> T {
-        if bytes > 1 {
-            begin.after(part, bytes - 1, line.further_ps(bytes - 1))
-        } else if bytes == 0 && self.plain {
-            begin.before(part, 1, line.further_ps(1))
-        } else {
-            begin
         }
     }
 

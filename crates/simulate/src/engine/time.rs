@@ -17,10 +17,12 @@ pub enum Part {
     Compute,
     /// Time that noise took from a CPU, ps.
     Noise,
+    /// Collective operations of a known cost, ps.
+    Collective,
 }
 
 /// Number of parts.
-pub const PARTS: usize = 7;
+pub const PARTS: usize = 8;
 
 /// A point of simulated time.
 pub trait Time: Copy + Default {
@@ -37,6 +39,15 @@ pub trait Time: Copy + Default {
     /// So much earlier in units of a part, not below zero: only where a dialect needs it.
     #[must_use]
     fn before(self, part: Part, count: u64, ps: u64) -> Self;
+    /// The same time as the begin of a work of a CPU, by the number that an observer gave it.
+    #[must_use]
+    fn of_work(self, _work: u32) -> Self {
+        self
+    }
+    /// The work that set the time: the last one on the critical path to it; 0 where none did, or nobody observes.
+    fn work(self) -> u32 {
+        0
+    }
 }
 
 impl Time for u64 {
@@ -61,6 +72,7 @@ pub struct Traced {
     pub counts: [i64; PARTS],
     /// Picoseconds by part; their sum is the time.
     pub spent_ps: [i64; PARTS],
+    work: u32,
 }
 
 impl Traced {
@@ -92,5 +104,14 @@ impl Time for Traced {
         self.counts[part as usize] -= count as i64;
         self.spent_ps[part as usize] -= ps as i64;
         self
+    }
+
+    fn of_work(mut self, work: u32) -> Self {
+        self.work = work;
+        self
+    }
+
+    fn work(self) -> u32 {
+        self.work
     }
 }

@@ -64,6 +64,18 @@ impl Builder {
         self.add(Verb::Calculate, 0, ns, 0)
     }
 
+    /// Adds a calculation whose size and tag have a meaning for the program that runs the schedule.
+    pub(crate) fn calculate_tagged(&mut self, size: u64, tag: u32) -> u32 {
+        self.add(Verb::Calculate, 0, size, tag)
+    }
+
+    /// Something outside of the schedule holds the operation added last back, too.
+    pub(crate) fn hold(&mut self) {
+        if let Some(node) = self.goal.nodes.last_mut() {
+            node.requires += 1;
+        }
+    }
+
     pub(crate) fn add(&mut self, verb: Verb, peer: u32, size: u64, tag: u32) -> u32 {
         let node = Node {
             size,

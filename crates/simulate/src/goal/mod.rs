@@ -100,6 +100,10 @@ impl Goal {
         self.nodes.iter().filter(|n| n.verb == Verb::Send).count() as u64
     }
 
+    pub(crate) fn first_node(&self, rank: u32) -> usize {
+        self.first_node[rank as usize]
+    }
+
     pub(crate) fn nodes(&self, rank: u32) -> &[Node] {
         &self.nodes[self.first_node[rank as usize]..self.first_node[rank as usize + 1]]
     }

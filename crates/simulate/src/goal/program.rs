@@ -18,6 +18,22 @@ impl<'a> Schedule<'a> {
         Self { goal, open: goal.nodes.iter().map(|n| n.requires).collect() }
     }
 
+    /// What held an operation back from outside is over.
+    pub(crate) fn release(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
+        let at = self.goal.first_node[rank as usize] + op as usize;
+        self.open[at] -= 1;
+        if self.open[at] == 0 {
+            ready.push(Ready { rank, id: op, op: self.goal.nodes[at].op() });
+        }
+    }
+
+    /// Size and tag as the schedule has them.
+    #[inline]
+    pub(crate) fn size_and_tag(&self, rank: u32, op: u32) -> (u64, u32) {
+        let node = &self.goal.nodes[self.goal.first_node[rank as usize] + op as usize];
+        (node.size, node.tag)
+    }
+
     fn meet(&mut self, rank: u32, edges: (u32, u32), ready: &mut Vec<Ready>) {
         let first = self.goal.first_node[rank as usize];
         for op in &self.goal.edges(rank)[edges.0 as usize..edges.1 as usize] {

@@ -13,15 +13,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use machmeter_data::record::Warning;
-use machmeter_data::trace::{Call, EXTENSION, Trace};
+use machmeter_data::trace::{COMMUNICATORS, Call, EVENTS, EXTENSION, SPANS, Trace};
 use machmeter_data::{Column, Dataset, Metric, Table, Unit, Values};
 
 use crate::error::StoreError;
 
 pub use info::{CODES, METRICS, ROWS};
-
-/// Name of the table of calls.
-pub const EVENTS: &str = "mpi_events";
 
 /// What the traces of a program say.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +29,7 @@ pub struct Collected {
     pub datasets: Vec<Dataset>,
     /// What is missing or weak.
     pub warnings: Vec<Warning>,
-    /// `mpi_events`, unless there are more calls than were asked for, and `mpi_communicators`.
+    /// `mpi_events`, unless there are more calls than were asked for, `mpi_communicators` and `mpi_ranks`.
     pub tables: Vec<Table>,
     /// Whether each rank recorded to its end.
     pub complete: bool,
@@ -131,7 +128,7 @@ pub fn analyze(
     if figures.all.calls() <= most_rows as u64 {
         tables.push(events(&ranks));
     }
-    tables.push(members(&ranks));
+    tables.extend([members(&ranks), spans(&ranks)]);
     let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(Some(Collected {
         metrics: figures.metrics(),
@@ -213,11 +210,26 @@ fn members(ranks: &[Rank<'_>]) -> Table {
     }
     let of = |get: fn(&(i32, i32, i32)) -> i32| Values::I32(rows.iter().map(get).collect());
     table(
-        "mpi_communicators",
+        COMMUNICATORS,
         vec![
             column("communicator", Unit::Count, of(|r| r.0)),
             column("member", Unit::Count, of(|r| r.1)),
             column("rank", Unit::Count, of(|r| r.2)),
+        ],
+    )
+}
+
+/// When each rank was in the program: from the return of `MPI_Init` to `MPI_Finalize`, or to the last that is known.
+fn spans(ranks: &[Rank<'_>]) -> Table {
+    let longs =
+        |of: &dyn Fn(&Rank<'_>) -> u64| Values::I64(ranks.iter().map(|r| r.after_start_ns(of(r))).collect());
+    let rank = Values::I32(ranks.iter().map(|r| r.trace.rank as i32).collect());
+    table(
+        SPANS,
+        vec![
+            column("rank", Unit::Count, rank),
+            column("start_ns", Unit::Nanoseconds, longs(&|r| r.trace.start_ns)),
+            column("end_ns", Unit::Nanoseconds, longs(&|r| r.trace.end_ns)),
         ],
     )
 }

@@ -113,7 +113,7 @@ fn a_late_rank_is_named_with_its_share() {
     let events = &found.tables[0];
     assert_eq!((events.name.as_str(), events.rows()), (EVENTS, 201));
     assert_eq!(events.i64s("start_ns").unwrap()[1], 30_000);
-    assert_eq!(collect(dir.path(), 200).unwrap().unwrap().tables.len(), 1, "more calls than were asked for");
+    assert_eq!(collect(dir.path(), 200).unwrap().unwrap().tables.len(), 2, "more calls than were asked for");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use machmeter_data::trace::EVENTS;
 use machmeter_data::{Record, Table};
-use machmeter_store::mpi_trace::EVENTS;
 
 use crate::command::report;
 use crate::failure::Failure;

@@ -1,0 +1,296 @@
+//! Calls as a schedule: calculation between them, messages, and collectives either of a known cost or as messages of a pattern.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use machmeter_data::trace::OPERATIONS;
+
+use crate::goal::{Builder, Goal, Require};
+use crate::patterns::{Pattern, PatternInfo};
+use crate::program::COLLECTIVE;
+
+use super::calls::{Call, Calls};
+use super::matching::{Guesses, Matched, NONE, Step, matched};
+
+/// Tag of a calculation that enters group 0; those of other groups follow.
+pub(super) const ENTER: u32 = COLLECTIVE + 1;
+/// Mark of the tags of messages of patterns; others are numbers of messages.
+pub(super) const PATTERN_TAG: u32 = 1 << 31;
+/// Origin of calculations between calls.
+pub(super) const CALCULATION: u16 = u16::MAX;
+
+/// What is changed on the way from the traced program to the predicted one.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Factor of all calculation.
+    pub cpu_scale: f64,
+    /// Factor of the bytes of messages and collectives.
+    pub bytes_scale: f64,
+    /// How often the ranks of the program are there.
+    pub copies: u32,
+    /// Operations of [`super::BASES`] that become messages.
+    pub algorithms: BTreeMap<&'static str, &'static PatternInfo>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cpu_scale: 1.0, bytes_scale: 1.0, copies: 1, algorithms: BTreeMap::new() }
+    }
+}
+
+/// A collective operation whose cost is to be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Priced {
+    /// Operation, as the mpi probe names it.
+    pub operation: &'static str,
+    /// Ranks.
+    pub ranks: u32,
+    /// Bytes of a rank; of a pair of ranks in an all-to-all.
+    pub bytes: u64,
+}
+
+/// Ranks that go on when others have entered a collective.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Gate {
+    /// Ranks that have not entered.
+    pub(super) open: u32,
+    /// What they hold back: rank and operation.
+    pub(super) exits: Vec<(u32, u32)>,
+}
+
+/// A traced program, ready to run on any costs.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    pub(super) goal: Goal,
+    pub(super) gates: Vec<Gate>,
+    /// Index in [`OPERATIONS`] of what each operation comes from, or [`CALCULATION`]; all ranks.
+    pub(super) origins: Vec<u16>,
+    /// Collectives whose cost is to be known.
+    pub priced: Vec<Priced>,
+    /// Calculation of each rank, ps.
+    pub calculation_ps: Vec<u64>,
+    /// Largest message, bytes; of messages between two ranks and of patterns. `None` without messages.
+    pub largest_bytes: Option<u64>,
+    /// Calls that are not replayed, by name.
+    pub left_out: BTreeMap<String, u64>,
+    /// What was taken from the order of calls.
+    pub guesses: Guesses,
+    /// Collectives over all ranks that were rebuilt for more of them.
+    pub rebuilt: u64,
+}
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// Numbers of 32 bits do not hold them.
+    #[error("{0} collective calls or messages, more than 2^31: trace a shorter run")]
+    TooMany(u64),
+}
+
+/// A request that is not done.
+pub(super) enum Request {
+    /// Operations, and the half of a message that tells when it can have been done.
+    Operations(Vec<(u32, Require)>, u32),
+    /// A collective that was entered.
+    Group(u32),
+}
+
+/// What the next operation of a thread requires.
+pub(super) type Front = Vec<(u32, Require)>;
+
+pub(super) struct Writer<'a> {
+    pub(super) calls: &'a Calls,
+    pub(super) matched: &'a Matched,
+    pub(super) options: &'a Options,
+    pub(super) builder: Builder,
+    pub(super) replay: Replay,
+    pub(super) prices: HashMap<Priced, u64>,
+    pub(super) patterns: HashMap<(&'static str, u32, u64), Box<dyn Pattern>>,
+    /// Rank and copy at hand, and CPU.
+    pub(super) rank: u32,
+    pub(super) copy: u32,
+    pub(super) cpu: u8,
+    /// Members of communicators by rank, as far as they were looked up.
+    pub(super) index: HashMap<(u32, u32), u32>,
+}
+
+/// The program that calls make up.
+///
+/// # Errors
+/// [`ReplayError::TooMany`].
+pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
+    let matched = matched(calls);
+    let gates = (matched.groups.len() as u64).saturating_mul(u64::from(options.copies));
+    let numbers = gates.max(matched.halves.len() as u64);
+    if numbers >= u64::from(PATTERN_TAG) {
+        return Err(ReplayError::TooMany(numbers));
+    }
+    let replay = Replay {
+        goal: Builder::default().build(),
+        gates: vec![Gate::default(); gates as usize],
+        origins: Vec::new(),
+        priced: Vec::new(),
+        calculation_ps: Vec::new(),
+        largest_bytes: None,
+        left_out: matched.left_out.clone(),
+        guesses: matched.guesses,
+        rebuilt: 0,
+    };
+    let mut writer = Writer {
+        calls,
+        matched: &matched,
+        options,
+        builder: Builder::default(),
+        replay,
+        prices: HashMap::new(),
+        patterns: HashMap::new(),
+        rank: 0,
+        copy: 0,
+        cpu: 0,
+        index: HashMap::new(),
+    };
+    for (communicator, members) in &calls.members {
+        let of = |(index, rank): (usize, &u32)| ((*communicator, *rank), index as u32);
+        writer.index.extend(members.iter().enumerate().map(of));
+    }
+    for copy in 0..options.copies {
+        writer.copy = copy;
+        let mut first = 0;
+        for own in calls.threads.chunk_by(|a, b| a.rank == b.rank) {
+            writer.rank = own[0].rank;
+            writer.replay.calculation_ps.push(0);
+            for cpu in 0..own.len() {
+                writer.cpu = cpu as u8;
+                writer.thread(first + cpu);
+            }
+            first += own.len();
+            // Requirements go back to earlier operations alone, so that there is no cycle.
+            let _ = writer.builder.end_rank();
+        }
+    }
+    let mut replay = writer.replay;
+    if options.copies > 1 {
+        replay.rebuilt =
+            matched.groups.iter().filter(|g| !calls.members.contains_key(&g.communicator)).count() as u64;
+    }
+    replay.goal = writer.builder.build();
+    Ok(replay)
+}
+
+impl Writer<'_> {
+    fn thread(&mut self, thread: usize) {
+        let (calls, matched) = (self.calls, self.matched);
+        let mut steps = matched.steps[thread].iter().peekable();
+        let (mut front, mut requests, mut now_ns) = (Front::new(), VecDeque::new(), 0);
+        for (number, call) in calls.threads[thread].calls.iter().enumerate() {
+            self.calculate(call.start_ns.saturating_sub(now_ns), &mut front);
+            now_ns = now_ns.max(call.end_ns);
+            while let Some((_, step)) = steps.next_if(|(of, _)| *of as usize == number) {
+                match *step {
+                    Step::Message { send, receive, blocks } => {
+                        self.message(call, [send, receive], blocks, &mut front, &mut requests);
+                    }
+                    Step::Await { all } => self.wait(call, all, &mut front, &mut requests),
+                    Step::Together { group: NONE, .. } => {}
+                    Step::Together { group, blocks } => {
+                        self.together(group, blocks, &mut front, &mut requests);
+                    }
+                }
+            }
+        }
+        if self.cpu == 0 {
+            let end_ns = calls.end_ns[self.rank as usize];
+            self.calculate(end_ns.saturating_sub(now_ns), &mut front);
+        }
+    }
+
+    /// After an operation was added: where it stands, and what it requires.
+    pub(super) fn placed(&mut self, op: u32, origin: u16, front: &Front) -> u32 {
+        self.builder.place(self.cpu, 0);
+        for (required, what) in front {
+            self.builder.require(op, *required, *what);
+        }
+        self.replay.origins.push(origin);
+        op
+    }
+
+    fn calculate(&mut self, ns: u64, front: &mut Front) {
+        let ps = (ns as f64 * 1000.0 * self.options.cpu_scale).round() as u64;
+        if ps == 0 {
+            return;
+        }
+        if let Some(sum) = self.replay.calculation_ps.last_mut() {
+            *sum = sum.saturating_add(ps);
+        }
+        let op = self.builder.calculate_tagged(ps, 0);
+        *front = vec![(self.placed(op, CALCULATION, front), Require::End)];
+    }
+
+    fn scaled(&mut self, bytes: u64) -> u64 {
+        let bytes = (bytes as f64 * self.options.bytes_scale).round() as u64;
+        self.replay.largest_bytes = self.replay.largest_bytes.max(Some(bytes));
+        bytes
+    }
+
+    fn message(
+        &mut self,
+        call: &Call,
+        halves: [u32; 2],
+        blocks: bool,
+        front: &mut Front,
+        requests: &mut VecDeque<Request>,
+    ) {
+        let offset = self.copy * self.calls.ranks;
+        let mut next = Front::new();
+        for (half, sends) in halves.into_iter().zip([true, false]).filter(|(half, _)| *half != NONE) {
+            let partner = self.matched.partner[half as usize];
+            let Some(other) = self.matched.halves.get(partner as usize) else { continue };
+            let peer = other.rank + offset;
+            let (op, tag) = if sends { (half, half) } else { (partner, partner) };
+            let bytes = self.scaled(self.matched.halves[op as usize].bytes);
+            let op = if sends {
+                self.builder.send(peer, bytes, tag)
+            } else {
+                self.builder.receive(peer, bytes, tag)
+            };
+            let op = self.placed(op, call.operation as u16, front);
+            next.push((op, if blocks { Require::End } else { Require::Start }));
+        }
+        if next.is_empty() {
+            return;
+        }
+        // A buffered send has no request.
+        if !blocks && OPERATIONS[call.operation].name != "Bsend" {
+            let ends = next.iter().map(|(op, _)| (*op, Require::End)).collect();
+            let half = if halves[1] == NONE { halves[0] } else { halves[1] };
+            requests.push_back(Request::Operations(ends, half));
+        }
+        *front = next;
+    }
+
+    fn wait(&mut self, call: &Call, all: bool, front: &mut Front, requests: &mut VecDeque<Request>) {
+        let matched = self.matched;
+        let can_be_over = |r: &Request| match r {
+            Request::Operations(_, half) => matched.can_be_over(*half, call.end_ns),
+            Request::Group(_) => true,
+        };
+        if !all && requests.len() > 1 {
+            self.replay.guesses.waits += 1;
+        }
+        let mut done = Vec::new();
+        while let Some(at) = requests.iter().position(can_be_over) {
+            done.extend(requests.remove(at));
+            if !all {
+                break;
+            }
+        }
+        for request in done {
+            match request {
+                Request::Operations(ends, _) => {
+                    let new: Front = ends.into_iter().filter(|e| !front.contains(e)).collect();
+                    front.extend(new);
+                }
+                Request::Group(group) => self.leave(group, front),
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What calls mean, and which of them belong together: messages by the rules of MPI, collectives by their order over a communicator.
+//!
+//! A trace has no requests, no source of the receive of a `Sendrecv`, and of a receive from any rank not who it was. What follows from
+//! the order of calls is taken from it, and counted in [`Matched::guesses`].
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use machmeter_data::trace::{ABSENT, ANY, Kind, OPERATIONS};
+
+use super::calls::{Call, Calls};
+
+/// No counterpart.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What a call is to a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Message {
+        sends: bool,
+        receives: bool,
+        blocks: bool,
+    },
+    /// Makes a persistent request.
+    Make {
+        sends: bool,
+    },
+    /// Starts one of them, or all.
+    Start {
+        all: bool,
+    },
+    /// Returns when one request is done, or all.
+    Await {
+        all: bool,
+    },
+    /// Looks whether they are.
+    Look {
+        all: bool,
+    },
+    Together {
+        blocks: bool,
+    },
+    /// Costs nothing, and nobody waits.
+    Nothing,
+    Unknown,
+}
+
+fn role(operation: usize) -> Role {
+    let o = &OPERATIONS[operation];
+    let message = |sends, receives, blocks| Role::Message { sends, receives, blocks };
+    match o.name {
+        "Send" | "Ssend" | "Rsend" => message(true, false, true),
+        // A buffered send never waits for its receiver.
+        "Isend" | "Issend" | "Irsend" | "Ibsend" | "Bsend" => message(true, false, false),
+        // The message is taken where it is found.
+        "Recv" | "Mprobe" => message(false, true, true),
+        "Irecv" => message(false, true, false),
+        "Sendrecv" | "Sendrecv_replace" => message(true, true, true),
+        "Isendrecv" | "Isendrecv_replace" => message(true, true, false),
+        "Send_init" | "Ssend_init" | "Rsend_init" | "Bsend_init" => Role::Make { sends: true },
+        "Recv_init" => Role::Make { sends: false },
+        "Start" => Role::Start { all: false },
+        "Startall" => Role::Start { all: true },
+        "Wait" | "Waitany" | "Waitsome" => Role::Await { all: false },
+        "Waitall" => Role::Await { all: true },
+        "Test" | "Testany" | "Testsome" => Role::Look { all: false },
+        "Testall" => Role::Look { all: true },
+        "Mrecv" | "Imrecv" | "Probe" | "Iprobe" | "Request_get_status" | "Buffer_detach" => Role::Nothing,
+        name if name.starts_with("Neighbor") || name.starts_with("Ineighbor") || name.ends_with("_init") => {
+            Role::Unknown
+        }
+        _ => match o.kind {
+            Kind::Collective => Role::Together { blocks: true },
+            Kind::CollectiveStart => Role::Together { blocks: false },
+            // What makes a communicator or window is collective over the one it names; what frees one names none.
+            Kind::Communicator if o.arguments.communicator != ABSENT => Role::Together { blocks: true },
+            Kind::Communicator => Role::Nothing,
+            _ => Role::Unknown,
+        },
+    }
+}
+
+/// The operation whose cost a collective call has, as the mpi probe names it; none of those that make communicators.
+pub(super) fn base(operation: usize) -> Option<&'static str> {
+    let name = OPERATIONS[operation].name;
+    let name = if OPERATIONS[operation].kind == Kind::CollectiveStart { &name[1..] } else { name };
+    let same = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    BASES.iter().find(|(_, variants)| variants.iter().any(|v| same(v))).map(|(base, _)| *base)
+}
+
+/// Operations with a cost, and the calls that are taken for them.
+pub const BASES: &[(&str, &[&str])] = &[
+    ("barrier", &["barrier"]),
+    ("bcast", &["bcast"]),
+    ("scatter", &["scatter", "scatterv"]),
+    ("gather", &["gather", "gatherv"]),
+    ("allgather", &["allgather", "allgatherv"]),
+    ("alltoall", &["alltoall", "alltoallv", "alltoallw"]),
+    ("reduce", &["reduce"]),
+    ("allreduce", &["allreduce"]),
+    ("reduce_scatter", &["reduce_scatter", "reduce_scatter_block"]),
+    ("scan", &["scan", "exscan"]),
+];
+
+/// One side of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Half {
+    pub(super) rank: u32,
+    pub(super) at_ns: u64,
+    pub(super) bytes: u64,
+    sends: bool,
+    peer: i32,
+    tag: i32,
+    communicator: u32,
+    /// Tag of the send of the same call, which the receive of a `Sendrecv` has most likely, too.
+    own_tag: i32,
+    is_of_both: bool,
+}
+
+/// What a call does; numbers are of halves, or of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Message { send: u32, receive: u32, blocks: bool },
+    Await { all: bool },
+    Together { group: u32, blocks: bool },
+}
+
+/// A collective call of all members of a communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) communicator: u32,
+    pub(super) operation: usize,
+    /// Rank of the program, where the operation has a root.
+    pub(super) root: Option<u32>,
+    /// Bytes of the member with the most.
+    pub(super) bytes: u64,
+}
+
+/// What had to be taken from the order of calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Guesses {
+    /// Waits for one of several requests: the oldest that can have been done.
+    pub waits: u64,
+    /// Receives whose sender the trace does not name: the first message that nobody else received.
+    pub receives: u64,
+    /// Starts of persistent requests: in the order in which they were made.
+    pub starts: u64,
+    /// Time between calls that only look whether something is done, ns: counted as calculation.
+    pub looking_ns: u64,
+}
+
+/// Calls with what belongs together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Matched {
+    /// Steps of each thread: number of the call, and what it does.
+    pub(super) steps: Vec<Vec<(u32, Step)>>,
+    pub(super) halves: Vec<Half>,
+    /// Counterpart of each half, or [`NONE`].
+    pub(super) partner: Vec<u32>,
+    pub(super) groups: Vec<Group>,
+    /// Calls by name that are not replayed.
+    pub(super) left_out: BTreeMap<String, u64>,
+    pub(super) guesses: Guesses,
+}
+
+/// A collective call: thread, index among its steps, call.
+type Member = (usize, usize, Call);
+
+pub(super) fn matched(calls: &Calls) -> Matched {
+    let mut all = Matched::default();
+    let mut sequences: BTreeMap<u32, BTreeMap<u32, Vec<Member>>> = BTreeMap::new();
+    for (thread, t) in calls.threads.iter().enumerate() {
+        let steps = all.read(t.rank, &t.calls);
+        for (index, (call, step)) in steps.iter().enumerate() {
+            let call = t.calls[*call as usize];
+            if let (Step::Together { .. }, Some(communicator)) = (step, call.communicator) {
+                let own = sequences.entry(communicator).or_default().entry(t.rank).or_default();
+                own.push((thread, index, call));
+            }
+        }
+        all.steps.push(steps);
+    }
+    all.meet();
+    all.leave_out_alone();
+    for (communicator, members) in sequences {
+        all.gather(calls, communicator, members);
+    }
+    all
+}
+
+impl Matched {
+    fn leave_out(&mut self, operation: usize) {
+        *self.left_out.entry(OPERATIONS[operation].name.to_owned()).or_default() += 1;
+    }
+
+    /// Steps of a thread; groups are not known yet.
+    fn read(&mut self, rank: u32, calls: &[Call]) -> Vec<(u32, Step)> {
+        let (mut steps, mut made, mut next_start) = (Vec::new(), Vec::<(bool, Call)>::new(), 0);
+        for (index, call) in calls.iter().enumerate() {
+            let mut add = |step| steps.push((index as u32, step));
+            match role(call.operation) {
+                Role::Message { sends, receives, blocks } => {
+                    if let Some((send, receive)) = self.halves(rank, call, call, sends, receives) {
+                        add(Step::Message { send, receive, blocks });
+                    }
+                }
+                Role::Make { sends } => made.push((sends, *call)),
+                Role::Start { all } => {
+                    let count = if all { made.len() } else { made.len().min(1) };
+                    self.guesses.starts += u64::from(made.len() > 1 && !all);
+                    for _ in 0..count {
+                        let (sends, init) = made[next_start % made.len()];
+                        next_start += 1;
+                        if let Some((send, receive)) = self.halves(rank, call, &init, sends, !sends) {
+                            add(Step::Message { send, receive, blocks: false });
+                        }
+                    }
+                    if count == 0 {
+                        self.leave_out(call.operation);
+                    }
+                }
+                Role::Await { all } => add(Step::Await { all }),
+                Role::Look { all } => match calls.get(index + 1) {
+                    // The last of several in a row is the one that found it done.
+                    Some(next) if matches!(role(next.operation), Role::Look { .. }) => {
+                        self.guesses.looking_ns += next.start_ns.saturating_sub(call.end_ns);
+                    }
+                    _ => add(Step::Await { all }),
+                },
+                Role::Together { blocks } if call.communicator.is_some() => {
+                    add(Step::Together { group: NONE, blocks });
+                }
+                Role::Nothing => {}
+                Role::Together { .. } | Role::Unknown => self.leave_out(call.operation),
+            }
+        }
+        steps
+    }
+
+    /// Both sides of a call with arguments `of`, started by `call`; `None` for one with nobody.
+    fn halves(
+        &mut self,
+        rank: u32,
+        call: &Call,
+        of: &Call,
+        sends: bool,
+        receives: bool,
+    ) -> Option<(u32, u32)> {
+        // `MPI_PROC_NULL` of the send says nothing of the receive.
+        let sends = sends && of.peer >= 0;
+        let receives = receives && (of.peer >= ANY || is_both(of));
+        let mut add = |sends: bool, peer, tag, own_tag| {
+            let communicator = of.communicator.unwrap_or(NONE);
+            let (at_ns, bytes) = (call.start_ns, of.bytes);
+            let is_of_both = is_both(of);
+            let half = Half { rank, at_ns, bytes, sends, peer, tag, communicator, own_tag, is_of_both };
+            self.halves.push(half);
+            (self.halves.len() - 1) as u32
+        };
+        let send = if sends { add(true, of.peer, of.tag, of.tag) } else { NONE };
+        let receive = match (receives, is_both(of)) {
+            (false, _) => NONE,
+            (true, true) => add(false, ANY, ANY, of.tag),
+            (true, false) => add(false, of.peer, of.tag, of.tag),
+        };
+        (send != NONE || receive != NONE).then_some((send, receive))
+    }
+
+    /// Messages and receives without the other side are left out: its rank left no trace, or what it did is not known.
+    fn leave_out_alone(&mut self) {
+        for (half, _) in self.halves.iter().zip(&self.partner).filter(|(_, partner)| **partner == NONE) {
+            // The receive of a `Sendrecv` may be one from nobody.
+            let name = match (half.sends, half.is_of_both) {
+                (true, _) => "messages without a receive",
+                (false, true) => continue,
+                (false, false) => "receives without a message",
+            };
+            *self.left_out.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Messages in the order of time per receiver, communicator, sender and tag; then what is left to those that take any.
+    fn meet(&mut self) {
+        self.partner = vec![NONE; self.halves.len()];
+        let mut order: Vec<u32> = (0..self.halves.len() as u32).collect();
+        order.sort_by_key(|h| self.halves[*h as usize].at_ns);
+        let mut queues: HashMap<(u32, u32, i32, i32), [VecDeque<u32>; 2]> = HashMap::new();
+        for h in &order {
+            let half = &self.halves[*h as usize];
+            let is_open = half.peer == ANY || half.tag == ANY;
+            if is_open {
+                continue;
+            }
+            let (to, from) =
+                if half.sends { (half.peer as u32, half.rank) } else { (half.rank, half.peer as u32) };
+            let queue = queues.entry((to, half.communicator, from as i32, half.tag)).or_default();
+            if let Some(other) = queue[usize::from(!half.sends)].pop_front() {
+                (self.partner[*h as usize], self.partner[other as usize]) = (other, *h);
+            } else {
+                queue[usize::from(half.sends)].push_back(*h);
+            }
+        }
+        let mut left: HashMap<(u32, u32), [Vec<u32>; 2]> = HashMap::new();
+        for h in order.into_iter().filter(|h| self.partner[*h as usize] == NONE) {
+            let half = &self.halves[h as usize];
+            if half.sends || half.peer == ANY || half.tag == ANY {
+                let to = if half.sends { half.peer as u32 } else { half.rank };
+                left.entry((to, half.communicator)).or_default()[usize::from(half.sends)].push(h);
+            }
+        }
+        for [receives, mut sends] in left.into_values() {
+            for h in receives {
+                let half = self.halves[h as usize];
+                let fits = |other: &u32, tag: i32| {
+                    let send = &self.halves[*other as usize];
+                    (half.peer == ANY || half.peer as u32 == send.rank) && (tag == ANY || tag == send.tag)
+                };
+                let likely = if half.tag == ANY { half.own_tag } else { half.tag };
+                let found = sends.iter().position(|s| fits(s, likely));
+                if let Some(at) = found.or_else(|| sends.iter().position(|s| fits(s, half.tag))) {
+                    let other = sends.remove(at);
+                    self.guesses.receives += 1;
+                    (self.partner[h as usize], self.partner[other as usize]) = (other, h);
+                }
+            }
+        }
+    }
+
+    /// The n-th collective call of each member is one call.
+    fn gather(&mut self, calls: &Calls, communicator: u32, members: BTreeMap<u32, Vec<Member>>) {
+        let size = calls.members.get(&communicator).map_or(calls.ranks as usize, Vec::len);
+        let is_whole = match calls.members.get(&communicator) {
+            Some(own) => own.len() == members.len() && own.iter().all(|r| members.contains_key(r)),
+            None => size == members.len(),
+        };
+        let mut sequences: Vec<Vec<Member>> = members.into_values().collect();
+        for own in &mut sequences {
+            own.sort_by_key(|(_, _, call)| call.start_ns);
+        }
+        let common = if is_whole { sequences.iter().map(Vec::len).min().unwrap_or(0) } else { 0 };
+        let mut done = 0;
+        while done < common {
+            let operation = sequences[0][done].2.operation;
+            let same = |s: &Vec<Member>| s[done].2.operation == operation;
+            if !sequences.iter().all(same) {
+                break;
+            }
+            let own = sequences.iter().map(|s| &s[done].2);
+            let group = Group {
+                communicator,
+                operation,
+                root: own.clone().find_map(|c| u32::try_from(c.peer).ok()),
+                bytes: own.map(|c| c.bytes).max().unwrap_or(0),
+            };
+            for (thread, index, _) in sequences.iter().map(|s| s[done]) {
+                if let Step::Together { group, .. } = &mut self.steps[thread][index].1 {
+                    *group = self.groups.len() as u32;
+                }
+            }
+            self.groups.push(group);
+            done += 1;
+        }
+        for (_, _, call) in sequences.into_iter().flat_map(|s| s.into_iter().skip(done)) {
+            self.leave_out(call.operation);
+        }
+    }
+
+    /// Whether what was started by a half can have been over at a time: a message that was sent later cannot.
+    pub(super) fn can_be_over(&self, half: u32, at_ns: u64) -> bool {
+        let Some(h) = self.halves.get(half as usize) else { return true };
+        h.sends || self.halves.get(self.partner[half as usize] as usize).is_none_or(|p| p.at_ns <= at_ns)
+    }
+}
+
+/// Whether a call sends and receives, of which the trace has the send.
+fn is_both(call: &Call) -> bool {
+    matches!(role(call.operation), Role::Message { sends: true, receives: true, .. })
+}

@@ -1,0 +1,16 @@
+//! Traced programs as programs: "reverse profiling" (Howell, "Reverse Profiling", Edinburgh 1996).
+//!
+//! What a program calculated between its calls of MPI stays, and what the calls cost is put in anew.
+
+mod calls;
+mod expand;
+mod matching;
+mod program;
+mod split;
+mod together;
+
+pub use calls::{Call, Calls, CallsError, Thread};
+pub use expand::{Options, Priced, Replay, ReplayError, replay};
+pub use matching::{BASES, Guesses};
+pub use program::Running;
+pub use split::{Observed, OfRank, Split, Work, split};

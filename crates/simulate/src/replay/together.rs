@@ -1,0 +1,147 @@
+//! Collectives of a replay: of a known cost behind a gate, or as the messages of a pattern.
+
+use std::collections::VecDeque;
+
+use crate::goal::Require;
+use crate::patterns::{PatternInfo, Shape};
+use crate::program::COLLECTIVE;
+
+use super::expand::{ENTER, Front, PATTERN_TAG, Priced, Request, Writer};
+use super::matching::{Group, NONE, base};
+
+impl Writer<'_> {
+    fn is_of_all(&self, group: &Group) -> bool {
+        !self.calls.members.contains_key(&group.communicator)
+    }
+
+    fn ranks_of(&self, group: &Group) -> u32 {
+        match self.calls.members.get(&group.communicator) {
+            Some(members) => members.len() as u32,
+            None => self.calls.ranks * self.options.copies,
+        }
+    }
+
+    fn gate(&self, group: u32) -> usize {
+        let copy = if self.is_of_all(&self.matched.groups[group as usize]) { 0 } else { self.copy };
+        group as usize * self.options.copies as usize + copy as usize
+    }
+
+    fn is_root(&self, group: &Group) -> bool {
+        group.root == Some(self.rank) && (self.copy == 0 || !self.is_of_all(group))
+    }
+
+    fn priced(&self, group: &Group) -> Option<Priced> {
+        let operation = base(group.operation)?;
+        let traced = match self.calls.members.get(&group.communicator) {
+            Some(members) => members.len() as u64,
+            None => u64::from(self.calls.ranks),
+        };
+        // The recorder has what these send to all ranks together.
+        let parts = if matches!(operation, "alltoall" | "reduce_scatter") { traced.max(1) } else { 1 };
+        let bytes = (group.bytes as f64 / parts as f64 * self.options.bytes_scale).round() as u64;
+        Some(Priced { operation, ranks: self.ranks_of(group), bytes })
+    }
+
+    pub(super) fn together(
+        &mut self,
+        number: u32,
+        blocks: bool,
+        front: &mut Front,
+        requests: &mut VecDeque<Request>,
+    ) {
+        let group = self.matched.groups[number as usize];
+        let priced = self.priced(&group);
+        if self.ranks_of(&group) < 2 {
+            return;
+        }
+        if let Some((of, info)) = priced.and_then(|p| Some((p, *self.options.algorithms.get(p.operation)?))) {
+            let ends = self.pattern(&group, of, info, front.clone());
+            if blocks {
+                *front = ends;
+            } else {
+                requests.push_back(Request::Operations(ends, NONE));
+            }
+            return;
+        }
+        // From the root on, or with all; the others of a reduction wait for nobody.
+        let from_root =
+            matches!(priced.map(|p| p.operation), Some("bcast" | "scatter")) && group.root.is_some();
+        if !from_root || self.is_root(&group) {
+            let gate = self.gate(number);
+            self.replay.gates[gate].open += 1;
+            let op = self.builder.calculate_tagged(0, ENTER + gate as u32);
+            *front = vec![(self.placed(op, group.operation as u16, front), Require::End)];
+        }
+        if blocks {
+            self.leave(number, front);
+        } else {
+            requests.push_back(Request::Group(number));
+        }
+    }
+
+    /// The cost of a collective, when those that it waits for have entered.
+    pub(super) fn leave(&mut self, number: u32, front: &mut Front) {
+        let group = self.matched.groups[number as usize];
+        let priced = self.priced(&group);
+        let index = priced.map_or(u64::MAX, |p| {
+            let list = &mut self.replay.priced;
+            *self.prices.entry(p).or_insert_with(|| {
+                list.push(p);
+                (list.len() - 1) as u64
+            })
+        });
+        let op = self.builder.calculate_tagged(index, COLLECTIVE);
+        let to_root =
+            matches!(priced.map(|p| p.operation), Some("reduce" | "gather")) && group.root.is_some();
+        if !to_root || self.is_root(&group) {
+            self.builder.hold();
+            let gate = self.gate(number);
+            let rank = self.rank + self.copy * self.calls.ranks;
+            self.replay.gates[gate].exits.push((rank, op));
+        }
+        *front = vec![(self.placed(op, group.operation as u16, front), Require::End)];
+    }
+
+    /// A collective as messages of a pattern, whose rank 0 is the root; what is required when it is over.
+    fn pattern(&mut self, group: &Group, of: Priced, info: &'static PatternInfo, mut front: Front) -> Front {
+        let shape = Shape { ranks: of.ranks, bytes: of.bytes.max(1), segment_bytes: 4096, seed: 1 };
+        let make = || (info.make)(shape);
+        let pattern = self.patterns.remove(&(of.operation, of.ranks, of.bytes)).unwrap_or_else(make);
+        let offset = self.copy * self.calls.ranks;
+        let (own, members) = match self.calls.members.get(&group.communicator) {
+            Some(members) => {
+                (self.index.get(&(group.communicator, self.rank)).copied().unwrap_or(0), Some(members))
+            }
+            None => (self.rank + offset, None),
+        };
+        let root = group.root.map_or(0, |root| match members {
+            Some(_) => self.index.get(&(group.communicator, root)).copied().unwrap_or(0),
+            None => root,
+        });
+        let place = (own + of.ranks - root) % of.ranks;
+        let peer = |place: u32| {
+            let at = ((u64::from(place) + u64::from(root)) % u64::from(of.ranks)) as u32;
+            members.map_or(at, |m| m[at as usize] + offset)
+        };
+        let tag = |tag: u32| PATTERN_TAG | (group.communicator & 0xFFF) << 19 | (tag & 0x7_FFFF);
+        for step in 0..pattern.steps(place) {
+            let mut next = Front::new();
+            for lane in 0..pattern.lanes() {
+                if let Some(to) = pattern.send(place, step, lane) {
+                    let op = self.builder.send(peer(to.rank), to.bytes, tag(to.tag));
+                    next.push((self.placed(op, group.operation as u16, &front), Require::End));
+                    self.replay.largest_bytes = self.replay.largest_bytes.max(Some(to.bytes));
+                }
+                if let Some(from) = pattern.receive(place, step, lane) {
+                    let op = self.builder.receive(peer(from.rank), from.bytes, tag(from.tag));
+                    next.push((self.placed(op, group.operation as u16, &front), Require::End));
+                }
+            }
+            if !next.is_empty() {
+                front = next;
+            }
+        }
+        self.patterns.insert((of.operation, of.ranks, of.bytes), pattern);
+        front
+    }
+}

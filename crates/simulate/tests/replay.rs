@@ -1,0 +1,402 @@
+//! Simulated executions written as traces and replayed: the same ends of all ranks, on the same costs and on others.
+
+#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod schedules;
+
+use machmeter_data::trace::{COMMUNICATORS, EVENTS, OPERATIONS, SPANS};
+use machmeter_data::{Column, Table, Unit, Values};
+use machmeter_simulate::goal::{Builder, Goal, Require, Schedule};
+use machmeter_simulate::noise::Quiet;
+use machmeter_simulate::patterns::{Shape, find};
+use machmeter_simulate::replay::{Calls, Observed, Options, Priced, Replay, Running, Work, replay, split};
+use machmeter_simulate::{Dialect, Line, Params, Part, Traced, run};
+use machmeter_stats::random::Random;
+
+use schedules::Costs;
+
+/// What a rank does; messages by number.
+#[derive(Debug, Clone, Copy)]
+enum Do {
+    Compute(u64),
+    Send { to: u32, bytes: u64, tag: u32, blocks: bool },
+    Receive { from: u32, tag: u32, blocks: bool },
+    Waitall,
+    Allreduce(u64),
+}
+
+/// Ranks that take part in one thing after the other, so that none waits for ever.
+fn program(seed: u64) -> Vec<Vec<Do>> {
+    let mut random = Random::new(seed);
+    let ranks = 2 + random.below(9);
+    let is_small = seed.is_multiple_of(2);
+    let mut all: Vec<Vec<Do>> = vec![Vec::new(); ranks];
+    for number in 0..20 + random.below(120) as u32 {
+        let rank = random.below(ranks);
+        if random.below(2) == 0 {
+            all[rank].push(Do::Compute(1 + random.below(60_000) as u64));
+        }
+        match random.below(12) {
+            0 => all[rank].push(Do::Waitall),
+            1 => {
+                let bytes = 8 << random.below(8);
+                for own in &mut all {
+                    own.push(Do::Allreduce(bytes));
+                }
+            }
+            _ => {
+                let to = (rank + 1 + random.below(ranks - 1)) % ranks;
+                // Messages with one tag come in order where they are alike; others have tags of their own.
+                let (bytes, tag) = if is_small {
+                    (1 + random.below(8) as u64, random.below(3) as u32)
+                } else {
+                    ([1, 600, 3000, 70_000][random.below(4)], number)
+                };
+                let [send, receive] = [random.below(2) == 0, random.below(2) == 0];
+                all[rank].push(Do::Send { to: to as u32, bytes, tag, blocks: send });
+                all[to].push(Do::Receive { from: rank as u32, tag, blocks: receive });
+            }
+        }
+    }
+    for own in &mut all {
+        own.push(Do::Waitall);
+        if random.below(2) == 0 {
+            own.push(Do::Compute(500));
+        }
+    }
+    all
+}
+
+/// The schedule of a program, and for what each rank does the operation that its CPU works on.
+fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
+    let mut builder = Builder::default();
+    let mut works = Vec::new();
+    for (rank, all) in program.iter().enumerate() {
+        let (mut front, mut requests, mut own) = (Vec::new(), Vec::new(), Vec::new());
+        for what in all {
+            let require = |builder: &mut Builder, op: u32, front: &[(u32, Require)]| {
+                for (required, what) in front {
+                    builder.require(op, *required, *what);
+                }
+            };
+            let next = match *what {
+                Do::Compute(ns) => {
+                    let op = builder.calculate(ns);
+                    require(&mut builder, op, &front);
+                    front = vec![(op, Require::End)];
+                    Some(op)
+                }
+                Do::Send { to, bytes, tag, blocks } => {
+                    let op = builder.send(to, bytes, tag);
+                    require(&mut builder, op, &front);
+                    front = vec![(op, if blocks { Require::End } else { Require::Start })];
+                    if !blocks {
+                        requests.push((op, Require::End));
+                    }
+                    Some(op)
+                }
+                Do::Receive { from, tag, blocks } => {
+                    let op = builder.receive(from, 0, tag);
+                    require(&mut builder, op, &front);
+                    front = vec![(op, if blocks { Require::End } else { Require::Start })];
+                    if !blocks {
+                        requests.push((op, Require::End));
+                    }
+                    None
+                }
+                Do::Waitall => {
+                    front.append(&mut requests);
+                    None
+                }
+                Do::Allreduce(bytes) => {
+                    let shape = Shape { ranks: program.len() as u32, bytes, segment_bytes: 4096, seed: 1 };
+                    let pattern = (find("allreduce").unwrap().make)(shape);
+                    let mut first = None;
+                    for step in 0..pattern.steps(rank as u32) {
+                        let mut ends = Vec::new();
+                        if let Some(to) = pattern.send(rank as u32, step, 0) {
+                            let op = builder.send(to.rank, to.bytes, 1 << 20 | to.tag);
+                            require(&mut builder, op, &front);
+                            ends.push((op, Require::End));
+                            first = first.or(Some(op));
+                        }
+                        if let Some(from) = pattern.receive(rank as u32, step, 0) {
+                            let op = builder.receive(from.rank, from.bytes, 1 << 20 | from.tag);
+                            require(&mut builder, op, &front);
+                            ends.push((op, Require::End));
+                        }
+                        front = if ends.is_empty() { front } else { ends };
+                    }
+                    first
+                }
+            };
+            own.push(next);
+        }
+        works.push(own);
+        builder.end_rank().unwrap();
+    }
+    (builder.build(), works)
+}
+
+fn operation(name: &str) -> i32 {
+    OPERATIONS.iter().position(|o| o.name == name).unwrap() as i32
+}
+
+/// Rows of a table of calls: rank, operation, start, duration, bytes, peer, tag.
+type Row = (i32, i32, i64, i64, i64, i32, i32);
+
+fn tables(rows: &[Row], ends_ns: &[i64]) -> Vec<Table> {
+    let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::Count, values };
+    let ints = |name, of: fn(&Row) -> i32| column(name, Values::I32(rows.iter().map(of).collect()));
+    let longs = |name, of: fn(&Row) -> i64| column(name, Values::I64(rows.iter().map(of).collect()));
+    let columns = vec![
+        ints("rank", |r| r.0),
+        ints("thread", |_| 0),
+        ints("operation", |r| r.1),
+        longs("start_ns", |r| r.2),
+        longs("duration_ns", |r| r.3),
+        longs("bytes", |r| r.4),
+        ints("peer", |r| r.5),
+        ints("tag", |r| r.6),
+        ints("communicator", |_| 0),
+    ];
+    let mut events = Table::new(EVENTS, columns).unwrap();
+    events.name_codes("operation", OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
+    let ranks = (0..ends_ns.len() as i32).collect();
+    let spans = vec![column("rank", Values::I32(ranks)), column("end_ns", Values::I64(ends_ns.to_vec()))];
+    vec![events, Table::new(SPANS, spans).unwrap()]
+}
+
+/// The execution of a program as its trace: each call lasts until what follows it begins.
+fn traced(program: &[Vec<Do>], params: &Params) -> (Vec<Table>, Vec<u64>) {
+    let (goal, ops) = schedule(program);
+    let mut observed = Observed::new(Schedule::new(&goal));
+    let done = run::<Traced, _, _>(&mut observed, params, &mut Quiet, &|| false).unwrap();
+    let mut rows = Vec::new();
+    for (rank, all) in program.iter().enumerate() {
+        let own: std::collections::BTreeMap<u32, Work> = observed.works[1..]
+            .iter()
+            .filter(|w| w.rank as usize == rank && !w.takes)
+            .map(|w| (w.op, *w))
+            .collect();
+        let work = |at: usize| ops[rank][at].map(|op| own[&op]);
+        let end_ps = machmeter_simulate::Time::ps(done.ends[rank]);
+        let mut now = 0;
+        for (at, what) in all.iter().enumerate() {
+            let mut follow = at + 1..all.len();
+            let next = follow.find_map(work).map_or(end_ps, |w| w.begin_ps);
+            let until = match what {
+                Do::Compute(_) => work(at).unwrap().end_ps,
+                _ if matches!(all.get(at + 1), Some(Do::Compute(_))) => next,
+                Do::Send { blocks: false, .. } => work(at).unwrap().end_ps,
+                Do::Receive { blocks: false, .. } => now,
+                _ => next,
+            };
+            let start = std::mem::replace(&mut now, until);
+            let call = |name, bytes: u64, peer: u32, tag: u32| {
+                let ns = |ps: u64| (ps / 1000) as i64;
+                assert_eq!((start % 1000, until % 1000), (0, 0), "whole ns");
+                (
+                    rank as i32,
+                    operation(name),
+                    ns(start),
+                    ns(until - start),
+                    bytes as i64,
+                    peer as i32,
+                    tag as i32,
+                )
+            };
+            rows.push(match *what {
+                Do::Compute(_) => continue,
+                Do::Send { to, bytes, tag, blocks } => {
+                    call(if blocks { "Send" } else { "Isend" }, bytes, to, tag)
+                }
+                Do::Receive { from, tag, blocks } => {
+                    call(if blocks { "Recv" } else { "Irecv" }, 1 << 20, from, tag)
+                }
+                Do::Waitall => call("Waitall", 0, 0, 0),
+                Do::Allreduce(bytes) => call("Allreduce", bytes, 0, 0),
+            });
+        }
+    }
+    let ends: Vec<u64> = done.ends.iter().map(|t| machmeter_simulate::Time::ps(*t)).collect();
+    (tables(&rows, &ends.iter().map(|ps| (ps / 1000) as i64).collect::<Vec<_>>()), ends)
+}
+
+fn options() -> Options {
+    Options { algorithms: [("allreduce", find("allreduce").unwrap())].into(), ..Options::default() }
+}
+
+fn ends(replay: &Replay, prices: &[u64], params: &Params) -> Vec<u64> {
+    run::<u64, _, _>(&mut Running::new(replay, prices), params, &mut Quiet, &|| false).unwrap().ends
+}
+
+/// Costs of seeds are whole ns; rendezvous begin at 1,000 or 65,536 bytes.
+#[test]
+fn a_simulated_trace_gives_the_simulation_again_on_any_costs() {
+    let (mut compared, mut calls) = (0, 0);
+    for seed in 1..=200 {
+        let program = program(seed);
+        let params = Costs::of_seed(seed).params(Dialect::Machmeter);
+        let (tables, ends_ps) = traced(&program, &params);
+        let found = Calls::find(&tables).unwrap();
+        calls += found.count();
+        let again = replay(&found, &options()).unwrap();
+        assert!(
+            again.left_out.is_empty() && again.guesses.receives == 0,
+            "seed {seed}: {:?}",
+            again.left_out
+        );
+        assert_eq!(ends(&again, &[], &params), ends_ps, "seed {seed}");
+        for other in 1..=5 {
+            let params = Costs::of_seed(seed * 7 + other).params(Dialect::Machmeter);
+            let params = params.map(|s| s.latency_ps += 1234 * other);
+            let (goal, _) = schedule(&program);
+            let direct = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut Quiet, &|| false).unwrap();
+            assert_eq!(ends(&again, &[], &params), direct.ends, "seed {seed}, costs {other}");
+            compared += 1;
+        }
+    }
+    assert!(compared == 1000 && calls > 20_000, "{compared} compared, {calls} calls");
+}
+
+fn simple(l: u64, o: u64) -> Params {
+    let cpu = Line { first_ps: o * 1000, per_byte: 0 };
+    Params::simple(cpu, Line::default(), l * 1000, u64::MAX, Dialect::Machmeter)
+}
+
+/// Rank 0 calculates 1 us, rank 1 3 us, then both; the table of a call of 100 ns each.
+fn together(name: &str, root: i32) -> Calls {
+    let rows = [
+        (0, operation(name), 1000, 2100, 64, root, -3),
+        (1, operation(name), 3000, 100, 64, root, -3),
+        (0, operation("Barrier"), 3100, 100, 0, -3, -3),
+        (1, operation("Barrier"), 3100, 100, 0, -3, -3),
+    ];
+    Calls::find(&tables(&rows, &[3200, 3200])).unwrap()
+}
+
+#[test]
+fn collectives_wait_for_those_that_they_need_and_take_their_cost() {
+    let params = simple(0, 0);
+    for (name, root, wanted) in [
+        ("Allreduce", -3, [3500, 3500]),
+        // The root is rank 0: nobody waits for rank 1.
+        ("Bcast", 0, [1500, 3500]),
+        ("Bcast", 1, [3500, 3500]),
+        ("Reduce", 0, [3500, 3500]),
+        ("Reduce", 1, [1500, 3500]),
+        ("Iallreduce", -3, [1000, 3000]),
+        ("Comm_dup", -3, [3000, 3000]),
+    ] {
+        let all = replay(&together(name, root), &Options::default()).unwrap();
+        let operation = all.priced.iter().find(|p| p.operation != "barrier").map(|p| p.operation);
+        let prices: Vec<u64> =
+            all.priced.iter().map(|p| if p.operation == "barrier" { 0 } else { 500_000 }).collect();
+        let ends = ends(&all, &prices, &params);
+        // The barrier brings them together.
+        let last = wanted.into_iter().max().unwrap() * 1000;
+        assert_eq!(ends, [last, last], "{name} {root} {operation:?}");
+        let found = split(&all, &prices, &params, &mut Quiet, &|| false).unwrap();
+        let compute: Vec<u64> = found.ranks.iter().map(|r| r.compute_ps).collect();
+        assert_eq!(compute, [1_000_000, 3_000_000]);
+        for r in &found.ranks {
+            assert_eq!(r.compute_ps + r.messages_ps + r.waiting_ps + r.noise_ps, last);
+        }
+        let waited = last - 1_000_000 - found.ranks[0].messages_ps;
+        assert_eq!(found.ranks[0].waiting_ps, waited);
+        if name == "Allreduce" {
+            assert_eq!((found.ranks[0].waiting_ps, found.ranks[0].messages_ps), (2_000_000, 500_000));
+            assert_eq!(found.end.spent_ps(Part::Collective), 500_000);
+            assert!(found.ranks[1].path_ps >= 3_000_000);
+            assert_eq!(found.path[0], ("Allreduce", 1, 500_000));
+        }
+    }
+}
+
+#[test]
+fn a_late_sender_is_waited_for_and_the_message_is_not() {
+    let rows = [(0, operation("Recv"), 1000, 3000, 64, 1, 5), (1, operation("Send"), 3000, 100, 8, 0, 5)];
+    let calls = Calls::find(&tables(&rows, &[4000, 3100])).unwrap();
+    let all = replay(&calls, &Options::default()).unwrap();
+    let found = split(&all, &[], &simple(700, 100), &mut Quiet, &|| false).unwrap();
+    let [receiver, sender] = found.ranks[..] else { panic!() };
+    assert_eq!((receiver.end_ps, sender.end_ps), (3_900_000, 3_100_000));
+    // Until the sender has let it go; then L and the receiver's o.
+    assert_eq!(
+        (receiver.compute_ps, receiver.waiting_ps, receiver.messages_ps),
+        (1_000_000, 2_100_000, 800_000)
+    );
+    assert_eq!((sender.compute_ps, sender.waiting_ps, sender.messages_ps), (3_000_000, 800_000, 100_000));
+    assert_eq!((found.end.count(Part::Latency), found.end.count(Part::Overhead)), (1, 2));
+    assert_eq!((receiver.path_ps, sender.path_ps), (100_000, 3_800_000));
+}
+
+#[test]
+fn more_ranks_repeat_messages_and_rebuild_collectives() {
+    let rows = [
+        (0, operation("Send"), 1000, 100, 8, 1, 5),
+        (1, operation("Recv"), 1000, 100, 64, 0, 5),
+        (0, operation("Alltoall"), 2000, 100, 64, -3, -3),
+        (1, operation("Alltoall"), 2000, 100, 64, -3, -3),
+    ];
+    let calls = Calls::find(&tables(&rows, &[2100, 2100])).unwrap();
+    let options = Options { copies: 3, cpu_scale: 2.0, ..Options::default() };
+    let all = replay(&calls, &options).unwrap();
+    assert_eq!(all.priced, [Priced { operation: "alltoall", ranks: 6, bytes: 32 }]);
+    assert_eq!((all.rebuilt, all.calculation_ps.len()), (1, 6));
+    let ends = ends(&all, &[400_000], &simple(700, 100));
+    // 2 us, the message of 0.9 us, 2 x 0.9 us.
+    assert_eq!(ends, [5_100_000; 6]);
+}
+
+/// What a trace does not say is taken from the order of calls.
+#[test]
+fn receives_from_anybody_and_requests_are_matched_by_order() {
+    let rows = [
+        (0, operation("Sendrecv"), 0, 900, 8, 1, 5),
+        (1, operation("Sendrecv"), 500, 400, 8, 0, 5),
+        (0, operation("Recv"), 1000, 500, 64, -1, -1),
+        (1, operation("Ssend"), 1200, 300, 16, 0, 9),
+        (1, operation("Irecv"), 1600, 0, 64, 0, 1),
+        (1, operation("Irecv"), 1600, 0, 64, 0, 2),
+        // The second message came first: the first wait can only have been for it.
+        (1, operation("Wait"), 1600, 500, 0, -3, -3),
+        (1, operation("Wait"), 3100, 500, 0, -3, -3),
+        (0, operation("Send"), 2000, 10, 8, 1, 2),
+        (0, operation("Send"), 3500, 10, 8, 1, 1),
+        (0, operation("Put"), 3600, 10, 8, 1, -3),
+        (0, operation("Recv"), 3700, 10, 8, 1, 77),
+    ];
+    let mut all = tables(&rows, &[4000, 4000]);
+    all.push(Table::new(COMMUNICATORS, Vec::new()).unwrap());
+    let found = replay(&Calls::find(&all).unwrap(), &Options::default()).unwrap();
+    assert_eq!((found.guesses.receives, found.guesses.waits), (3, 1));
+    let left: Vec<(&str, u64)> = found.left_out.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    assert_eq!(left, [("Put", 1), ("receives without a message", 1)]);
+    assert_eq!(found.largest_bytes, Some(16));
+    let ends = ends(&found, &[], &simple(0, 0));
+    // Calculation of rank 0: 100 + 500 + 1490 + 90 + 90 + 290 ns; of rank 1: 500, 300, 100, then 1000 after the first wait.
+    assert_eq!(ends.len(), 2);
+    let split = split(&found, &[], &simple(0, 0), &mut Quiet, &|| false).unwrap();
+    assert_eq!(
+        split.ranks[1].waiting_ps + split.ranks[1].compute_ps,
+        machmeter_simulate::Time::ps(split.end)
+    );
+}
+
+#[test]
+fn tables_that_cannot_be_are_refused() {
+    let message = |rows: &[Row]| Calls::find(&tables(rows, &[1])).unwrap_err().to_string();
+    assert_eq!(message(&[]), "the trace has no calls");
+    assert_eq!(message(&[(-1, operation("Send"), 0, 900, 8, 1, 5)]), "row 0 of mpi_events: rank -1");
+    assert!(Calls::find(&[]).unwrap_err().to_string().contains("no table mpi_events"));
+    // A rank that is in no row is there, and does nothing.
+    let all = replay(
+        &Calls::find(&tables(&[(3, operation("Send"), 0, 900, 8, 1, 5)], &[1])).unwrap(),
+        &Options::default(),
+    )
+    .unwrap();
+    assert_eq!(all.calculation_ps.len(), 4);
+}
