@@ -150,6 +150,9 @@ fn report_history_compare_and_perfetto_follow() {
     let trace = fs::read(lab.work().join("x.pftrace")).unwrap();
     let times = |what: &[u8]| trace.windows(what.len()).filter(|w| *w == what).count();
     assert_eq!((times(b"MPI_Allreduce"), times(b"rank 0"), times(b"rank 1")), (2000, 1, 1));
+    run(&lab, &["export", "--to", "goal", "-o", "job.goal", "last"]).expect(0);
+    let schedule = fs::read_to_string(lab.work().join("job.goal")).unwrap();
+    assert!(schedule.starts_with("num_ranks 2") && schedule.contains("calc ") && schedule.contains("send "));
     let compared = run(&lab, &["compare", "last~1", "last", "--metric", "mpi.*", "--json"]);
     assert!(compared.stdout.contains("mpi.share") && compared.code != Some(2), "{compared:?}");
     // The exit code of the program, even where it is one of ours.

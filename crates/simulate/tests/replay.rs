@@ -7,10 +7,12 @@ mod schedules;
 
 use machmeter_data::trace::{COMMUNICATORS, EVENTS, OPERATIONS, SPANS};
 use machmeter_data::{Column, Table, Unit, Values};
-use machmeter_simulate::goal::{Builder, Goal, Require, Schedule};
+use machmeter_simulate::goal::{Builder, Goal, Require, Schedule, read_text, write_text};
 use machmeter_simulate::noise::Quiet;
 use machmeter_simulate::patterns::{Shape, find};
-use machmeter_simulate::replay::{Calls, Observed, Options, Priced, Replay, Running, Work, replay, split};
+use machmeter_simulate::replay::{
+    Calls, Observed, Options, Priced, Replay, Running, Work, operations, replay, schedule as goal_of, split,
+};
 use machmeter_simulate::{Dialect, Line, Params, Part, Traced, run};
 use machmeter_stats::random::Random;
 
@@ -399,4 +401,55 @@ fn tables_that_cannot_be_are_refused() {
     )
     .unwrap();
     assert_eq!(all.calculation_ps.len(), 4);
+}
+
+/// The schedule of calls, written and read again.
+fn exported(calls: &Calls) -> Goal {
+    let (goal, _) = goal_of(calls).unwrap();
+    let mut text = Vec::new();
+    write_text(&goal, &mut text).unwrap();
+    let read = read_text(&text).unwrap();
+    assert_eq!(read, goal);
+    read
+}
+
+#[test]
+fn an_exported_schedule_ends_as_the_traced_execution() {
+    for seed in 1..=100 {
+        let program = program(seed);
+        let params = Costs::of_seed(seed).params(Dialect::Machmeter);
+        let (tables, ends_ps) = traced(&program, &params);
+        let calls = Calls::find(&tables).unwrap();
+        let goal = exported(&calls);
+        let estimate = operations(&calls) as f64 / goal.operations() as f64;
+        assert!((1.0..4.0).contains(&estimate), "seed {seed}: {estimate} of {}", goal.operations());
+        let again = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut Quiet, &|| false).unwrap();
+        assert_eq!(again.ends, ends_ps, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_collective_is_messages_in_a_schedule() {
+    let params = simple(1000, 100);
+    for name in [
+        "Barrier",
+        "Bcast",
+        "Scatterv",
+        "Gather",
+        "Allgatherv",
+        "Alltoallw",
+        "Reduce",
+        "Iallreduce",
+        "Reduce_scatter_block",
+        "Exscan",
+        "Comm_dup",
+        "Comm_split",
+    ] {
+        let root = if ["Bcast", "Scatterv", "Gather", "Reduce"].contains(&name) { 1 } else { -3 };
+        let goal = exported(&together(name, root));
+        assert!(goal.messages() > 2, "{name} and a barrier: {} messages", goal.messages());
+        let done = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut Quiet, &|| false).unwrap();
+        // Rank 1 comes after 3 us, and its message to the barrier takes 1.2 us.
+        assert!(done.ends[0] >= 4_200_000 && done.ends[1] >= 3_000_000, "{name}: {:?}", done.ends);
+    }
 }

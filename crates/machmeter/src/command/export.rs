@@ -5,8 +5,13 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
 use machmeter_compare::glob_matches;
 use machmeter_data::Table;
+use machmeter_data::quantity::{Unit, human};
 use machmeter_report::format::FORMATS;
+use machmeter_simulate::goal::write_text;
+use machmeter_simulate::replay::{Calls, operations, schedule};
 use machmeter_store::parquet;
+use machmeter_sys::fs_root::FsRoot;
+use machmeter_sys::oom::MemoryLeft;
 
 use super::{CommandEntry, report};
 use crate::Registries;
@@ -16,6 +21,11 @@ use crate::globals::Globals;
 use crate::output;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "export", define, takes: &[], run };
+
+/// Name of the format of schedules, which only traced runs have.
+const GOAL: &str = "goal";
+/// Memory of an operation of a schedule that is made and written, at most: 72 MB of 315,000 were measured.
+const OPERATION_BYTES: u64 = 250;
 
 /// Write a saved run in another format
 #[derive(Args)]
@@ -35,7 +45,7 @@ struct Asked {
 }
 
 fn formats() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = FORMATS.iter().map(|f| f.name).chain(["parquet"]).collect();
+    let mut names: Vec<&'static str> = FORMATS.iter().map(|f| f.name).chain([GOAL, "parquet"]).collect();
     names.sort_unstable();
     names
 }
@@ -61,16 +71,45 @@ fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Re
             return Err(Failure::usage(format!("--metric '{glob}': no metric of this run matches")));
         }
     }
+    if asked.to == GOAL {
+        return goal(&asked, &tables?);
+    }
     let Some(format) = format else { return parquets(&asked, &tables?) };
     let mut bytes = Vec::new();
     // Most formats hold figures only: a record that was mailed without its samples will do.
     let (tables, missing) = tables.map_or_else(|why| (Vec::new(), Some(why)), |t| (t, None));
     (format.write)(&record, &tables, &mut bytes).map_err(|e| missing.unwrap_or_else(|| Failure::usage(e)))?;
+    put(&asked, &bytes)
+}
+
+fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit, Failure> {
     match &asked.output {
-        None => output::write(&bytes).map_err(Failure::cannot)?,
-        Some(path) => machmeter_store::text::write(path, &bytes).map_err(Failure::cannot)?,
+        None => output::write(bytes).map_err(Failure::cannot)?,
+        Some(path) => machmeter_store::text::write(path, bytes).map_err(Failure::cannot)?,
     }
     Ok(Exit::Fine)
+}
+
+/// The schedule of a traced program.
+fn goal(asked: &Asked, tables: &[Table]) -> Result<Exit, Failure> {
+    let wrong = |e: String| Failure::usage(format!("{}: {e}", asked.run.display()));
+    let calls = Calls::find(tables).map_err(|e| {
+        wrong(e.to_string()).help("a run of machmeter trace -- mpirun ...; of many calls, with --raw all")
+    })?;
+    let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
+    let bytes = operations(&calls).saturating_mul(OPERATION_BYTES);
+    if bytes > left.available_bytes {
+        let [needed, left] = [bytes, left.available_bytes].map(|b| human(b as f64, Unit::Bytes));
+        return Err(wrong(format!("its schedule needs about {needed} of memory, and {left} are left"))
+            .help("trace a shorter run, or fewer ranks"));
+    }
+    let (goal, replay) = schedule(&calls).map_err(|e| wrong(e.to_string()))?;
+    for (name, count) in &replay.left_out {
+        output::say(&format!("left out: {count} calls of MPI_{name}"));
+    }
+    let mut bytes = Vec::new();
+    write_text(&goal, &mut bytes).map_err(Failure::cannot)?;
+    put(asked, &bytes)
 }
 
 /// A file of each table of samples.

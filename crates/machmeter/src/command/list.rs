@@ -35,7 +35,10 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         "formats" => FORMATS
             .iter()
             .map(|f| row(f.name, &format!(".{}", f.extension), f.description))
-            .chain([row("parquet", ".parquet", "Raw samples, one file per table.")])
+            .chain([
+                row("goal", ".goal", "A traced MPI program as a schedule for simulators: calculation, messages, collectives as messages."),
+                row("parquet", ".parquet", "Raw samples, one file per table."),
+            ])
             .collect(),
         "loads" => {
             let usual = |l: &LoadInfo| if l.by_default { "usual" } else { "by name" };

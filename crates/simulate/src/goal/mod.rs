@@ -100,6 +100,12 @@ impl Goal {
         self.nodes.iter().filter(|n| n.verb == Verb::Send).count() as u64
     }
 
+    /// Gives calculations another length.
+    pub(crate) fn map_calculations(&mut self, length: impl Fn(u64) -> u64) {
+        let calculations = self.nodes.iter_mut().filter(|n| n.verb == Verb::Calculate);
+        calculations.for_each(|n| n.size = length(n.size));
+    }
+
     pub(crate) fn first_node(&self, rank: u32) -> usize {
         self.first_node[rank as usize]
     }

@@ -29,11 +29,13 @@ pub struct Options {
     pub copies: u32,
     /// Operations of [`super::BASES`] that become messages.
     pub algorithms: BTreeMap<&'static str, &'static PatternInfo>,
+    /// What calls become that have no cost, as those that make communicators; without it their ranks wait for each other.
+    pub others: Option<&'static PatternInfo>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cpu_scale: 1.0, bytes_scale: 1.0, copies: 1, algorithms: BTreeMap::new() }
+        Self { cpu_scale: 1.0, bytes_scale: 1.0, copies: 1, algorithms: BTreeMap::new(), others: None }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod calls;
 mod expand;
+mod goal;
 mod matching;
 mod program;
 mod split;
@@ -11,6 +12,7 @@ mod together;
 
 pub use calls::{Call, Calls, CallsError, Thread};
 pub use expand::{Options, Priced, Replay, ReplayError, replay};
+pub use goal::{operations, schedule};
 pub use matching::{BASES, Guesses};
 pub use program::Running;
 pub use split::{Observed, OfRank, Split, Work, split};

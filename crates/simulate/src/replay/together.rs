@@ -54,7 +54,14 @@ impl Writer<'_> {
         if self.ranks_of(&group) < 2 {
             return;
         }
-        if let Some((of, info)) = priced.and_then(|p| Some((p, *self.options.algorithms.get(p.operation)?))) {
+        let messages = match priced {
+            Some(p) => self.options.algorithms.get(p.operation).map(|info| (p, *info)),
+            None => self
+                .options
+                .others
+                .map(|info| (Priced { operation: "others", ranks: self.ranks_of(&group), bytes: 0 }, info)),
+        };
+        if let Some((of, info)) = messages {
             let ends = self.pattern(&group, of, info, front.clone());
             if blocks {
                 *front = ends;
