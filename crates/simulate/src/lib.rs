@@ -4,7 +4,6 @@
 //! size of message) beside [`noise`], in a total order of events, so that the result is the same everywhere.
 #![forbid(unsafe_code)]
 
-pub mod costs;
 mod engine;
 pub mod expr;
 pub mod goal;
@@ -13,6 +12,7 @@ pub mod montecarlo;
 pub mod noise;
 mod params;
 pub mod patterns;
+pub mod predict;
 mod program;
 pub mod record;
 pub mod replay;

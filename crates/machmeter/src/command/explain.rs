@@ -77,6 +77,33 @@ pub(crate) const CODES: &[Code] = &[
         next: "Measure there: machmeter mpi with more ranks or sizes, or machmeter simulate --table for more ranks than the machine has.",
         undo: None,
     },
+    Code {
+        id: "W912",
+        name: "calls left out",
+        what: "Calls of a trace have no part in its replay: they take no time there and nobody waits for them.",
+        why: "A prediction is too short by what they cost.",
+        how: "One-sided and neighborhood calls, files, probes of messages, messages whose other side left no trace, collectives that do not match.",
+        next: "Look for their share of the time in the trace; predict on the costs of the machine where it was traced and compare.",
+        undo: None,
+    },
+    Code {
+        id: "W913",
+        name: "order assumed",
+        what: "A trace does not say which message or request a call was about; it was taken from the order of calls.",
+        why: "Where ranks take messages in another order, others wait in the prediction than in the program.",
+        how: "Receives from any rank, waits for one of several requests, starts of persistent requests.",
+        next: "Nothing, where the order is that of the program; else trace with named ranks and waits for all.",
+        undo: None,
+    },
+    Code {
+        id: "W914",
+        name: "ranks share CPUs",
+        what: "There are more ranks than CPUs of the machine that was traced, or whose costs are used.",
+        why: "Ranks of a replay have a CPU each. Traced calculation of ranks that shared one has the time of the others.",
+        how: "cpu.count of the records.",
+        next: "Trace no more ranks than CPUs. For more ranks: costs of a cluster, or of one link with simulated collectives (simulate --table).",
+        undo: None,
+    },
 ];
 
 /// All codes of the program, its checks and its probes.

@@ -153,6 +153,16 @@ impl Bound<'_> {
     }
 }
 
+impl Sheet {
+    /// What an operation of `ranks` costs with so many bytes, ns; `None` where nothing is known of it.
+    pub fn cost(&self, operation: &str, ranks: u32, bytes: u64) -> Option<Answer> {
+        let operation = self.operations.iter().position(|o| o.name == operation)?;
+        let number = |n| Some(Box::new(Node::Number(n)));
+        let root = Node::Operation { operation, p: number(f64::from(ranks)), d: number(bytes as f64) };
+        Bound { sheet: self, root, dimension: 1 }.at(0.0).ok()
+    }
+}
+
 impl Walk<'_> {
     fn value(&mut self, node: &Node) -> Result<f64, ExprError> {
         let value = match node {

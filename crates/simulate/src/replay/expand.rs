@@ -80,6 +80,18 @@ pub struct Replay {
     pub rebuilt: u64,
 }
 
+impl Replay {
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.goal.ranks()
+    }
+
+    /// Operations and messages.
+    pub fn events(&self) -> u64 {
+        self.goal.operations() + self.goal.messages()
+    }
+}
+
 /// Why a trace cannot be replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {

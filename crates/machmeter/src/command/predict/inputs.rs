@@ -2,11 +2,54 @@
 
 use std::path::Path;
 
+use machmeter_data::shape::Shape;
 use machmeter_data::trace::EVENTS;
-use machmeter_data::{Record, Table};
+use machmeter_data::{Record, Table, Unit};
+use machmeter_simulate::Dialect;
+use machmeter_simulate::expr::Sheet;
+use machmeter_simulate::machine::{OfLink, of_record};
+use machmeter_simulate::patterns::{PATTERNS, PatternInfo, find};
+use machmeter_simulate::predict::Variation;
+use machmeter_simulate::replay::{BASES, Options, Replay};
 
+use super::Asked;
 use crate::command::report;
 use crate::failure::Failure;
+
+/// A collective that becomes messages.
+pub(super) type Algorithm = (&'static str, &'static PatternInfo);
+
+/// `L=0.5x,1x,2x`: one parameter, several factors.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Variations(pub(super) Vec<Variation>);
+
+pub(super) fn variations(text: &str) -> Result<Variations, String> {
+    let (name, factors) = text.split_once('=').unwrap_or((text, ""));
+    let all = factors.split(',').map(|factor| format!("{name}={factor}").parse());
+    all.collect::<Result<_, _>>().map(Variations)
+}
+
+/// A factor of times or bytes.
+pub(super) fn scale(text: &str) -> Result<f64, String> {
+    let parsed = text.parse::<f64>().ok().filter(|x| (0.0..=1e6).contains(x));
+    parsed.ok_or_else(|| format!("'{text}' is no factor from 0 to 1000000"))
+}
+
+/// `allreduce=ring`
+pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
+    let (operation, pattern) = text
+        .split_once('=')
+        .ok_or_else(|| format!("'{text}' is no operation with its pattern, as allreduce=ring"))?;
+    let base = BASES.iter().find(|(base, _)| *base == operation).ok_or_else(|| {
+        let known: Vec<&str> = BASES.iter().map(|(base, _)| *base).collect();
+        format!("no operation '{operation}': {}", known.join(", "))
+    })?;
+    let info = find(pattern).ok_or_else(|| {
+        let known: Vec<&str> = PATTERNS.iter().map(|p| p.name).collect();
+        format!("no pattern '{pattern}': {}", known.join(", "))
+    })?;
+    Ok((base.0, info))
+}
 
 /// A run with a trace, and its tables.
 pub(super) fn traced(run: &Path) -> Result<(Record, Vec<Table>), Failure> {
@@ -21,4 +64,85 @@ pub(super) fn traced(run: &Path) -> Result<(Record, Vec<Table>), Failure> {
         "machmeter trace -- mpirun ... records one"
     };
     Err(Failure::usage(format!("{}: no trace of an MPI program", run.display())).help(help))
+}
+
+/// What a machine's calls cost.
+pub(super) struct Costs {
+    /// The record of the link.
+    pub(super) record: Record,
+    pub(super) link: OfLink,
+    pub(super) sheet: Sheet,
+}
+
+pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
+    let on = asked.on.as_ref().ok_or_else(|| {
+        Failure::usage("no costs to predict with")
+            .help("--on RECORD, a run of machmeter mpi or machmeter net")
+    })?;
+    let located =
+        [on].into_iter().chain(&asked.with).map(|run| report::located(run).map(|(record, _)| record));
+    let records: Vec<Record> = located.collect::<Result<_, _>>()?;
+    // Messages of a program of MPI cost what they cost there, where that was measured.
+    let of = |record: &Record| match &asked.link {
+        Some(wanted) => of_record(record, Some(wanted), Dialect::Machmeter),
+        None => of_record(record, Some("mpi"), Dialect::Machmeter)
+            .or_else(|_| of_record(record, None, Dialect::Machmeter)),
+    };
+    let found = records.iter().find_map(|record| of(record).ok().map(|link| (record.clone(), link)));
+    let (record, link) = found.map_or_else(
+        || {
+            of(&records[0]).map(|link| (records[0].clone(), link)).map_err(|e| {
+                Failure::usage(format!("--on {}: {e}", on.display()))
+                    .help("machmeter mpi measures messages of MPI and all its collectives")
+            })
+        },
+        Ok,
+    )?;
+    Ok(Costs { record, link, sheet: Sheet::of(&records) })
+}
+
+/// What becomes of the traced program.
+pub(super) fn options(asked: &Asked, traced_ranks: u32) -> Result<Options, Failure> {
+    let ranks = asked.ranks.unwrap_or(traced_ranks);
+    if traced_ranks == 0 || !ranks.is_multiple_of(traced_ranks) {
+        let text = format!("--ranks {ranks} is no multiple of the {traced_ranks} ranks that were traced");
+        let help = format!("{}, {}, ...", traced_ranks.saturating_mul(2), traced_ranks.saturating_mul(4));
+        return Err(Failure::usage(text).help(help));
+    }
+    let algorithms = asked.algorithm.iter().copied().collect();
+    Ok(Options {
+        cpu_scale: asked.cpu_scale,
+        bytes_scale: asked.bytes_scale,
+        copies: ranks / traced_ranks,
+        algorithms,
+    })
+}
+
+/// The largest message whose time was measured, bytes.
+pub(super) fn largest_measured(record: &Record, link: &OfLink) -> Option<u64> {
+    let transport = link.name.split(' ').next().unwrap_or_default();
+    let prefix = if transport == "mpi" { "mpi." } else { "net." };
+    let curves = record.datasets.iter().filter(|d| d.id.starts_with(prefix)).filter_map(|d| match &d.shape {
+        Shape::Curve(c) if c.x.unit == Unit::Bytes => Some(c),
+        _ => None,
+    });
+    let largest = curves.flat_map(|c| &c.rows).flat_map(|r| &r.x).copied().reduce(f64::max)?;
+    Some(largest as u64)
+}
+
+/// How it was made that the figures do not say.
+pub(super) fn statements(replay: &Replay, options: &Options, traced_ranks: u32) -> Vec<String> {
+    let mut all = Vec::new();
+    if options.copies > 1 {
+        all.push(format!(
+            "{} ranks: messages of {traced_ranks} ranks {} times, {} collectives of all rebuilt for more ranks",
+            replay.ranks(),
+            options.copies,
+            replay.rebuilt
+        ));
+    }
+    for (operation, info) in &options.algorithms {
+        all.push(format!("{operation} as messages of the pattern {}", info.name));
+    }
+    all
 }

@@ -2,10 +2,12 @@
 
 mod expr;
 mod inputs;
+mod replayed;
 
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use machmeter_simulate::predict::{RUNS, Variation};
 
 use super::CommandEntry;
 use crate::Registries;
@@ -13,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::view;
-use inputs::traced;
+use inputs::Algorithm;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry {
     name: "predict",
@@ -39,15 +41,48 @@ struct Asked {
     /// Run with the costs of a machine; of machmeter mpi or net
     #[arg(long, value_name = "RECORD")]
     on: Option<PathBuf>,
+    /// Link of that run: mpi, shm, tcp, 'tcp back'
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
+    /// More runs, for costs that --on lacks
+    #[arg(long, value_name = "RECORD", requires = "on")]
+    with: Vec<PathBuf>,
+    /// Time of all calculation, times this
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = inputs::scale)]
+    cpu_scale: f64,
+    /// Bytes of all messages and collectives, times this
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = inputs::scale)]
+    bytes_scale: f64,
+    /// Ranks, a multiple of those traced: messages repeated, collectives rebuilt
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: Option<u32>,
+    /// A collective as messages of a pattern: allreduce=ring; patterns: machmeter simulate --pattern list
+    #[arg(long, value_name = "OP=PATTERN", value_delimiter = ',', value_parser = inputs::algorithm)]
+    algorithm: Vec<Algorithm>,
+    /// Also with one parameter changed: L=0.5x,1x,2x; also o, g, G; again for others
+    #[arg(long, value_name = "P=Fx,...", value_parser = inputs::variations)]
+    vary: Vec<inputs::Variations>,
+    /// Run with gaps, or period=1ms,duration=10us, or rate=100; rate is per second, with duration=10us and exponential
+    #[arg(long, value_name = "RUN|SPEC")]
+    noise: Option<String>,
+    /// All machines are at one place of the noise
+    #[arg(long, requires = "noise")]
+    coincident: bool,
+    /// Runs, each with costs and noise drawn; one where nothing differs
+    #[arg(id = "runs", long = "runs", value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    runs: u32,
     /// Instead of a run: an expression over the costs and laws of --on
     #[arg(long, value_name = "EXPR", conflicts_with = "run", requires = "on")]
     expr: Option<String>,
     /// Of --expr: its free variable, P=2-4096
     #[arg(long, value_name = "NAME=A-B", requires = "expr", value_parser = expr::over)]
     over: Option<expr::Over>,
-    /// Of --expr: more runs, for names that --on lacks
-    #[arg(long, value_name = "RECORD", requires = "expr")]
-    with: Vec<PathBuf>,
+}
+
+impl Asked {
+    fn variations(&self) -> Vec<Variation> {
+        self.vary.iter().flat_map(|v| v.0.iter().copied()).collect()
+    }
 }
 
 fn define() -> Command {
@@ -61,15 +96,5 @@ fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, 
         let records: Vec<&PathBuf> = asked.on.iter().chain(&asked.with).collect();
         return expr::run(text, asked.over.as_ref(), &records, globals);
     }
-    let Some(run) = &asked.run else {
-        return Err(
-            Failure::usage("nothing to predict").help("predict RUN --on RECORD, RUN of machmeter trace")
-        );
-    };
-    let _ = traced(run)?;
-    asked.on.as_ref().ok_or_else(|| {
-        Failure::usage("no costs to predict with")
-            .help("--on RECORD, a run of machmeter mpi or machmeter net")
-    })?;
-    Ok(Exit::Fine)
+    replayed::run(&asked, globals)
 }

@@ -101,7 +101,7 @@ pub(super) fn link(asked: &Asked) -> Result<(Record, OfLink), Failure> {
     Ok((record, of))
 }
 
-pub(super) fn machine(noise: &str, plan: &mut Value) -> Result<Machine, Failure> {
+pub(in crate::command) fn machine(noise: &str, plan: &mut Value) -> Result<Machine, Failure> {
     let wrong = |e: String| Failure::usage(format!("--noise {noise}: {e}"));
     if noise.contains('=') && !Path::new(noise).exists() {
         plan["noise"] = json!(noise);

@@ -28,7 +28,9 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::session::{self, empty_record, warning};
 use crate::{output, state, view};
-use inputs::{ladder, machine, params, plan, read_schedule, title, what};
+pub(super) use inputs::machine;
+use inputs::{ladder, params, plan, read_schedule, title, what};
+pub(super) use runs::over_threads;
 use runs::{Work, merged, steps_to_json};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry {
@@ -42,7 +44,7 @@ pub(crate) const ENTRY: CommandEntry = CommandEntry {
 };
 
 /// Events per second of a CPU, for what is said before the start: 5 to 13 M were measured at 2.6 GHz.
-const EVENTS_PER_SECOND: f64 = 5e6;
+pub(super) const EVENTS_PER_SECOND: f64 = 5e6;
 /// Share of the memory that is left that a simulation may take.
 const MEMORY_SHARE: f64 = 0.8;
 /// Name of the plan in the parameters of a record.
@@ -167,17 +169,17 @@ fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, 
 }
 
 /// What a simulation takes.
-struct Need {
-    events: u64,
+pub(super) struct Need {
+    pub(super) events: u64,
     /// Memory of the largest run.
-    largest_bytes: u64,
-    jobs: usize,
-    events_per_second: f64,
+    pub(super) largest_bytes: u64,
+    pub(super) jobs: usize,
+    pub(super) events_per_second: f64,
 }
 
 impl Need {
     /// Says what it will take, and how many threads memory allows.
-    fn affordable(&self, globals: &Globals) -> Result<usize, Failure> {
+    pub(super) fn affordable(&self, globals: &Globals) -> Result<usize, Failure> {
         let Self { events, largest_bytes: largest, jobs, events_per_second } = *self;
         let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
         let allowed = (left.available_bytes as f64 * MEMORY_SHARE) as u64;
@@ -241,7 +243,7 @@ pub(super) fn record_of(verb: &str, parameters: Value, machine: Host, globals: &
 }
 
 /// What about the costs is assumed.
-fn warn_of<'a>(record: &mut Record, assumptions: impl IntoIterator<Item = &'a str>) {
+pub(super) fn warn_of<'a>(record: &mut Record, assumptions: impl IntoIterator<Item = &'a str>) {
     for assumed in assumptions {
         let next = "measure the link again with more time, or choose another (--link)";
         record.warn(warning("W910", assumed.to_owned(), next));

@@ -57,7 +57,7 @@ impl Work<'_> {
 }
 
 /// What each job gives, in their order; `None` of those that a signal left undone. `ranks` of a job are for messages.
-pub(super) fn over_threads<J: Sync, R: Clone + Send>(
+pub(in crate::command) fn over_threads<J: Sync, R: Clone + Send>(
     jobs: &[J],
     threads: usize,
     ranks: impl Fn(&J) -> u32,

@@ -1,0 +1,175 @@
+//! The prediction of a traced run: runs over threads, their figures, what is doubtful.
+
+use std::sync::Arc;
+
+use machmeter_data::Record;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
+use machmeter_simulate::noise::Trace;
+use machmeter_simulate::predict::{Prediction, Times, Told, Variation, fill};
+use machmeter_simulate::replay::{Calls, Replay, replay};
+use machmeter_sys::guard::signals;
+use serde_json::{Value, json};
+
+use super::Asked;
+use super::inputs::{Costs, costs, largest_measured, options, statements, traced};
+use crate::command::keep::{Keeping, keep};
+use crate::command::simulate::{EVENTS_PER_SECOND, Need, machine, over_threads, record_of, warn_of};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::session::warning;
+use crate::state;
+
+/// Memory of an operation of a replay and of its run, bytes: of the structures, with room to grow.
+const BYTES_PER_EVENT: u64 = 200;
+
+pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
+    let Some(name) = &asked.run else {
+        return Err(
+            Failure::usage("nothing to predict").help("predict RUN --on RECORD, RUN of machmeter trace")
+        );
+    };
+    let (of_run, tables) = traced(name)?;
+    let on = costs(asked)?;
+    let wrong = |e: String| Failure::usage(format!("{}: {e}", name.display()));
+    let calls = Calls::find(&tables).map_err(|e| wrong(e.to_string()))?;
+    let options = options(asked, calls.ranks)?;
+    let jobs = (1 + asked.variations().len()).saturating_mul(asked.runs as usize);
+    // A call is a calculation and a call, and what is sent arrives.
+    let events = (calls.count() as u64).saturating_mul(3 * u64::from(options.copies));
+    let need = Need {
+        events: events.saturating_mul(jobs as u64),
+        largest_bytes: events.saturating_mul(BYTES_PER_EVENT),
+        jobs,
+        events_per_second: EVENTS_PER_SECOND,
+    };
+    let threads = need.affordable(globals)?;
+    let mut plan = json!({});
+    let noise = asked.noise.as_deref().map(|n| machine(n, &mut plan)).transpose()?.map(Arc::new);
+    let replay = replay(&calls, &options).map_err(|e| wrong(e.to_string()))?;
+    let noisy = noise.clone().map(|machine| (machine, asked.coincident));
+    let prediction = Prediction::new(&replay, &on.link, &on.sheet, noisy).map_err(|operation| {
+        Failure::usage(format!("--on {}: no cost of {operation}", shown(asked)))
+            .help(format!("machmeter mpi measures it; or as messages: --algorithm {operation}=PATTERN"))
+    })?;
+    if globals.dry_run {
+        return Ok(Exit::Fine);
+    }
+    signals::install().map_err(Failure::cannot)?;
+    let (times, varied) = simulated(asked, &prediction, replay.ranks(), threads)?;
+    let split = times
+        .as_ref()
+        .map(|t| over_threads(&[t.median().0], 1, |_| replay.ranks(), |n, stop| prediction.split(*n, stop)));
+    let split = split.transpose()?.and_then(|mut found| found.pop().flatten());
+    let mut title = format!("{} on {} of {}", of_run.id, on.link.name, on.record.id);
+    if let (Some(machine), Some(name)) = (&noise, &asked.noise) {
+        let share = machine.cpus.iter().map(Trace::share).sum::<f64>() / machine.cpus.len().max(1) as f64;
+        title.push_str(&format!(
+            "; noise {name} ({} CPUs, {:.3} % taken)",
+            machine.cpus.len(),
+            100.0 * share
+        ));
+    }
+    let parameters = json!({ "run": of_run.id, "on": on.record.id, "link": on.link.name, "noise": plan["noise"],
+        "cpu_scale": asked.cpu_scale, "bytes_scale": asked.bytes_scale, "ranks": replay.ranks(), "runs": asked.runs,
+        "coincident": asked.coincident, "algorithm": algorithms(asked),
+        "segments": format!("{:?}", on.link.params.segments()) });
+    let mut record = record_of("predict", parameters, on.record.machine.clone(), globals);
+    let traced_ns = calls.end_ns.iter().copied().max().unwrap_or(0) as f64;
+    let told = Told {
+        title: &title,
+        traced_ns,
+        ranks: replay.ranks(),
+        times: times.as_ref(),
+        split: split.as_ref(),
+        varied: &varied,
+        statements: &statements(&replay, &options, calls.ranks),
+    };
+    fill(&mut record, &told);
+    warn(&mut record, &of_run, &on, &prediction, &replay, calls.ranks);
+    let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
+    Ok(keep(record, Vec::new(), to, globals))
+}
+
+fn shown(asked: &Asked) -> String {
+    let all: Vec<String> = asked.on.iter().chain(&asked.with).map(|p| p.display().to_string()).collect();
+    all.join(", ")
+}
+
+fn algorithms(asked: &Asked) -> Value {
+    asked.algorithm.iter().map(|(operation, info)| json!([operation, info.name])).collect()
+}
+
+type All = (Option<Times>, Vec<(Variation, Times)>);
+
+/// Run by run, in each all variations: what an interrupt leaves is whole runs. Variations draw the same costs and noise.
+fn simulated(asked: &Asked, prediction: &Prediction<'_>, ranks: u32, threads: usize) -> Result<All, Failure> {
+    let count = if prediction.differs() { u64::from(asked.runs) } else { 1 };
+    let changes: Vec<Option<Variation>> =
+        [None].into_iter().chain(asked.variations().into_iter().map(Some)).collect();
+    let jobs: Vec<(u64, Option<Variation>)> =
+        (0..count).flat_map(|run| changes.iter().map(move |change| (run, *change))).collect();
+    let given =
+        over_threads(&jobs, threads, |_| ranks, |(run, change), stop| prediction.time(*run, *change, stop))?;
+    let done = |place: usize| {
+        let own = given.iter().skip(place).step_by(changes.len()).enumerate();
+        Times::of(own.filter_map(|(run, ps)| Some((run as u64, (*ps)?))))
+    };
+    let of = |(i, change): (usize, &Option<Variation>)| Some(((*change)?, done(i)?));
+    Ok((done(0), changes.iter().enumerate().filter_map(of).collect()))
+}
+
+fn warn(
+    record: &mut Record,
+    of_run: &Record,
+    on: &Costs,
+    prediction: &Prediction<'_>,
+    replay: &Replay,
+    traced_ranks: u32,
+) {
+    warn_of(record, on.link.assumptions.iter().map(String::as_str));
+    let mut say = |code: &str, text: String, next: &str| {
+        record.warn(Warning { changes: true, ..warning(code, text, next) });
+    };
+    let next = "measure there: machmeter mpi with more ranks or sizes; or machmeter simulate --table";
+    for line in prediction.outside().lines(&on.sheet) {
+        say("W911", line, next);
+    }
+    let largest = largest_measured(&on.record, &on.link);
+    if let (Some(asked), Some(measured)) = (replay.largest_bytes, largest)
+        && asked > measured
+    {
+        let [asked, measured] = [asked, measured].map(|b| human(b as f64, Unit::Bytes));
+        let text = format!("messages of {asked} lie beyond the measured sizes (to {measured}): extrapolated");
+        say("W911", text, "measure larger messages");
+    }
+    if !replay.left_out.is_empty() {
+        let all: Vec<String> = replay.left_out.iter().map(|(name, n)| format!("{n} {name}")).collect();
+        let text = format!("left out of the replay: {}", all.join(", "));
+        say(
+            "W912",
+            text,
+            "their time counts as 0: compare a replay on the machine's own costs with the traced time",
+        );
+    }
+    let guesses = [
+        (replay.guesses.receives, "receives from any rank"),
+        (replay.guesses.waits, "waits for one of several requests"),
+        (replay.guesses.starts, "starts of persistent requests"),
+    ];
+    let guesses: Vec<String> =
+        guesses.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if !guesses.is_empty() {
+        let text = format!("taken from the order of calls: {}", guesses.join(", "));
+        say("W913", text, "nothing, where each rank takes them in the order in which they come");
+    }
+    let cpus = |record: &Record| record.machine.before.number("cpu.count");
+    let shared = [(of_run, traced_ranks, "traced"), (&on.record, replay.ranks(), "of the costs")];
+    for (machine, ranks, which) in shared {
+        if let Some(cpus) = cpus(machine).filter(|cpus| f64::from(ranks) > *cpus) {
+            let text = format!("{ranks} ranks, the machine {which} has {cpus} CPUs");
+            say("W914", text, "each rank is predicted as with a CPU of its own; trace one rank for each CPU");
+        }
+    }
+}

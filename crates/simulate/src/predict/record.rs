@@ -1,0 +1,221 @@
+//! Figures, data and statements of a prediction, for a record.
+
+use machmeter_data::metric::params;
+use machmeter_data::quantity::human;
+use machmeter_data::record::{Record, SummaryLine};
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
+use machmeter_data::{Dataset, Metric, Shape, Unit};
+
+use crate::engine::{Part, Time as _};
+use crate::replay::{OfRank, Split};
+
+use super::{PARAMETERS, Times, Variation};
+
+machmeter_data::metric!(
+    WALL,
+    "predict.wall",
+    ["ranks", "change"],
+    Nanoseconds,
+    Lower,
+    weakened by [],
+    "Predicted time of a traced program until its last rank ends: the median of runs with costs and noise drawn."
+);
+machmeter_data::metric!(
+    SHARE,
+    "predict.share",
+    ["part"],
+    One,
+    Neither,
+    weakened by [],
+    "Share of the time of all ranks in the median run: compute, messages, waiting, noise."
+);
+machmeter_data::metric!(
+    SENSITIVITY,
+    "predict.sensitivity",
+    ["parameter"],
+    Count,
+    Neither,
+    weakened by [],
+    "Derivative of the predicted time by a parameter: messages on the critical path for L, o and g, bytes for G."
+);
+machmeter_data::metric!(
+    PATH,
+    "predict.path",
+    ["rank"],
+    One,
+    Neither,
+    weakened by [],
+    "Share of the critical path on a rank, with what it has under way."
+);
+
+/// Ranks and operations of the critical path that are listed at most.
+const LISTED: usize = 8;
+/// Ranks of the table at most.
+const MAX_ROWS: usize = 256;
+
+/// What was predicted.
+#[derive(Debug, Clone)]
+pub struct Told<'a> {
+    /// What on what.
+    pub title: &'a str,
+    /// Time of the traced run, ns.
+    pub traced_ns: f64,
+    /// Ranks.
+    pub ranks: u32,
+    /// Times of the runs.
+    pub times: Option<&'a Times>,
+    /// The median run's split.
+    pub split: Option<&'a Split>,
+    /// Times with one parameter changed.
+    pub varied: &'a [(Variation, Times)],
+    /// Statements on how it was made.
+    pub statements: &'a [String],
+}
+
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1000.0
+}
+
+fn range(times: &Times) -> String {
+    let in_words =
+        |low, high| format!(" [{}, {}]", human(low, Unit::Nanoseconds), human(high, Unit::Nanoseconds));
+    times.interval().map_or(String::new(), |i| in_words(i.low, i.high))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.3} %", 100.0 * share)
+}
+
+/// Puts a prediction into a record.
+pub fn fill(record: &mut Record, told: &Told<'_>) {
+    let mut lines = vec![told.title.to_owned()];
+    let traced = human(told.traced_ns, Unit::Nanoseconds);
+    match told.times {
+        None => lines.push(format!("{} ranks, {traced} traced: no run was done", told.ranks)),
+        Some(times) => {
+            wall(record, told.ranks, "none", times);
+            let predicted = human(ns(times.median().1), Unit::Nanoseconds);
+            let count = match times.count() {
+                1 => String::new(),
+                n => format!(", median of {n} runs"),
+            };
+            lines.push(format!(
+                "{} ranks, {traced} traced -> {predicted}{}{count}",
+                told.ranks,
+                range(times)
+            ));
+        }
+    }
+    if let Some(split) = told.split {
+        lines.push(shares(record, &split.ranks));
+        lines.push(sensitivities(record, split));
+        lines.push(path(record, split));
+        record.datasets.push(of_ranks(&split.ranks));
+    }
+    for (change, times) in told.varied {
+        wall(record, told.ranks, &change.name(), times);
+        let predicted = human(ns(times.median().1), Unit::Nanoseconds);
+        lines.push(format!("{}: {predicted}{}", change.name(), range(times)));
+    }
+    lines.extend(told.statements.iter().cloned());
+    record.datasets.extend(curve(told.varied));
+    record.summary.lines.push(SummaryLine { section: "PREDICT".to_owned(), lines });
+}
+
+fn wall(record: &mut Record, ranks: u32, change: &str, times: &Times) {
+    let keys = params([("ranks", i64::from(ranks).into()), ("change", change.into())]);
+    let method = if times.count() == 1 { "simulation" } else { "median of runs" };
+    let metric = Metric::new(&WALL, keys, ns(times.median().1), method, times.count());
+    record.metrics.push(metric.with_ci(times.interval()));
+}
+
+/// A part of the time of a rank: name and length, ps.
+type PartOfRank = (&'static str, fn(&OfRank) -> u64);
+
+fn shares(record: &mut Record, ranks: &[OfRank]) -> String {
+    let parts: [PartOfRank; 4] = [
+        ("compute", |r| r.compute_ps),
+        ("messages", |r| r.messages_ps),
+        ("waiting", |r| r.waiting_ps),
+        ("noise", |r| r.noise_ps),
+    ];
+    let sum = |of: fn(&OfRank) -> u64| ranks.iter().map(|r| of(r) as f64).sum::<f64>();
+    let all: f64 = parts.iter().map(|(_, of)| sum(*of)).sum();
+    let mut words = Vec::new();
+    for (part, of) in parts {
+        let share = if all > 0.0 { sum(of) / all } else { 0.0 };
+        let n = ranks.len() as u64;
+        record.metrics.push(Metric::new(&SHARE, params([("part", part.into())]), share, "median run", n));
+        words.push(format!("{part} {}", percent(share)));
+    }
+    words.join(", ")
+}
+
+fn sensitivities(record: &mut Record, split: &Split) -> String {
+    let mut words = Vec::new();
+    for (name, part) in PARAMETERS {
+        let mut count = split.end.count(part);
+        if part == Part::GapBytes {
+            // Where the CPU moves the bytes, they are on its part of the message.
+            count += split.end.count(Part::OverheadBytes);
+        }
+        let keys = params([("parameter", name.into())]);
+        record.metrics.push(Metric::new(&SENSITIVITY, keys, count as f64, "gradient of the median run", 1));
+        let unit = if part == Part::GapBytes { " B" } else { "" };
+        words.push(format!("dT/d{name} {count}{unit}"));
+    }
+    words.join(", ")
+}
+
+fn path(record: &mut Record, split: &Split) -> String {
+    let end = split.end.ps().max(1) as f64;
+    let mut ranks: Vec<(usize, f64)> =
+        split.ranks.iter().enumerate().map(|(rank, r)| (rank, r.path_ps as f64 / end)).collect();
+    ranks.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    ranks.truncate(LISTED);
+    let mut on = Vec::new();
+    for (rank, share) in ranks.into_iter().filter(|(_, share)| *share > 0.0) {
+        let keys = params([("rank", (rank as i64).into())]);
+        record.metrics.push(Metric::new(&PATH, keys, share, "median run", 1));
+        on.push(format!("{} on rank {rank}", percent(share)));
+    }
+    let through =
+        |(name, count, ps): &(&str, u64, u64)| format!("{count} {name} ({})", percent(*ps as f64 / end));
+    let through: Vec<String> = split.path.iter().take(LISTED).map(through).collect();
+    let through =
+        if through.is_empty() { String::new() } else { format!("; through {}", through.join(", ")) };
+    format!("critical path: {}{through}", on.join(", "))
+}
+
+fn of_ranks(ranks: &[OfRank]) -> Dataset {
+    let columns = ["compute", "messages", "waiting", "noise", "on the critical path", "end"];
+    let row = |(rank, r): (usize, &OfRank)| {
+        let all = [r.compute_ps, r.messages_ps, r.waiting_ps, r.noise_ps, r.path_ps, r.end_ps];
+        TableRow { name: format!("rank {rank}"), cells: all.map(|ps| Cell::Number(ns(ps))).to_vec() }
+    };
+    let table = CostTable {
+        columns: columns.map(|label| TableColumn::new(label, Unit::Nanoseconds)).to_vec(),
+        rows: ranks.iter().enumerate().take(MAX_ROWS).map(row).collect(),
+    };
+    let caption = "What the time of each rank is made of in the median run, of all its threads together.";
+    Dataset::new("predict.ranks", "Predicted time by rank", caption, Shape::CostTable(table))
+}
+
+fn curve(varied: &[(Variation, Times)]) -> Option<Dataset> {
+    let row = |(name, part): &(&str, Part)| {
+        let mut own: Vec<(f64, f64)> = varied
+            .iter()
+            .filter(|(c, _)| c.part == *part)
+            .map(|(c, t)| (c.factor, ns(t.median().1)))
+            .collect();
+        own.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (x, y) = own.into_iter().unzip();
+        CurveRow { name: (*name).to_owned(), x, y }
+    };
+    let rows: Vec<CurveRow> = PARAMETERS.iter().map(row).filter(|r| r.x.len() > 1).collect();
+    let (x, y) = (Axis::linear("factor", Unit::One), Axis::linear("time", Unit::Nanoseconds));
+    let curve = Curve { x, y, rows, marks: Vec::new() };
+    let caption = "Predicted time where one parameter is a multiple of what was measured.";
+    (!curve.rows.is_empty())
+        .then(|| Dataset::new("predict.vary", "Predicted time by parameter", caption, Shape::Curve(curve)))
+}
