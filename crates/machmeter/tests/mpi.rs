@@ -120,6 +120,65 @@ fn the_eager_limit_moves_as_it_is_set() {
 }
 
 #[test]
+fn pairs_have_a_latency_a_bandwidth_and_a_verdict() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let lab = Lab::new();
+        let priority: &[&str] = if is_root() { &["--prio", "fifo:5"] } else { &[] };
+        let words = [&["mpi", "--parts", "pairs", "-t", "8", "--json", "-q"], priority].concat();
+        let mut command = lab.command(&words);
+        command.args(["-n", "2", "--lib", &library(&mpi)]);
+        for ended in [Running::of(command).end(), launched(&lab, &mpi, "2", &words)] {
+            let record = ended.record();
+            let of = |id| value(&record, id, &[("ranks", "2")]);
+            let (latency, rate) = (of("mpi.link_latency"), of("mpi.pair_bandwidth"));
+            println!("{}: {latency:?} ns, {rate:?} B/s", mpi.version);
+            assert!(latency.is_some_and(|ns| ns > 50.0) || !is_root());
+            assert!(rate.is_some_and(|rate| (1e7..1e12).contains(&rate)) || !is_root());
+            assert!(record.metrics.iter().all(|m| m.id != "mpi.cost"));
+            let finding = record.findings.iter().find(|f| f.id == "mpi.slow_pairs").unwrap();
+            assert_eq!(finding.verdict, "unknown", "{finding:?}");
+        }
+        let again = lab.run(&["report", "last", "--json"]).record();
+        assert!(again.datasets.iter().any(|d| d.id == "mpi.pairs"));
+        nobody_is_left();
+    }
+}
+
+#[test]
+fn more_ranks_than_cpus_are_marked_in_every_figure() {
+    let _turn = turn();
+    for mpi in mpis() {
+        let cpus = machmeter_sys::affinity::mask().unwrap().to_vec().len();
+        let ranks = (cpus + 1).to_string();
+        let lab = Lab::new();
+        // Ranks of MPICH keep the CPU from those they wait for: few samples come.
+        let words = ["mpi", "-n", &ranks, "--oversubscribe", "--ops", "barrier,pingpong", "--sizes", "8"];
+        let mut command = lab.command(&words);
+        command.args([
+            "-t",
+            "9",
+            "--launches",
+            "1",
+            "--parts",
+            "pairs",
+            "--json",
+            "-q",
+            "--lib",
+            &library(&mpi),
+        ]);
+        let record = Running::of(command).end().record();
+        let known = record.metrics.iter().filter(|m| m.value.is_some()).count();
+        println!("{}, {ranks} ranks: {known} of {} figures known", mpi.version, record.metrics.len());
+        warned(&record, "W512");
+        let own: Vec<_> = record.metrics.iter().filter(|m| m.id.starts_with("mpi.")).collect();
+        assert!(!own.is_empty() && own.iter().all(|m| m.flags.iter().any(|f| f == "W512")), "{own:?}");
+        assert!(own.iter().any(|m| m.params.get("ranks").is_some_and(|r| r.to_string() == ranks)));
+        nobody_is_left();
+    }
+}
+
+#[test]
 fn under_a_launcher_one_rank_speaks() {
     let _turn = turn();
     for mpi in mpis() {

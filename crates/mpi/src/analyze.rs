@@ -10,6 +10,7 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_engine::disturbance::placement;
 use machmeter_model::laws::table::{At, Costs};
 use machmeter_model::laws::{self, Law, LawError, Point};
+use machmeter_stats::between::variance_between;
 use machmeter_stats::distribution::normal_quantile;
 use machmeter_stats::regimes::Regimes;
 
@@ -18,7 +19,7 @@ use crate::info;
 use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING, TRAINS};
 use crate::run::{ENDED_EARLY, LAUNCHES, OVERSUBSCRIBED};
 use crate::worker::About;
-use crate::{Params, guidelines, loggps, show};
+use crate::{Params, guidelines, loggps, pairs, show};
 
 /// What is known of one operation.
 pub(crate) struct Found {
@@ -57,6 +58,11 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     out.metrics.extend(parameters);
     out.metrics.extend(thresholds.iter().cloned());
+    let pairs = pairs::analyze(rows, &launches, &library);
+    let (of_pairs, lines) = pairs.unwrap_or_default();
+    out.metrics.extend(of_pairs.metrics);
+    out.findings.extend(of_pairs.findings);
+    out.warnings.extend(of_pairs.warnings);
     if rows.facts.get(&OVERSUBSCRIBED) == Some(true) {
         out.metrics.iter_mut().for_each(|m| m.flag(info::OVERSUBSCRIBED.id));
         out.warnings.push(info::OVERSUBSCRIBED.note("ranks shared CPUs: times are those of the scheduler"));
@@ -69,9 +75,10 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         machmeter_engine::part::warn(&mut out.warnings, warning);
     }
     let whole = Whole { launches, windows: windows(rows), thresholds };
-    out.summary.lines.extend(show::page(&found, &whole));
+    out.summary.lines.extend(show::page(&found, &whole, lines));
     out.datasets = show::datasets(&found, &whole);
     out.datasets.extend(table);
+    out.datasets.extend(of_pairs.datasets);
     out
 }
 
@@ -84,31 +91,15 @@ fn windows(rows: &Rows) -> [u64; 2] {
 }
 
 /// Costs of single launches by ranks and bytes.
-type ByLaunch = BTreeMap<(u32, u64), Vec<(u32, Known)>>;
+pub(crate) type ByLaunch = BTreeMap<(u32, u64), Vec<(u32, Known)>>;
 
 fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regimes>) -> Option<Found> {
     let of = |mode: &'static str| {
         rows.part(PART).filter(move |r| r.operation == operation.name && r.text("mode") == mode)
     };
-    let mut refused = None;
-    let mut by_launch = |mode: &'static str| {
-        let mut found = ByLaunch::new();
-        for row in of(mode) {
-            match placement::cost(rows, row, levels) {
-                Cost::Known(known) => {
-                    let Some((key, launch)) = key(row) else { continue };
-                    found.entry(key).or_default().push((launch, known));
-                }
-                Cost::Below { bound_ns, .. } => {
-                    refused = Some(format!("below resolution: at most {bound_ns:.0} ns"));
-                }
-                Cost::Unknown { why } => refused = Some(why),
-            }
-        }
-        found
-    };
-    let (costs, isolated) = (by_launch(BACK_TO_BACK), by_launch(ISOLATED));
     of(BACK_TO_BACK).next()?;
+    let (costs, refused) = by_launch(rows, of(BACK_TO_BACK), "ranks", levels);
+    let (isolated, _) = by_launch(rows, of(ISOLATED), "ranks", levels);
     // Of nothing to move most calls return at once, whatever they do with one byte.
     let is_message = !operation.is_collective && !operation.others.is_empty();
     let of_law = costs.iter().filter(|(key, _)| is_message || key.1 > 0 || costs.len() == 1);
@@ -125,9 +116,40 @@ fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regi
     })
 }
 
-fn key(row: &Row) -> Option<((u32, u64), u32)> {
-    let int = |name: &str| u64::try_from(row.int(name)?).ok();
-    Some(((int("ranks")? as u32, int("size_bytes")?), int("launch")? as u32))
+/// Costs of these rows at the placement of most time, by a number that they have (`ranks`) and bytes; and why one is not known.
+pub(crate) fn by_launch<'r>(
+    rows: &Rows,
+    of: impl Iterator<Item = &'r Row>,
+    number: &str,
+    levels: Option<&Regimes>,
+) -> (ByLaunch, Option<String>) {
+    let (mut found, mut refused) = (ByLaunch::new(), None);
+    for row in of {
+        let int = |name: &str| u64::try_from(row.int(name).unwrap_or(0)).unwrap_or(0);
+        match placement::cost(rows, row, levels) {
+            Cost::Known(known) => {
+                let key = (int(number) as u32, int("size_bytes"));
+                found.entry(key).or_default().push((int("launch") as u32, known));
+            }
+            Cost::Below { bound_ns, .. } => {
+                refused = Some(format!("below resolution: at most {bound_ns:.0} ns"));
+            }
+            Cost::Unknown { why } => refused = Some(why),
+        }
+    }
+    (found, refused)
+}
+
+/// Relative standard deviation between launches, pooled; `None` with fewer than three of them.
+pub(crate) fn launches_differ(found: &ByLaunch) -> Option<f64> {
+    let group = |of: &Vec<(u32, Known)>| {
+        let log =
+            |(_, known): &(u32, Known)| [known.value_ns.ln(), (error_ns(known) / known.value_ns).powi(2)];
+        of.iter().map(log).collect::<Vec<[f64; 2]>>()
+    };
+    let groups: Vec<Vec<[f64; 2]>> = found.values().filter(|of| of.len() > 2).map(group).collect();
+    let freedom = groups.iter().map(|g| g.len() as f64 - 1.0).sum();
+    variance_between(&groups, freedom).map(f64::sqrt)
 }
 
 fn error_ns(known: &Known) -> f64 {
@@ -141,7 +163,7 @@ fn point((p, d): (u32, u64), (launch, known): &(u32, Known)) -> Point {
 }
 
 /// Means over launches. What launches differ by is pooled over all sizes of the operation, so that three tell it.
-fn together(by_launch: ByLaunch, between: Option<f64>) -> Costs {
+pub(crate) fn together(by_launch: ByLaunch, between: Option<f64>) -> Costs {
     let at = |of: Vec<(u32, Known)>| {
         let launches = of.len();
         let k = launches as f64;
@@ -155,14 +177,17 @@ fn together(by_launch: ByLaunch, between: Option<f64>) -> Costs {
     by_launch.into_iter().map(|(key, of)| (key, at(of))).collect()
 }
 
-fn int(n: u64) -> machmeter_data::metric::ParamValue {
+pub(crate) fn int(n: u64) -> machmeter_data::metric::ParamValue {
     i64::try_from(n).unwrap_or(i64::MAX).into()
 }
 
-fn metric(at: &At, info: &MetricInfo, keys: Keys) -> Metric {
-    let method = if at.launches > 1 { "rank, and what launches differ by" } else { "rank, one launch" };
-    let interval = Interval::new(LEVEL, at.low_ns, at.high_ns, method);
+pub(crate) fn metric(at: &At, info: &MetricInfo, keys: Keys) -> Metric {
+    let interval = Interval::new(LEVEL, at.low_ns, at.high_ns, method(at));
     Metric::new(info, keys, at.ns, "mean of launches' medians", at.n).with_ci(interval)
+}
+
+pub(crate) fn method(at: &At) -> &'static str {
+    if at.launches > 1 { "rank, and what launches differ by" } else { "rank, one launch" }
 }
 
 impl Found {

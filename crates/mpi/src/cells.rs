@@ -1,17 +1,18 @@
-//! The cells of a launch: operations back to back and in windows, and the search for the size from which on a send waits.
+//! Cells of a launch: operations back to back, and the search for the size from which on a send waits.
 
 use std::cell::{Cell as Counted, RefCell};
 use std::rc::Rc;
 
 use machmeter_engine::calibration::{Tried, turns_for};
-use machmeter_engine::cost::{Kind, Pair, Row};
-use machmeter_engine::disturbance::Disturbance;
+use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::sampling::{Bench, Company, Pace};
 use machmeter_sys::clock::TickRate;
 
 use crate::operations::{Operation, number_of};
-use crate::stage::{Play, Shared, Turns, Windows};
+use crate::pairing::Pairing;
+use crate::stage::{Play, Shared, Turns, Window, Windows};
+use crate::windows::LATE_NS;
 
 /// Names of rows' part and of how they were measured.
 pub(crate) const PART: &str = "costs";
@@ -40,7 +41,12 @@ pub(crate) fn row(operation: &Operation, mode: &str, bytes: u64, ranks: usize) -
 }
 
 /// How long `Compute` of a play is: as long as a turn of the blocking operation, which is tried.
-fn beside_ns(stage: &Shared, operation: &Operation, play: &Play, rate: TickRate) -> Result<u64, String> {
+pub(crate) fn beside_ns(
+    stage: &Shared,
+    operation: &Operation,
+    play: &Play,
+    rate: TickRate,
+) -> Result<u64, String> {
     let Some(blocking) = operation.beside.and_then(number_of) else { return Ok(0) };
     let play = Play { operation: blocking, ..*play };
     let mut least = u64::MAX;
@@ -75,12 +81,12 @@ impl Looks {
     }
 
     /// Half a round trip of an empty message now or a little before, ns; 0 where nobody looks.
-    fn half_ns(&self, now_ns: u64) -> f64 {
+    pub(crate) fn half_ns(&self, now_ns: u64) -> f64 {
         let Some(looked) = &self.0 else { return 0.0 };
         let mut looked = looked.borrow_mut();
         if now_ns >= looked.next_ns {
             let operation = number_of("pingpong").unwrap_or(usize::MAX);
-            let play = Play { operation, bytes: 0, ranks: 2, beside_ns: 0 };
+            let play = Play { operation, bytes: 0, ranks: 2, beside_ns: 0, pairing: Pairing::Script };
             let look = |_| looked.stage.with(|s| s.back_to_back(&play, LOOK_TURNS)).ok();
             let least = (0..LOOKS).filter_map(look).min();
             looked.half_ns = least.map_or(0.0, |ticks| looked.rate.ns(ticks) / (2 * LOOK_TURNS) as f64);
@@ -172,105 +178,11 @@ impl Cell for TurnsCell {
 }
 
 /// A row whose stage failed later keeps the samples it has.
-fn kept(mut row: Row) -> Row {
+pub(crate) fn kept(mut row: Row) -> Row {
     if !row.pairs.is_empty() {
         row.refused = None;
     }
     row.reached()
-}
-
-/// Windows of a visit, their longest time together, ns, and what is added to an operation's own time for their period, ns.
-const MOST_WINDOWS: u32 = 32;
-const WINDOWS_NS: u64 = 8_000_000;
-const APART_NS: u64 = 20_000;
-/// Periods are doubled at most so often.
-const MOST_DOUBLED: u32 = 8;
-
-/// Turns at agreed moments, each by itself.
-pub(crate) struct WindowsCell {
-    row: Row,
-    operation: &'static Operation,
-    stage: Shared,
-    play: Play,
-    rate: TickRate,
-    period_ns: u64,
-    doubled: u32,
-    looks: Looks,
-}
-
-impl WindowsCell {
-    pub(crate) fn new(
-        stage: &Shared,
-        operation: &'static Operation,
-        play: Play,
-        rate: TickRate,
-        looks: &Looks,
-    ) -> Self {
-        let mut row = row(operation, ISOLATED, play.bytes, play.ranks);
-        row.long_turns = 1;
-        let looks = looks.clone();
-        Self { row, operation, stage: stage.clone(), play, rate, period_ns: 0, doubled: 0, looks }
-    }
-
-    fn windows(&self) -> Windows {
-        let count = (WINDOWS_NS / self.period_ns.max(1)).clamp(4, u64::from(MOST_WINDOWS)) as u32;
-        Windows { count, period_ns: self.period_ns }
-    }
-
-    fn look(&mut self) -> Result<(), String> {
-        self.play.beside_ns = beside_ns(&self.stage, self.operation, &self.play, self.rate)?;
-        let ticks = self.stage.with(|s| s.back_to_back(&self.play, 1))?;
-        self.period_ns = 3 * (self.rate.ns(ticks) as u64 + self.play.beside_ns) + APART_NS;
-        Ok(())
-    }
-
-    fn play(&mut self, at_ns: f64, regime_ns: f64) -> Result<(), String> {
-        if self.period_ns == 0 {
-            self.look()?;
-        }
-        let windows = self.windows();
-        let played = self.stage.with(|s| s.isolated(&self.play, windows))?;
-        let visit = self.row.next_visit();
-        let mut valid = 0;
-        for window in &played {
-            let long_ticks = u64::try_from(window.end - window.begin).unwrap_or(0);
-            if window.is_valid && long_ticks > 0 {
-                self.row.pairs.push(Pair { at_ns, visit, long_ticks, regime_ns, ..Pair::default() });
-                valid += 1;
-            } else {
-                self.row.rejected.count(Disturbance::Partner);
-            }
-        }
-        // Each visit agrees on new moments; ranks that were late even so get more time between them.
-        if 2 * valid < played.len() && self.doubled < MOST_DOUBLED {
-            self.period_ns *= 2;
-            self.doubled += 1;
-        }
-        Ok(())
-    }
-}
-
-impl Cell for WindowsCell {
-    fn rows(&self) -> &[Row] {
-        std::slice::from_ref(&self.row)
-    }
-
-    fn expected_ns(&self) -> u64 {
-        u64::from(MOST_WINDOWS) * (self.period_ns + APART_NS)
-    }
-
-    fn visit(&mut self, visit: &mut Visit<'_>) {
-        if self.row.refused.is_some() {
-            return;
-        }
-        let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
-        let regime_ns = self.looks.half_ns(visit.sampler.now_ns());
-        self.row.refused = self.play(at_ns, regime_ns).err();
-    }
-
-    fn into_rows(self: Box<Self>) -> Vec<Row> {
-        vec![kept(self.row)]
-    }
 }
 
 /// Facts of a row of searches: what they found at least and at most, bytes, and their number.
@@ -287,6 +199,7 @@ pub(crate) const SEARCHES: u32 = 1;
 /// The search for the largest message that a send hands over while the receiver is away.
 pub(crate) struct ThresholdCell {
     row: Row,
+    operation: &'static Operation,
     stage: Shared,
     play: Play,
     rate: TickRate,
@@ -303,10 +216,11 @@ impl ThresholdCell {
         rate: TickRate,
     ) -> Self {
         let number = number_of(operation.name).unwrap_or(usize::MAX);
-        let play = Play { operation: number, bytes: 0, ranks: 2, beside_ns: AWAY_NS };
+        let play =
+            Play { operation: number, bytes: 0, ranks: 2, beside_ns: AWAY_NS, pairing: Pairing::Script };
         let mut row = row(operation, ISOLATED, 0, 2);
         row.params.remove("size_bytes");
-        Self { row, stage: stage.clone(), play, rate, most_bytes, searches: Rc::default() }
+        Self { row, operation, stage: stage.clone(), play, rate, most_bytes, searches: Rc::default() }
     }
 
     /// Whether a send of so many bytes waits.
@@ -317,7 +231,8 @@ impl ThresholdCell {
         for _ in 0..MOST_TRIES {
             let played = self.stage.with(|s| s.isolated(&play, windows))?;
             // A receiver that came late was still in MPI, where it takes any message.
-            for window in played.iter().filter(|w| w.is_valid) {
+            let all = played.iter().map(|stamps| Window::of(stamps, self.operation));
+            for window in all.filter(|w| self.rate.ns(w.late.unsigned_abs()) <= LATE_NS) {
                 let took_ns = self.rate.ns(u64::try_from(window.end - window.begin).unwrap_or(0));
                 if took_ns < AWAY_NS as f64 / 2.0 {
                     return Ok(false);

@@ -15,13 +15,12 @@ use machmeter_sys::thread::{Usage, monotonic_ns};
 use crate::operations::{Operation, numbered};
 use crate::orders::{Order, Words};
 use crate::player::{Moment, Player, SHMEM_WORDS_BYTES, Stamps};
-use crate::stage::{Play, Stage, Window, Windows};
+use crate::stage::{Play, Stage, Stamp, Windows};
 
 /// Why ranks end that rank 0 does not lead.
 pub(crate) const GAVE_UP: &str = "rank 0 gave up";
-/// What all ranks have to agree on.
-const VERSION: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"));
-const VERSION_BYTES: usize = 32;
+/// What all ranks have to run.
+const PROGRAM: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"), " mpi");
 /// Exchanges of stamps of the clocks' comparison, and from its first half to its second, ns.
 const EXCHANGES: usize = 200;
 const APART_NS: u64 = 20_000_000;
@@ -29,8 +28,6 @@ const APART_NS: u64 = 20_000_000;
 const STEP_TICKS: u64 = 50;
 /// From an order to its first window, ns: time for the order to reach all ranks.
 const LEAD_NS: u64 = 30_000;
-/// A rank that begins later than so many ns after the agreed moment was late.
-const LATE_NS: f64 = 250.0;
 
 /// One rank of the job.
 pub(crate) struct Ensemble {
@@ -48,6 +45,8 @@ pub(crate) struct Ensemble {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
     pub(crate) most_bytes: u64,
+    /// Whether all ranks play together, so that each needs room for a message of every other.
+    pub(crate) collectives: bool,
     pub(crate) source: SourceId,
     pub(crate) tick_hz: f64,
     /// Whether `OpenSHMEM` is started, too.
@@ -64,11 +63,13 @@ impl Ensemble {
         let control = session.world().clone();
         // Others learn it from rank 0; without one all end.
         let setup = if control.rank() == 0 { setup() } else { None };
-        let agreed = same_version(&control).and_then(|()| {
+        let agreed = control.all_run(PROGRAM).and_then(|()| {
+            let flag = |of: bool| f64::from(u8::from(of));
             let words = |s: Setup| {
-                [s.most_bytes as f64, number(s.source), s.tick_hz, f64::from(u8::from(s.shmem)), below(asked)]
+                let (shmem, collectives) = (flag(s.shmem), flag(s.collectives));
+                [s.most_bytes as f64, number(s.source), s.tick_hz, shmem, below(asked), collectives]
             };
-            let mut words = setup.map_or([0.0; 5], words);
+            let mut words = setup.map_or([0.0; 6], words);
             control.bcast(&mut words, 0).map_err(text)?;
             let rate = TickRate::from_hz(words[2]).map_err(|_| GAVE_UP.to_owned());
             rate.map(|rate| (words, rate))
@@ -84,8 +85,7 @@ impl Ensemble {
         };
         let source = SourceId::ALL.into_iter().find(|s| number(*s).total_cmp(&words[1]).is_eq());
         let source = source.filter(|s| s.is_available()).ok_or("a rank has no such clock as rank 0")?;
-        let players = Self::players(&control, words[0] as usize, rate)?;
-        let mut players = players;
+        let mut players = Self::players(&control, words[0] as usize, words[5] > 0.0, rate)?;
         if words[3] > 0.0 {
             let shmem = Rc::new(Shmem::start(&session, SHMEM_WORDS_BYTES + words[0] as usize).map_err(text)?);
             for (_, player) in &mut players {
@@ -101,13 +101,19 @@ impl Ensemble {
     }
 
     /// A communicator for each number of ranks.
-    fn players(control: &Comm, most_bytes: usize, rate: TickRate) -> Result<Vec<(usize, Player)>, String> {
+    fn players(
+        control: &Comm,
+        most_bytes: usize,
+        collectives: bool,
+        rate: TickRate,
+    ) -> Result<Vec<(usize, Player)>, String> {
         let mut players = Vec::new();
         for ranks in crate::plan::numbers_of_ranks(control.size()) {
             let color = (control.rank() < ranks).then_some(0);
             let key = i32::try_from(control.rank()).unwrap_or(i32::MAX);
             if let Some(comm) = control.split(color, key).map_err(text)? {
-                players.push((ranks, Player::new(comm, most_bytes, rate.ns_per_tick()).map_err(text)?));
+                let player = Player::new(comm, most_bytes, collectives, rate.ns_per_tick());
+                players.push((ranks, player.map_err(text)?));
             }
         }
         Ok(players)
@@ -135,6 +141,13 @@ impl Ensemble {
         Ok(all)
     }
 
+    /// Names of the machines of the ranks, where they are several. Collective.
+    pub(crate) fn nodes(&self) -> Result<Vec<String>, String> {
+        let all = self.control.texts(&self.session.processor_name().unwrap_or_default()).map_err(text)?;
+        let several = all.windows(2).any(|pair| pair[0] != pair[1]);
+        Ok(if several { all } else { Vec::new() })
+    }
+
     fn order(&self, order: Order) -> Result<(), String> {
         let mut words: Words = order.to_words();
         self.control.bcast(&mut words, 0).map_err(text)
@@ -143,7 +156,7 @@ impl Ensemble {
     /// Does what rank 0 orders until it is over.
     pub(crate) fn follow(mut self) -> Result<(), String> {
         loop {
-            let mut words: Words = [0; 9];
+            let mut words: Words = [0; 11];
             self.control.bcast(&mut words, 0).map_err(text)?;
             match Order::of_words(&words) {
                 Order::Turns(play, turns) => _ = self.turns(&play, turns)?,
@@ -181,35 +194,25 @@ impl Ensemble {
     }
 
     /// This rank's part of windows; on rank 0 what all said.
-    fn windows(&mut self, play: &Play, windows: Windows, start: u64) -> Result<Vec<Window>, String> {
+    fn windows(&mut self, play: &Play, windows: Windows, start: u64) -> Result<Vec<Vec<Stamp>>, String> {
         let (source, rate) = (self.source, self.rate);
         let clock = self.clocks.get(self.control.rank()).copied();
         let Some((player, operation)) = self.part(play)? else { return Ok(Vec::new()) };
         player.prepare(operation, play).map_err(text)?;
         let count = windows.count as usize;
-        let mut own = vec![0_i64; 2 * count];
-        for (i, stamps) in own.chunks_exact_mut(2).enumerate() {
+        let mut own = vec![0_i64; 3 * count];
+        for (i, stamps) in own.chunks_exact_mut(3).enumerate() {
             let at = start + rate.ticks(i as f64 * windows.period_ns as f64);
-            let at = clock.as_ref().map_or(at, |c| c.here(at).0);
+            let (at, off) = clock.as_ref().map_or((at, 0.0), |c| c.here(at));
             let played = perform(source, player, operation, play, 1, Some(at))?;
-            if played.begin > 0 {
-                stamps.copy_from_slice(&[played.begin, played.end].map(|t| t.wrapping_sub(at) as i64));
-            }
+            let since = |t: u64| if t > 0 { t.wrapping_sub(at) as i64 } else { 0 };
+            stamps.copy_from_slice(&[since(played.begin), since(played.end), off.ceil() as i64]);
         }
         let comm = player.comm();
         let mut all = vec![0_i64; if comm.rank() == 0 { own.len() * comm.size() } else { 0 }];
         comm.gather(&own, &mut all, 0).map_err(text)?;
-        let late = rate.ticks(LATE_NS) as i64;
-        let of_cost = if operation.is_collective { comm.size() } else { 1 };
-        let window = |i: usize| {
-            let of = |rank: usize| (all[rank * own.len() + 2 * i], all[rank * own.len() + 2 * i + 1]);
-            let last = |n: usize, f: fn((i64, i64)) -> i64| (0..n).map(|r| f(of(r))).max().unwrap_or(0);
-            Window {
-                begin: last(of_cost, |s| s.0),
-                end: last(of_cost, |s| s.1),
-                is_valid: last(comm.size(), |s| s.0) <= late,
-            }
-        };
+        let stamp = |i: usize, of: &[i64]| Stamp { begin: of[3 * i], end: of[3 * i + 1], off: of[3 * i + 2] };
+        let window = |i: usize| all.chunks_exact(own.len()).map(|of| stamp(i, of)).collect();
         Ok(if all.is_empty() { Vec::new() } else { (0..count).map(window).collect() })
     }
 
@@ -258,7 +261,7 @@ impl Stage for Leader {
         Ok(stamps.end.saturating_sub(stamps.begin))
     }
 
-    fn isolated(&mut self, play: &Play, windows: Windows) -> Result<Vec<Window>, String> {
+    fn isolated(&mut self, play: &Play, windows: Windows) -> Result<Vec<Vec<Stamp>>, String> {
         let ensemble = self.ensemble()?;
         let lead = ensemble.rate.ticks(LEAD_NS as f64);
         let start = now(ensemble.source).map_err(|e| e.to_string())? + lead;
@@ -297,7 +300,7 @@ impl WithSource for Performance<'_> {
     type Output = Result<Stamps, Error>;
 
     fn run<S: TickSource>(self) -> Self::Output {
-        let script = self.operation.script(self.player.comm().rank());
+        let script = self.operation.script(self.player.seat());
         self.player.play::<S>(script, self.play, self.turns, self.moment)
     }
 }
@@ -321,21 +324,6 @@ fn mark() -> Mark {
         involuntary_switches: usage.involuntary_switches,
         cpu: affinity::current_cpu(),
     }
-}
-
-/// Compares versions of this program on all ranks; each rank names those that differ from rank 0's.
-fn same_version(control: &Comm) -> Result<(), String> {
-    let mut own = [0_u8; VERSION_BYTES];
-    own.iter_mut().zip(VERSION.bytes()).for_each(|(to, from)| *to = from);
-    let mut all = vec![0; VERSION_BYTES * control.size()];
-    control.allgather(&own, &mut all).map_err(text)?;
-    let first = &all[..VERSION_BYTES];
-    let other = all.chunks(VERSION_BYTES).position(|v| v != first);
-    other.map_or(Ok(()), |rank| {
-        let words = |v: &[u8]| String::from_utf8_lossy(v).trim_end_matches('\0').to_owned();
-        let other = words(&all[rank * VERSION_BYTES..(rank + 1) * VERSION_BYTES]);
-        Err(format!("rank {rank} is {other}, rank 0 {}: install one version on all machines", words(first)))
-    })
 }
 
 /// Real-time priority of ranks while they measure, one below what rank 0 was given; 0 for ordinary policies. Ranks that wait spin: their

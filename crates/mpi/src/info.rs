@@ -90,6 +90,28 @@ machmeter_data::metric!(
     "G of LogGPS of two ranks: time per further byte of a train of messages, for messages from a size on."
 );
 
+machmeter_data::metric!(
+    LINK_LATENCY,
+    "mpi.link_latency",
+    ["ranks", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Half a round trip of a small message between two ranks: the median of all pairs, in rounds in which all ranks are at work."
+);
+machmeter_data::metric!(
+    PAIR_LATENCY,
+    "mpi.pair_latency",
+    ["pairs", "size_bytes", "ranks", "library"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Half a round trip between two ranks, while so many random pairs of ranks do the same: mean of the pairs."
+);
+machmeter_data::metric!(
+    PAIR_BANDWIDTH,
+    "mpi.pair_bandwidth",
+    ["pairs", "size_bytes", "ranks", "library"],
+    BytesPerSecond, Higher, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Bytes that so many random pairs of ranks stream together, 16 messages and an answer each; of as many pairs as make all ranks that of a bisection."
+);
+
 pub(crate) const NOT_MEASURED: Code = Code {
     id: "W510",
     name: "MPI not measured",
@@ -131,6 +153,17 @@ pub(crate) const GUIDELINE: Code = Code {
     undo: None,
 };
 
+pub(crate) const SLOW_PAIRS: Code = Code {
+    id: "W514",
+    name: "slow ranks or links",
+    what: "Messages of some ranks, or between two, take longer than those of the others.",
+    why: "Who waits for all waits for the slowest: collective calls and programs pay it everywhere.",
+    how: "Half a round trip of every pair of ranks beside the median of pairs on one machine, or between machines. What is named is further from it than \
+          one of all pairs and ranks is by chance once in a thousand runs, by the robust spread of all; direction by stamps of both ends.",
+    next: "Run it again: a slow CPU or cable stays slow, a disturbance moves. Look at the machine named with `machmeter noise` and `machmeter doctor`.",
+    undo: None,
+};
+
 const ROWS: &[RowInfo] = &[
     RowInfo::new(
         "MPI",
@@ -151,6 +184,12 @@ const ROWS: &[RowInfo] = &[
     .each("ranks"),
     RowInfo::new(
         "MPI",
+        "8 B between any two of {ranks} ranks",
+        &[Pick::new("half a round trip, median of pairs", "mpi.link_latency")],
+    )
+    .each("ranks"),
+    RowInfo::new(
+        "MPI",
         "a send waits above",
         &[
             Pick::new("receiver asleep", "mpi.threshold{receiver=sleeping}"),
@@ -166,19 +205,21 @@ pub(crate) const INFO: Info = Info {
     method: "Ranks play scripts: back to back as batches of two lengths, whose order over MPI cancels, and isolated in windows that begin \
              at agreed moments of one clock. Several launches one after the other, since they differ by more than their samples tell. Costs over ranks \
              and bytes get a law of the fewest terms, with intervals of its coefficients and goodness of fit Q; a law breaks where the protocol \
-             changes. Two sizes from which a send waits are bisected to the byte.",
+             changes. Two sizes from which a send waits are bisected to the byte. Pairs of ranks meet in rounds of a tournament, and at random.",
     references: &[
         "F. Howell: Approaches to Parallel Performance Prediction, PhD thesis, University of Edinburgh, 1996",
         "S. Hunold, A. Carpen-Amarie: Reproducible MPI benchmarking is still not as easy as you think, TPDS 27, 2016",
+        "T. Hoefler, T. Schneider, A. Lumsdaine: Multistage switches are not crossbars: effects of static routing in high-performance networks, 2008",
         "R. Reussner, P. Sanders, J. L. Traeff: SKaMPI: a comprehensive benchmark for public benchmarking of MPI, 2002",
     ],
     metrics: &[
         &[COST, ISOLATED, COEFFICIENT, FIT, MISFIT, THRESHOLD],
+        &[LINK_LATENCY, PAIR_LATENCY, PAIR_BANDWIDTH],
         &[LATENCY, OVERHEAD_SEND, OVERHEAD_RECV, GAP, MESSAGE_TIME, GAP_PER_BYTE],
     ],
     rows: ROWS,
     // What two CPUs pay depends on their placement at the hour.
     lasting: |_| false,
-    codes: &[&[NOT_MEASURED, ENDED_EARLY, OVERSUBSCRIBED, GUIDELINE, MOVES]],
+    codes: &[&[NOT_MEASURED, ENDED_EARLY, OVERSUBSCRIBED, GUIDELINE, SLOW_PAIRS, MOVES]],
     example_job: "mpi.toml",
 };

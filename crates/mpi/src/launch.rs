@@ -11,9 +11,12 @@ use machmeter_engine::{Level, Progress};
 use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Looks, SEARCHES, ThresholdCell, TurnsCell, WindowsCell};
+use crate::cells::{Looks, SEARCHES, ThresholdCell, TurnsCell};
 use crate::operations::{Operation, POLLING, SLEEPING, Sized, TRAINS, named, number_of};
+use crate::pairing::Pairing;
+use crate::pairs;
 use crate::stage::{Play, Shared};
+use crate::windows::WindowsCell;
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) isolated: Vec<u64>,
     /// How many of the ranks collective operations have, each in turn.
     pub(crate) ranks: Vec<usize>,
+    /// Whether all pairs of ranks are measured.
+    pub(crate) pairs: bool,
     pub(crate) level: Level,
     pub(crate) seed: u64,
     /// When it has to be over, monotonic ns.
@@ -45,22 +50,26 @@ pub(crate) type Hand<'h> = dyn FnMut(usize, Row) + 'h;
 
 struct Cells<'h> {
     all: CellList<'static>,
-    /// Which cells are searches, and how many each has made.
-    searches: Vec<(usize, Rc<Counted<u32>>)>,
+    /// Cells that are visited so many times at most: which, how often they were, and that.
+    limited: Vec<(usize, Rc<Counted<u32>>, u32)>,
     /// Pairs of each cell that were handed on.
     handed: Vec<usize>,
     hand: &'h mut Hand<'h>,
 }
 
 impl Cells<'_> {
-    /// Rows of this probe's cells are one each.
+    /// Rows are numbered through all cells.
     fn hand_on(&mut self) {
-        self.handed.resize(self.all.count(), 0);
+        let mut number = 0;
         for index in 0..self.all.count() {
-            let Some(row) = self.all.cell(index).rows().first() else { continue };
-            let pairs = row.pairs[self.handed[index]..].to_vec();
-            self.handed[index] = row.pairs.len();
-            (self.hand)(index, Row { pairs, ..row.clone() });
+            for row in self.all.cell(index).rows() {
+                self.handed.resize(self.handed.len().max(number + 1), 0);
+                let pairs = row.pairs[self.handed[number]..].to_vec();
+                self.handed[number] = row.pairs.len();
+                let rest = Row { pairs: Vec::new(), ..row.clone() };
+                (self.hand)(number, Row { pairs, ..rest });
+                number += 1;
+            }
         }
     }
 }
@@ -75,8 +84,8 @@ impl Set for Cells<'_> {
     }
 
     fn wants(&self, index: usize, enough: bool) -> bool {
-        let searched = self.searches.iter().find(|s| s.0 == index);
-        searched.map_or(!enough, |(_, made)| made.get() < SEARCHES)
+        let limited = self.limited.iter().find(|l| l.0 == index);
+        limited.map_or(!enough, |(_, made, most)| made.get() < *most)
     }
 
     fn propose(&mut self, _outlook: &Outlook) {
@@ -100,12 +109,12 @@ pub(crate) fn measure(
     let rate = plan.rate();
     let mut cells = CellList::default();
     let looks = Looks::of(stage, &plan.ranks, rate);
-    let mut searches = Vec::new();
+    let mut limited = Vec::new();
     let most_bytes = plan.sizes.last().copied().unwrap_or(0);
     if plan.operations.iter().any(|name| name == "send" || name == TRAINS[0]) {
         for search in [&SLEEPING, &POLLING] {
             let cell = ThresholdCell::new(stage, search, most_bytes, rate);
-            searches.push((cells.count(), Rc::clone(&cell.searches)));
+            limited.push((cells.count(), Rc::clone(&cell.searches), SEARCHES));
             cells.push(cell);
         }
     }
@@ -117,10 +126,16 @@ pub(crate) fn measure(
             }
         }
     }
+    if let (true, Some(all)) = (plan.pairs, plan.ranks.last()) {
+        for cell in pairs::cells(stage, *all, most_bytes, rate, plan.seed) {
+            limited.push((cells.count(), Rc::clone(&cell.visits), Enough::at(plan.level).visits));
+            cells.push(cell);
+        }
+    }
     let mut sampler = Sampler::new(stage.clone(), rate, plan.seed);
     let deadline = Deadline::until(plan.until_ns);
     let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(Cells { all: cells, searches, handed: Vec::new(), hand }), 1.0);
+    experiment.add(Box::new(Cells { all: cells, limited, handed: Vec::new(), hand }), 1.0);
     experiment.run(&mut sampler, &deadline, Enough::at(plan.level), plan.seed, progress);
     stage.failed().map_or(Ok(()), Err)
 }
@@ -141,7 +156,10 @@ fn plays(operation: &'static Operation, plan: &Plan) -> Vec<Play> {
     let sizes = fixed.into_iter().filter(|bytes| operation.fits(*bytes));
     sizes
         .flat_map(|bytes| {
-            ranks.iter().map(move |ranks| Play { operation: number, bytes, ranks: *ranks, beside_ns: 0 })
+            let pairing = Pairing::Script;
+            let of =
+                move |ranks: &usize| Play { operation: number, bytes, ranks: *ranks, beside_ns: 0, pairing };
+            ranks.iter().map(of)
         })
         .collect()
 }

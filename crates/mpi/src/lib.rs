@@ -3,7 +3,9 @@
 //! ```text
 //! operations   a table of scripts
 //! stage        plays a script: an ensemble of ranks, or a simulation of them
-//! cells        what is sampled of it: turns back to back, windows, searches
+//! cells        what is sampled of it: turns back to back, searches
+//! windows      turns at agreed moments
+//! pairs        all pairs of ranks, and many at once; which are slow
 //! launch       all cells of one start of the ranks, in rank 0
 //! run          the session: starts launches, or leads the ranks of a launcher
 //! analyze      from rows of several launches to laws
@@ -19,6 +21,8 @@ mod launch;
 mod loggps;
 mod operations;
 mod orders;
+mod pairing;
+mod pairs;
 mod params;
 mod plan;
 mod player;
@@ -29,6 +33,7 @@ mod simulated;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod windows;
 mod worker;
 
 use machmeter_data::code::Code;

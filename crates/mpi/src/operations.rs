@@ -267,13 +267,28 @@ pub(crate) const POLLING: Operation = pair(
     "a send to a polling receiver",
 );
 
-/// By its number in orders: a row of the table, then what searches play.
+/// What pairs of ranks play: a message there, whose arrival is stamped, and one back; and a row of messages that is answered.
+pub(crate) const THERE_AND_BACK: Operation = pair(
+    "there_and_back",
+    &[Begin, Once(Send), Once(Recv), End],
+    &[Once(Recv), End, Once(Send)],
+    "a message there and one back",
+);
+pub(crate) const STREAM: Operation =
+    pair("stream", &[Begin, Each(&STREAMED), End], &[Each(&ANSWERED)], "16 messages, and an answer");
+const STREAMED: [Step; MESSAGES + 1] = train(Send, None, Hear);
+const ANSWERED: [Step; MESSAGES + 1] = train(Recv, None, Ask);
+
+/// Those that are no rows of the table.
+const OTHERS: [&Operation; 4] = [&SLEEPING, &POLLING, &THERE_AND_BACK, &STREAM];
+
+/// By its number in orders.
 pub(crate) fn numbered(number: usize) -> Option<&'static Operation> {
-    OPERATIONS.iter().chain([&SLEEPING, &POLLING]).nth(number)
+    OPERATIONS.iter().chain(OTHERS).nth(number)
 }
 
 pub(crate) fn number_of(name: &str) -> Option<usize> {
-    OPERATIONS.iter().chain([&SLEEPING, &POLLING]).position(|o| o.name == name)
+    OPERATIONS.iter().chain(OTHERS).position(|o| o.name == name)
 }
 
 pub(crate) fn named(name: &str) -> Option<&'static Operation> {

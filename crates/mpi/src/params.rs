@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operations::{LOGGPS, OPERATIONS, Operation, TRAINS, named};
 
-const PARTS: [&str; 3] = ["costs", "loggps", "shmem"];
+const PARTS: [&str; 4] = ["costs", "loggps", "shmem", "pairs"];
 const DEFAULT_SIZES: &str = "0-1M";
 const DEFAULT_LAUNCHES: u32 = 3;
 /// Largest message, bytes: buffers hold one of every rank, and a message of this size takes some 20 ms.
@@ -38,7 +38,7 @@ pub struct Params {
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub lib: Option<PathBuf>,
-    /// Of costs, loggps, shmem; costs,loggps when not given. the last starts another library, which slows MPI.
+    /// Of costs, loggps, shmem, pairs; when not given costs,loggps, and pairs of more than two ranks. shmem starts another library, which slows MPI.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
@@ -73,7 +73,7 @@ impl Params {
             let known: Vec<&str> = known().collect();
             return Err(ProbeError::Usage(format!("--ops: '{wrong}' is not one of {}", known.join(", "))));
         }
-        let [costs, loggps, shmem] = PARTS.map(|part| self.parts.iter().any(|p| p.trim() == part));
+        let [costs, loggps, shmem, _] = PARTS.map(|part| self.parts.iter().any(|p| p.trim() == part));
         if let Some(wrong) = self.parts.iter().find(|p| !PARTS.contains(&p.trim())) {
             return Err(ProbeError::Usage(format!("--parts: '{wrong}' is not one of {}", PARTS.join(", "))));
         }
@@ -87,6 +87,12 @@ impl Params {
             if self.ops.is_empty() { of_part(name) } else { self.ops.iter().any(|o| o.trim() == *name) }
         };
         Ok(known().filter(wanted).map(str::to_owned).collect())
+    }
+
+    /// Whether all pairs of so many ranks are measured.
+    pub(crate) fn pairs(&self, ranks: usize) -> bool {
+        let is_all = self.parts.is_empty() && self.ops.is_empty();
+        is_all && ranks > 2 || self.parts.iter().any(|p| p.trim() == PARTS[3])
     }
 
     /// Smallest and largest message, bytes.

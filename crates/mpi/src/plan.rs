@@ -38,10 +38,11 @@ pub(crate) fn numbers_of_ranks(all: usize) -> Vec<usize> {
     powers.chain((all >= 2).then_some(all)).collect()
 }
 
-/// Memory that `local` ranks of one machine, of `all`, need for messages of this size, bytes: buffers of all ranks' messages there and back, as bytes
-/// and as numbers, for each number of ranks, and posted requests.
-pub(crate) fn memory_bytes(most_bytes: u64, all: usize, local: usize) -> u64 {
-    let buffers: u64 = numbers_of_ranks(all).iter().map(|p| 4 * most_bytes * *p as u64).sum();
+/// Memory that `local` ranks of one machine, of `all`, need for messages of this size, bytes: buffers of messages there and back, as bytes
+/// and as numbers, for each number of ranks, those of all ranks where they play together; and posted requests.
+pub(crate) fn memory_bytes(most_bytes: u64, all: usize, local: usize, collectives: bool) -> u64 {
+    let messages = |p: &usize| if collectives { *p as u64 } else { 1 };
+    let buffers: u64 = numbers_of_ranks(all).iter().map(|p| 4 * most_bytes * messages(p)).sum();
     local as u64 * (buffers + 2 * MOST_POSTED_BYTES.max(3 * most_bytes))
 }
 
@@ -65,6 +66,8 @@ mod tests {
         assert_eq!(numbers_of_ranks(2), [2]);
         assert_eq!(numbers_of_ranks(6), [2, 4, 6]);
         assert!(numbers_of_ranks(1).is_empty());
-        assert!(memory_bytes(1 << 20, 2, 2) > 200 << 20, "requests come to most of it");
+        assert!(memory_bytes(1 << 20, 2, 2, true) > 200 << 20, "requests come to most of it");
+        let pairs = |collectives| memory_bytes(1 << 20, 64, 1, collectives) >> 20;
+        assert_eq!((pairs(false), pairs(true)), (96 + 24, 96 + 504));
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Stamps {
 /// What a rank plays with: memory for the largest size of all ranks, requests and a window for one-sided calls.
 pub(crate) struct Player {
     comm: Comm,
+    /// Part of the script, and who plays the other.
+    seat: usize,
     partner: usize,
     out: Vec<u8>,
     into: Vec<u8>,
@@ -55,12 +57,19 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// Collective over `comm`.
-    pub(crate) fn new(comm: Comm, most_bytes: usize, ns_per_tick: f64) -> Result<Self, Error> {
-        let (all, words) = (most_bytes * comm.size(), most_bytes / 8 * comm.size());
+    /// Collective over `comm`; with room for one message of every rank where there are `collectives`.
+    pub(crate) fn new(
+        comm: Comm,
+        most_bytes: usize,
+        collectives: bool,
+        ns_per_tick: f64,
+    ) -> Result<Self, Error> {
+        let messages = if collectives { comm.size() } else { 1 };
+        let (all, words) = (most_bytes * messages, most_bytes / 8 * messages);
         let window = if comm.size() == 2 { Some(comm.window(most_bytes.max(8))?) } else { None };
         Ok(Self {
-            partner: 1 - comm.rank().min(1),
+            seat: comm.rank(),
+            partner: comm.rank(),
             comm,
             out: vec![1; all],
             into: vec![0; all],
@@ -88,8 +97,14 @@ impl Player {
         self.window.map_or(Ok(()), Window::free)
     }
 
-    /// Requests for a play, not timed.
+    /// The part of the script that this rank plays now.
+    pub(crate) fn seat(&self) -> usize {
+        self.seat
+    }
+
+    /// Partner and requests for a play, not timed.
     pub(crate) fn prepare(&mut self, operation: &Operation, play: &Play) -> Result<(), Error> {
+        (self.seat, self.partner) = play.pairing.seat(self.comm.rank(), self.comm.size());
         let wanted = |s| matches!(s, Step::Isend | Step::Irecv | Step::Start(_));
         if !operation.uses(wanted) {
             return Ok(());

@@ -76,7 +76,8 @@ fn refuse(params: &Params, ranks: usize, local: usize, cpus: usize) -> Result<bo
 
 fn plan(host: &Host<'_>, params: &Params, ranks: usize, local: usize) -> Result<Plan, ProbeError> {
     let range = params.range()?;
-    let needed = memory_bytes(range.1, ranks, local);
+    let operations = params.operations()?;
+    let needed = memory_bytes(range.1, ranks, local, collectives(&operations));
     let there = MemoryLeft::of_this_process(&FsRoot::host()).map(|m| m.available_bytes).ok();
     if let Some(there) = there.filter(|there| needed as f64 > MEMORY_SHARE * *there as f64) {
         return Err(ProbeError::Usage(format!(
@@ -93,10 +94,11 @@ fn plan(host: &Host<'_>, params: &Params, ranks: usize, local: usize) -> Result<
     }
     let sizes = sizes(range, host.level);
     Ok(Plan {
-        operations: params.operations()?,
+        operations,
         isolated: isolated(&sizes, host.level),
         sizes,
         ranks: numbers_of_ranks(ranks),
+        pairs: params.pairs(ranks),
         level: host.level,
         seed: host.seed,
         until_ns: 0,
@@ -145,7 +147,12 @@ fn lead(at: &mut PartContext<'_>, params: &Params, plan: Plan) -> Result<(), Pro
 pub(crate) fn setup(plan: &Plan) -> Setup {
     let most_bytes = plan.sizes.last().copied().unwrap_or(0);
     let shmem = plan.operations.iter().any(|o| named(o).is_some_and(Operation::is_shmem));
-    Setup { most_bytes, source: plan.source, tick_hz: plan.tick_hz, shmem }
+    let collectives = collectives(&plan.operations);
+    Setup { most_bytes, collectives, source: plan.source, tick_hz: plan.tick_hz, shmem }
+}
+
+fn collectives(operations: &[String]) -> bool {
+    operations.iter().any(|o| named(o).is_some_and(|o| o.is_collective))
 }
 
 /// Keeps why launches ended early; an error where none gave samples.

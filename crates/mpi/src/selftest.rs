@@ -24,6 +24,7 @@ pub(crate) const PLANTED: Planted = Planted {
     per_byte_ns: 0.2,
     inline_bytes: 256,
     eager_bytes: 4_040,
+    link: |_, _| 1.0,
     collective: |collective, p, d| (1_000.0 + 50.0 * f64::from(collective as u8)) * p.log2() + 0.3 * p * d,
 };
 pub(crate) const NOISE: Noise = Noise { base: 0.02, spikes: 0.05, preempted: 0.02, apart: 0.0 };
@@ -43,6 +44,7 @@ pub(crate) fn plan(operations: &[&str], sizes: &[u64], ranks: &[usize], seconds:
         sizes: sizes.to_vec(),
         isolated: sizes.to_vec(),
         ranks: ranks.to_vec(),
+        pairs: false,
         level: Level::Standard,
         seed: 7,
         until_ns: seconds * 1_000_000_000,

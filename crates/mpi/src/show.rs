@@ -11,10 +11,13 @@ use crate::analyze::{Found, Whole};
 use crate::operations::Sized;
 
 /// What was measured where, and the table, for the page.
-pub(crate) fn page(found: &[Found], whole: &Whole) -> Option<SummaryLine> {
+pub(crate) fn page(found: &[Found], whole: &Whole, pairs: Vec<String>) -> Option<SummaryLine> {
     let mut lines = vec![heading(whole)?];
-    lines.extend(table(found).lines());
+    if !found.is_empty() {
+        lines.extend(table(found).lines());
+    }
     lines.extend(limits(whole));
+    lines.extend(pairs);
     Some(SummaryLine { section: "MPI".to_owned(), lines })
 }
 
@@ -48,13 +51,15 @@ fn heading(whole: &Whole) -> Option<String> {
     let launches = whole.launches.len();
     let bound_ns = whole.launches.iter().map(|l| l.clock_bound_ns).fold(0.0, f64::max);
     let [all, out] = whole.windows;
+    let share = 100.0 * out as f64 / all.max(1) as f64;
+    let disturbed =
+        if all > 0 { format!("; {share:.0} % of windows disturbed, left out") } else { String::new() };
     Some(format!(
-        "{}, {} ranks{where_}, {launches} launch{}; clocks within {}; {:.0} % of windows disturbed, left out",
+        "{}, {} ranks{where_}, {launches} launch{}; clocks within {}{disturbed}",
         first.library,
         first.ranks,
         if launches == 1 { "" } else { "es" },
         human(bound_ns, Unit::Nanoseconds),
-        100.0 * out as f64 / all.max(1) as f64
     ))
 }
 

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use machmeter_engine::sampling::{Mark, Subject, Timing};
 
-use crate::operations::numbered;
+use crate::operations::{Operation, numbered};
+use crate::pairing::Pairing;
 
 /// An operation under its conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,16 +18,38 @@ pub(crate) struct Play {
     pub(crate) ranks: usize,
     /// What `Compute`, `Sleep` and `Poll` take, ns.
     pub(crate) beside_ns: u64,
+    pub(crate) pairing: Pairing,
 }
 
-/// The stamps of a window, ticks after the agreed moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
-    /// Last Begin of all ranks.
+/// What a rank stamped in a window, ticks of rank 0 after the agreed moment; zeros where its script has no stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Stamp {
     pub(crate) begin: i64,
     pub(crate) end: i64,
-    /// False where a rank came after the agreed moment.
-    pub(crate) is_valid: bool,
+    /// By how much its clock may be off.
+    pub(crate) off: i64,
+}
+
+/// A window as all of a script played it, ticks after the agreed moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Last Begin of all ranks that make the cost.
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    /// Begin of the rank that came last.
+    pub(crate) late: i64,
+}
+
+impl Window {
+    /// From the stamps of all ranks.
+    pub(crate) fn of(stamps: &[Stamp], operation: &Operation) -> Self {
+        let of_cost = || stamps.iter().take(if operation.is_collective { stamps.len() } else { 1 });
+        Self {
+            begin: of_cost().map(|s| s.begin).max().unwrap_or(0),
+            end: of_cost().map(|s| s.end).max().unwrap_or(0),
+            late: stamps.iter().map(|s| s.begin).max().unwrap_or(0),
+        }
+    }
 }
 
 /// Windows that are played with one order.
@@ -41,8 +64,8 @@ pub(crate) trait Stage {
     /// Plays turns one after the other: ticks between the root's stamps. An error ends the stage.
     fn back_to_back(&mut self, play: &Play, turns: u64) -> Result<u64, String>;
 
-    /// Plays one turn at each of a row of agreed moments.
-    fn isolated(&mut self, play: &Play, windows: Windows) -> Result<Vec<Window>, String>;
+    /// Plays one turn at each of a row of agreed moments; what each of the ranks stamped, by window.
+    fn isolated(&mut self, play: &Play, windows: Windows) -> Result<Vec<Vec<Stamp>>, String>;
 
     /// Whether a rank beside the root was switched out against its will, or moved, since the last call.
     fn others_disturbed(&mut self) -> Result<bool, String>;

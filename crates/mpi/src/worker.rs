@@ -28,6 +28,9 @@ pub(crate) struct About {
     /// CPU of each rank, as its system counts; -1 where unknown.
     pub(crate) cpus: Vec<i64>,
     pub(crate) clock_bound_ns: f64,
+    /// Names of their machines, where they are several.
+    #[serde(default)]
+    pub(crate) nodes: Vec<String>,
 }
 
 impl About {
@@ -37,6 +40,7 @@ impl About {
             ranks: ensemble.size(),
             cpus: ensemble.cpus()?,
             clock_bound_ns: ensemble.clock_bound_ns(),
+            nodes: ensemble.nodes()?,
         })
     }
 }
@@ -102,6 +106,7 @@ fn lead(lib: Option<&Path>, plan: &Plan, replies: &Replies) -> Result<(), String
 pub(crate) fn follow(lib: Option<&Path>) -> Result<(), String> {
     let ensemble = Ensemble::start(lib, || None)?;
     ensemble.cpus()?;
+    ensemble.nodes()?;
     ensemble.follow()
 }
 

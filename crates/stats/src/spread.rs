@@ -57,3 +57,18 @@ pub fn mad(xs: &[f64]) -> Option<f64> {
     }
     finite(select_median(&mut scratch) * MAD_SCALE)
 }
+
+/// Asymptotic efficiency of the MAD of normal data (Huber & Ronchetti 2009, section 5.1).
+const MAD_EFFICIENCY: f64 = 0.3674;
+/// What makes the mean MAD of so few normal values that of many, from 2 on (C. Croux, P. J. Rousseeuw, "Time-efficient algorithms for two
+/// highly robust estimators of scale", 1992); of n > 9 it is n / (n - 0.8).
+const MAD_OF_FEW: [f64; 8] = [1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107];
+
+/// Standard deviation by the [`mad`], whatever fewer than half of the values are, and the degrees of freedom of as uncertain a plain one.
+/// `None` for fewer than 2 values.
+pub fn robust_deviation(xs: &[f64]) -> Option<(f64, f64)> {
+    let n = xs.len();
+    let few = MAD_OF_FEW.get(n.checked_sub(2)?).copied();
+    let correction = few.unwrap_or_else(|| n as f64 / (n as f64 - 0.8));
+    Some((mad(xs)? * correction, MAD_EFFICIENCY * (n - 1) as f64))
+}

@@ -6,9 +6,8 @@ use machmeter_sys::mpi::{Comm, Error, Operation, Session, launched};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What all ranks have to be.
-const VERSION: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"), " noise");
-const VERSION_BYTES: usize = 32;
+/// What all ranks have to run.
+const PROGRAM: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"), " noise");
 const TAG: i32 = 32_002;
 
 /// Whether this process has started MPI.
@@ -50,27 +49,14 @@ impl Team {
         let session = Session::start(None).map_err(text)?;
         let world = session.world().clone();
         let team = Self { session, world };
-        match team.same_version() {
-            Ok(None) => Ok(team),
-            Ok(Some(why)) => {
+        match team.world.all_run(PROGRAM) {
+            Ok(()) => Ok(team),
+            // All ranks know it, and end in order.
+            Err(why) => {
                 team.finish();
                 Err(why)
             }
-            Err(e) => Err(e.to_string()),
         }
-    }
-
-    fn same_version(&self) -> Result<Option<String>, Error> {
-        let mut own = [0_u8; VERSION_BYTES];
-        own.iter_mut().zip(VERSION.bytes()).for_each(|(to, from)| *to = from);
-        let mut all = vec![0; VERSION_BYTES * self.world.size()];
-        self.world.allgather(&own, &mut all)?;
-        let words = |v: &[u8]| String::from_utf8_lossy(v).trim_end_matches('\0').to_owned();
-        let first = words(&all[..VERSION_BYTES]);
-        let other = all.chunks(VERSION_BYTES).map(words).enumerate().find(|(_, v)| *v != first);
-        Ok(other.map(|(rank, version)| {
-            format!("rank {rank} is {version}, rank 0 {first}: start one version on all machines")
-        }))
     }
 
     /// Gives an order from rank 0 to all.

@@ -25,6 +25,9 @@ use crate::process::die_with_parent;
 /// Largest tag that every MPI takes (MPI 4.0, section 9.1.2).
 const LARGEST_TAG: i32 = 32_767;
 
+/// Room for a text of a rank: a host name (`HOST_NAME_MAX` of Linux). All versions of this program have to agree on it.
+const TEXT_BYTES: usize = 64;
+
 /// MPI of this process, shared by all that call it. Dropped last, it ends MPI.
 #[derive(Debug)]
 struct Core {
@@ -197,6 +200,27 @@ impl Comm {
         // SAFETY: a live communicator and room for a handle.
         unsafe { self.core.functions().comm_split(self.handle, colored, key, &raw mut new) }?;
         color.map(|_| Self::of(&self.core, new)).transpose()
+    }
+
+    /// A text of each rank, cut at 64 bytes. Collective; all get all.
+    pub fn texts(&self, own: &str) -> Result<Vec<String>, Error> {
+        let mut bytes = [0_u8; TEXT_BYTES];
+        bytes.iter_mut().zip(own.bytes()).for_each(|(to, from)| *to = from);
+        let mut all = vec![0; TEXT_BYTES * self.size];
+        self.allgather(&bytes, &mut all)?;
+        let text = |of: &[u8]| String::from_utf8_lossy(of).trim_end_matches('\0').to_owned();
+        Ok(all.chunks(TEXT_BYTES).map(text).collect())
+    }
+
+    /// Whether all ranks run `program`, a name with its version. Collective; all get the same answer.
+    /// Errors: one line: what another rank runs; what MPI says.
+    pub fn all_run(&self, program: &str) -> Result<(), String> {
+        let all = self.texts(program).map_err(|e| e.to_string())?;
+        let other = all.iter().position(|text| *text != all[0]);
+        other.map_or(Ok(()), |rank| {
+            let [other, first] = [&all[rank], &all[0]];
+            Err(format!("rank {rank} is {other}, rank 0 {first}: start one version on all machines"))
+        })
     }
 
     /// Gives a split communicator back; collective. Refused while copies, requests or windows of it are left, and for the world,

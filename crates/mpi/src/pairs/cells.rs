@@ -1,0 +1,172 @@
+//! Cells of pairs.
+
+use std::cell::Cell as Counted;
+use std::rc::Rc;
+
+use machmeter_engine::cost::{Kind, Pair, Row};
+use machmeter_engine::disturbance::Disturbance;
+use machmeter_engine::experiment::{Cell, Visit};
+use machmeter_model::loggps::TRAIN;
+use machmeter_stats::quantile::median_of;
+use machmeter_stats::random::Random;
+use machmeter_sys::clock::TickRate;
+
+use super::{AT_ONCE, LINK, WAYS};
+use crate::cells::{PART, kept};
+use crate::operations::{Operation, STREAM, THERE_AND_BACK, number_of};
+use crate::pairing::{Pairing, rounds};
+use crate::stage::{Play, Shared, Stamp};
+use crate::windows::{LATE_NS, Timetable};
+
+/// Messages whose latency is measured, bytes.
+const SMALL: u64 = 8;
+/// Links that are measured at most, of random rounds: their rows stay below some 100 MB. 127 ranks have fewer.
+const MOST_LINKS: usize = 8_000;
+/// A pair that is late by less than this share of a turn changes it by no more.
+const LATE_SHARE: f64 = 0.01;
+/// As many pairs may be late of those at once: their load is as large up to this share.
+const LATE_PAIRS: f64 = 0.1;
+
+/// Ranks that play in pairs.
+pub(crate) struct PairsCell {
+    /// A row a pair of a round; one of pairs at once.
+    rows: Vec<Row>,
+    timetable: Timetable,
+    /// From each link's first rank to its second and back, and by how much clocks may be off, ticks.
+    ways: Vec<[Vec<f64>; 3]>,
+    /// Visits made, which the set counts, too.
+    pub(crate) visits: Rc<Counted<u32>>,
+}
+
+/// All of `ranks`: rounds in a random order, and 1, 2, 4 ... pairs at once up to a half of the ranks to the other.
+pub(crate) fn cells(
+    stage: &Shared,
+    ranks: usize,
+    most_bytes: u64,
+    rate: TickRate,
+    seed: u64,
+) -> Vec<PairsCell> {
+    let mut order: Vec<u32> = (0..rounds(ranks) as u32).collect();
+    Random::new(seed).shuffle(&mut order);
+    order.truncate((MOST_LINKS / (ranks / 2).max(1)).max(1));
+    let new = |operation: &'static Operation, bytes, pairing, rows: Vec<Row>| {
+        let number = number_of(operation.name).unwrap_or(usize::MAX);
+        let play = Play { operation: number, bytes, ranks, beside_ns: 0, pairing };
+        let ways = vec![Default::default(); rows.len()];
+        let timetable = Timetable::new(stage, operation, play, rate).short();
+        PairsCell { rows, timetable, ways, visits: Rc::default() }
+    };
+    let small = SMALL.min(most_bytes);
+    let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let row = |operation: &Operation, mode: &str, bytes, per_turn| {
+        let row = Row { long_turns: 1, ..Row::new(PART, operation.name, Kind::Latency) };
+        row.with("mode", mode).with("size_bytes", int(bytes)).with("ranks", ranks as i64).per_turn(per_turn)
+    };
+    let link = |[from, to]: [usize; 2]| {
+        row(&THERE_AND_BACK, LINK, small, 2.0).with("from", from as i64).with("to", to as i64)
+    };
+    let round = |round| {
+        let pairing = Pairing::Round(round);
+        new(&THERE_AND_BACK, small, pairing, pairing.pairs(ranks).into_iter().map(link).collect())
+    };
+    let numbers = std::iter::successors(Some(1_usize), |k| k.checked_mul(2)).take_while(|k| *k < ranks / 2);
+    let at_once = numbers.chain([ranks / 2]).flat_map(|pairs| {
+        let pairing = Pairing::Random { pairs: pairs as u32, seed: 0 };
+        let row = |operation: &'static Operation, bytes, per_turn| {
+            let row = row(operation, AT_ONCE, bytes, per_turn).with("pairs", pairs as i64);
+            new(operation, bytes, pairing, vec![row])
+        };
+        let streamed = f64::from(TRAIN) * most_bytes as f64 * pairs as f64;
+        [Some(row(&THERE_AND_BACK, small, 2.0)), (most_bytes > 0).then(|| row(&STREAM, most_bytes, streamed))]
+    });
+    order.into_iter().map(round).chain(at_once.flatten()).collect()
+}
+
+impl PairsCell {
+    fn play(&mut self, at_ns: f64, bits: u64) -> Result<(), String> {
+        let is_link = matches!(self.timetable.play.pairing, Pairing::Round(_));
+        if let Pairing::Random { seed, .. } = &mut self.timetable.play.pairing {
+            *seed = bits as u32;
+        }
+        let pairs = self.timetable.play.pairing.pairs(self.timetable.play.ranks);
+        let played = self.timetable.visit()?;
+        let visit = self.visits.get() + 1;
+        let sample = |long_ticks| Pair { at_ns, visit, long_ticks, ..Pair::default() };
+        let mut valid = 0;
+        for stamps in &played {
+            let in_time = |pair: &[usize; 2]| self.turn(stamps, *pair);
+            let turns: Vec<Option<[Stamp; 2]>> = pairs.iter().map(in_time).collect();
+            valid += turns.iter().flatten().count();
+            if is_link {
+                for ((row, ways), turn) in self.rows.iter_mut().zip(&mut self.ways).zip(turns) {
+                    let Some([root, other]) = turn else {
+                        row.rejected.count(Disturbance::Partner);
+                        continue;
+                    };
+                    row.pairs.push(sample(took(&root)));
+                    let (there, back) = (other.end - root.begin, root.end - other.end);
+                    for (to, ticks) in ways.iter_mut().zip([there, back, root.off + other.off]) {
+                        to.push(ticks as f64);
+                    }
+                }
+            } else {
+                let row = &mut self.rows[0];
+                match mean(&turns, row.operation == STREAM.name) {
+                    Some(ticks) => row.pairs.push(sample(ticks)),
+                    None => row.rejected.count(Disturbance::Partner),
+                }
+            }
+        }
+        for (row, ways) in self.rows.iter_mut().zip(&self.ways).filter(|(row, _)| !row.pairs.is_empty()) {
+            for (name, ticks) in WAYS.iter().zip(ways) {
+                let middle = median_of(ticks).map(|t| t * self.timetable.rate.ns_per_tick());
+                row.extras.extend(middle.map(|ns| ((*name).to_owned(), ns)));
+            }
+        }
+        self.timetable.judge(valid, played.len() * pairs.len());
+        Ok(())
+    }
+
+    /// What both of a pair stamped, where it began in time.
+    fn turn(&self, stamps: &[Stamp], pair: [usize; 2]) -> Option<[Stamp; 2]> {
+        let [root, other] = [*stamps.get(pair[0])?, *stamps.get(pair[1])?];
+        let late = (LATE_SHARE * took(&root) as f64).max(self.timetable.rate.ticks(LATE_NS) as f64);
+        (root.end > root.begin && root.begin as f64 <= late).then_some([root, other])
+    }
+}
+
+fn took(root: &Stamp) -> u64 {
+    (root.end - root.begin).unsigned_abs()
+}
+
+/// What a turn of pairs at once took, ticks: of latencies the mean, of streams the time at the mean rate. `None` where too many were late.
+fn mean(turns: &[Option<[Stamp; 2]>], is_stream: bool) -> Option<u64> {
+    let took: Vec<f64> = turns.iter().flatten().map(|[root, _]| took(root) as f64).collect();
+    let late = (turns.len() - took.len()) as f64;
+    let n = took.len() as f64;
+    let mean =
+        if is_stream { n / took.iter().map(|t| 1.0 / t).sum::<f64>() } else { took.iter().sum::<f64>() / n };
+    (!took.is_empty() && late <= LATE_PAIRS * turns.len() as f64).then_some(mean.round() as u64)
+}
+
+impl Cell for PairsCell {
+    fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    fn expected_ns(&self) -> u64 {
+        self.timetable.expected_ns()
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
+        if let Err(why) = self.play(at_ns, visit.bits) {
+            self.rows.iter_mut().for_each(|row| row.refused = Some(why.clone()));
+        }
+        self.visits.set(self.visits.get() + 1);
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        self.rows.into_iter().map(kept).collect()
+    }
+}
