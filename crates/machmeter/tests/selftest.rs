@@ -57,3 +57,8 @@ fn ops_prices_nothing_that_did_not_happen() {
 fn interactive_accounts_for_every_release_and_tries_again_within_its_time() {
     passes_anywhere("interactive", &["-t", "40s"], &["releases", "split", "calibration"], 3);
 }
+
+#[test]
+fn mpi_knows_what_its_simulated_ranks_pay() {
+    passes_anywhere("mpi", &[], &["mpi.", "clocks."], 2);
+}

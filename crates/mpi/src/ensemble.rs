@@ -25,7 +25,7 @@ const PROGRAM: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"), " mpi");
 const EXCHANGES: usize = 200;
 const APART_NS: u64 = 20_000_000;
 /// Step of the counters that are compared, ticks: the 10 ns of the coarsest, of clocks up to 5 GHz.
-const STEP_TICKS: u64 = 50;
+pub(crate) const STEP_TICKS: u64 = 50;
 /// From an order to its first window, ns: time for the order to reach all ranks.
 const LEAD_NS: u64 = 30_000;
 
@@ -117,6 +117,11 @@ impl Ensemble {
             }
         }
         Ok(players)
+    }
+
+    /// All ranks.
+    pub(crate) fn control(&self) -> &Comm {
+        &self.control
     }
 
     pub(crate) fn size(&self) -> usize {

@@ -184,8 +184,8 @@ const ROWS: &[RowInfo] = &[
     .each("ranks"),
     RowInfo::new(
         "MPI",
-        "8 B between any two of {ranks} ranks",
-        &[Pick::new("half a round trip, median of pairs", "mpi.link_latency")],
+        "pairs of {ranks} ranks",
+        &[Pick::new("half a round trip, median", "mpi.link_latency")],
     )
     .each("ranks"),
     RowInfo::new(

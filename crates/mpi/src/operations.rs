@@ -279,8 +279,16 @@ pub(crate) const STREAM: Operation =
 const STREAMED: [Step; MESSAGES + 1] = train(Send, None, Hear);
 const ANSWERED: [Step; MESSAGES + 1] = train(Recv, None, Ask);
 
+/// What the self-test plays: a rank comes to an allreduce later than was agreed, and says when.
+pub(crate) const HELD_UP: Operation = Operation {
+    root: &[Begin, Once(All(C::Allreduce)), End],
+    others: &[Begin, Once(Poll), Begin, Once(All(C::Allreduce)), End],
+    is_collective: true,
+    ..pair("held_up", &[], &[], "an allreduce to which a rank comes late")
+};
+
 /// Those that are no rows of the table.
-const OTHERS: [&Operation; 4] = [&SLEEPING, &POLLING, &THERE_AND_BACK, &STREAM];
+const OTHERS: [&Operation; 5] = [&SLEEPING, &POLLING, &THERE_AND_BACK, &STREAM, &HELD_UP];
 
 /// By its number in orders.
 pub(crate) fn numbered(number: usize) -> Option<&'static Operation> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use machmeter_data::quantity::parse_bytes;
+use machmeter_data::quantity::{Unit, human, parse_bytes};
 use machmeter_engine::ProbeError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,8 @@ impl Params {
         let form = || wrong("two sizes in bytes are wanted, as in 0-64K".to_owned());
         let (from, to) = (from.ok_or_else(form)?, to.ok_or_else(form)?);
         if to < from || to > MOST_BYTES {
-            return Err(wrong(format!("from 0 to {MOST_BYTES} B, the smaller one first")));
+            let most = human(MOST_BYTES as f64, Unit::Bytes);
+            return Err(wrong(format!("sizes are 0 B to {most}, the smaller one first")));
         }
         Ok((from, to))
     }

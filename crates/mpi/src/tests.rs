@@ -53,7 +53,7 @@ fn truth(operation: &Operation, d: f64, p: f64) -> [f64; 2] {
 
 #[test]
 fn every_script_ends_with_any_number_of_turns() {
-    for number in 0..OPERATIONS.len() + 4 {
+    for number in 0..OPERATIONS.len() + 5 {
         for ranks in if numbered(number).unwrap().is_collective { vec![2, 3, 8] } else { vec![2, 8] } {
             let mut stage = Simulated::new(PLANTED, NOISE, 8, 1);
             let play = Play {

@@ -2,6 +2,7 @@
 //!
 //! A check that the machine or the rights do not permit is "not shown", with the reason; never "pass".
 
+pub mod late;
 pub mod machine;
 
 use crate::part::Verb;
@@ -79,6 +80,17 @@ impl SelfCheck {
     }
 }
 
+/// What is true, what the probe found, and the state; or why nothing can be shown.
+pub type Shown = Result<(String, String, State), String>;
+
+/// A check of what was shown.
+pub fn check(id: &str, what: &str, bar: &str, shown: Shown) -> SelfCheck {
+    match shown {
+        Ok((truth, found, state)) => SelfCheck::new(id, what, bar, truth, found, state),
+        Err(why) => SelfCheck::not_shown(id, what, bar, why),
+    }
+}
+
 /// A share as text.
 pub fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
@@ -129,7 +141,8 @@ pub fn run<V: Verb>(options: &Options, progress: &dyn Progress) -> Result<Vec<Se
 fn ends_in_time<V: Verb>(machine: &machine::Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     const LATE_NS: u64 = 1_000_000_000;
     let budget_ns = if options.quick { 2_000_000_000 } else { 5_000_000_000 };
-    let policy = Policy::Fifo(1);
+    // The lowest that leaves one for helpers below the probe's threads.
+    let policy = Policy::Fifo(2);
     let what = format!("a run with default parameters under {policy} on CPUs {}", machine.allowed);
     let bar = "its time and 1 s";
     let order = machine::Order { cpus: machine.allowed.clone(), policy: Some(policy), budget_ns };

@@ -154,9 +154,9 @@ impl Pairs<'_> {
 
     /// Sizes in words: of what latency and bandwidth are.
     fn sizes(&self) -> [String; 2] {
-        let size = |of: &BTreeMap<(u32, u64), At>| {
-            of.keys().next().map_or("-".to_owned(), |key| human(key.1 as f64, Unit::Bytes))
-        };
+        let words = |bytes: u64| human(bytes as f64, Unit::Bytes).replace(".00 ", " ").replace(".0 ", " ");
+        let size =
+            |of: &BTreeMap<(u32, u64), At>| of.keys().next().map_or("-".to_owned(), |key| words(key.1));
         [size(&self.latencies), size(&self.streams)]
     }
 

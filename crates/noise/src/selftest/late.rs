@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 
 use machmeter_engine::role::{Role, starter};
-use machmeter_stats::lateness::{Turn, by_rank};
-use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_engine::selftest::late::Held;
+use machmeter_stats::lateness::Turn;
+use machmeter_sys::clock::SourceId;
 use machmeter_sys::mpi::launcher::{Start, bind, command};
 use machmeter_sys::mpi::{Installed, launched};
 use machmeter_sys::process::Spawn;
@@ -13,7 +14,7 @@ use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use super::lab::Lab;
-use super::{LATE, Options, SelfCheck, Shown, State, check, percent};
+use super::{LATE, Options, SelfCheck, Shown, check};
 use crate::ranks::late_turns;
 
 /// The rank that is held up, before which operations, and for how long.
@@ -21,8 +22,6 @@ pub(crate) const HELD_RANK: usize = 1;
 const EVERY: usize = 10;
 const HOLD_NS: f64 = 200_000.0;
 const TURNS: usize = 4_000;
-/// Bar: how far its share may be off.
-const OFF: f64 = 0.1;
 /// Above ordinary real-time daemons' default of 1.
 const PRIORITY: u8 = 5;
 /// The ranks take half a second; a busy machine gets more.
@@ -53,8 +52,7 @@ fn shown(lab: &Lab<'_>) -> Shown {
     let mpi = Installed::find(None).map_err(|e| e.to_string())?;
     let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false, set: &[] };
     let command = command(&mpi, &start).map_err(|e| e.to_string())?;
-    let rate = lab.machine.rate;
-    let hold_ticks = rate.ticks(HOLD_NS);
+    let hold_ticks = lab.machine.rate.ticks(HOLD_NS);
     let planted = Planted { source: lab.machine.clock.source(), turns: TURNS, every: EVERY, hold_ticks };
     let spawn = Spawn::worker(LATE.name).under(command).new_group().die_with_parent().piped();
     let mut role = Role::<Planted, Said>::start(spawn).map_err(|e| e.to_string())?;
@@ -63,35 +61,7 @@ fn shown(lab: &Lab<'_>) -> Shown {
         role.kill();
     }
     let turns: Vec<Turn> = said??.into_iter().map(|(last, cost, delay)| Turn { cost, delay, last }).collect();
-    judge(&turns, hold_ticks as f64, rate)
-}
-
-/// The truth: what was planted, and what the turns without a hold say of the machine's own share.
-fn judge(turns: &[Turn], hold_ticks: f64, rate: TickRate) -> Shown {
-    let natural = |of: &dyn Fn(&Turn) -> bool| {
-        let free = turns.iter().enumerate().filter(|(i, t)| !i.is_multiple_of(EVERY) && of(t));
-        let sum: f64 = free.map(|(_, t)| t.delay).sum();
-        sum * EVERY as f64 / (EVERY - 1) as f64
-    };
-    let planted = turns.len().div_ceil(EVERY) as f64 * hold_ticks;
-    let (own, all) = (natural(&|t| t.last == HELD_RANK), natural(&|_| true));
-    if all > planted {
-        return Err(format!(
-            "the machine delays the ranks by {} beside {} planted",
-            percent(all / (all + planted)),
-            percent(planted / (all + planted))
-        ));
-    }
-    let truth = (own + planted) / (all + planted);
-    let found = by_rank(turns, 2);
-    let first = found.first().ok_or("no rank was late")?;
-    let right = first.rank == HELD_RANK && (first.share / truth - 1.0).abs() <= OFF;
-    let each_us = rate.ns((first.delay / turns.len() as f64) as u64) / 1e3;
-    Ok((
-        format!("rank {HELD_RANK}: {}", percent(truth)),
-        format!("rank {}: {}, {each_us:.1} us a turn", first.rank, percent(first.share)),
-        State::of(right),
-    ))
+    Held { rank: HELD_RANK, every: EVERY, delay: hold_ticks as f64 }.judge(&turns, 2)
 }
 
 /// A rank: rank 0 has the pipes of the starter.
@@ -109,27 +79,4 @@ pub(super) fn run(_arguments: &[OsString]) -> u8 {
     let said = turns.map(|all| all.into_iter().map(|t| (t.last, t.cost, t.delay)).collect());
     // A starter that is gone is told nothing.
     u8::from(replies.send(&said).is_err())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_beside_the_truth_and_another_rank_are_failures() {
-        let turns = |held: usize, hold: f64| -> Vec<Turn> {
-            let one = |i: usize| {
-                let (delay, last) = if i.is_multiple_of(EVERY) { (hold, held) } else { (4.0, i % 2) };
-                Turn { cost: delay + 1.0, delay, last }
-            };
-            (0..1_000).map(one).collect()
-        };
-        let state = |turns: &[Turn]| judge(turns, 200.0, TickRate::NANOSECONDS).map(|s| s.2);
-        assert_eq!(state(&turns(HELD_RANK, 200.0)), Ok(State::Pass));
-        assert_eq!(state(&turns(0, 200.0)), Ok(State::Fail));
-        assert_eq!(state(&turns(HELD_RANK, 40.0)), Ok(State::Fail));
-        let noisy: Vec<Turn> =
-            turns(HELD_RANK, 200.0).iter().map(|t| Turn { delay: t.delay + 200.0, ..*t }).collect();
-        assert!(state(&noisy).is_err());
-    }
 }

@@ -16,7 +16,7 @@ mod total;
 use machmeter_engine::{Progress, Worker, deadline};
 
 use lab::Lab;
-use machmeter_engine::selftest::percent;
+use machmeter_engine::selftest::{Shown, check, percent};
 
 pub use machmeter_engine::selftest::{Options, SelfCheck, State};
 
@@ -53,16 +53,6 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
     }
     checks.push(bounds::in_time(&lab));
     Ok(checks)
-}
-
-/// What is true, what the probe found, and the state; or why nothing can be shown.
-type Shown = Result<(String, String, State), String>;
-
-fn check(id: &str, what: &str, bar: &str, shown: Shown) -> SelfCheck {
-    match shown {
-        Ok((truth, found, state)) => SelfCheck::new(id, what, bar, truth, found, state),
-        Err(why) => SelfCheck::not_shown(id, what, bar, why),
-    }
 }
 
 type Part = fn(&Lab<'_>, &Options) -> Vec<SelfCheck>;

@@ -209,6 +209,7 @@ fn inspect(path: &Path) -> Result<Installed, Error> {
     let mut child = fork_run(&|| {
         let text = match Library::open(path) {
             Ok(l) => format!("{}\n{}\n{}", l.flavor.name(), l.version, l.path.display()),
+            Err(Error::Unopened { reason, .. }) => format!("error\n{reason}\n"),
             Err(e) => format!("error\n{e}\n"),
         };
         // As much as a pipe takes at once, since nobody reads before the child's end.

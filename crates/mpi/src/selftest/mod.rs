@@ -1,5 +1,7 @@
 //! Self-test: costs and sizes that wait, planted into simulated ranks, and found by the cells, the sampler and the estimates that real ones get.
 
+mod ranks;
+
 use machmeter_engine::Level;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::host::Silent;
@@ -12,6 +14,8 @@ use crate::launch::{Plan, measure};
 use crate::run::merge;
 use crate::simulated::{Noise, Planted, STEP_NS, Simulated};
 use crate::stage::Shared;
+
+pub(crate) use ranks::{WORKER as RANK, checks as ranks};
 
 pub(crate) const PLANTED: Planted = Planted {
     send_ns: 180.0,
