@@ -21,6 +21,9 @@ use crate::run::{ENDED_EARLY, LAUNCHES, OVERSUBSCRIBED};
 use crate::worker::About;
 use crate::{Params, guidelines, loggps, pairs, show};
 
+/// How often something is named in a run where nothing is: who looks every day is misled once in three years.
+pub(crate) const FALSE_ALARMS: f64 = 0.001;
+
 /// What is known of one operation.
 pub(crate) struct Found {
     pub(crate) operation: &'static Operation,
@@ -70,7 +73,8 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     if let Some(why) = rows.facts.get(&ENDED_EARLY) {
         out.warnings.push(info::ENDED_EARLY.note(why.join("; ")));
     }
-    for (finding, warning) in guidelines::broken(&found) {
+    let clocks_off_ns = launches.iter().map(|l| l.clocks_off_ns).fold(0.0, f64::max);
+    for (finding, warning) in guidelines::broken(&found, clocks_off_ns) {
         out.findings.push(finding);
         machmeter_engine::part::warn(&mut out.warnings, warning);
     }
@@ -107,10 +111,11 @@ fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regi
     let laws = laws::fit(&points);
     let between = laws.as_ref().ok().and_then(|l| l.first()?.between);
     let refused = refused.filter(|_| costs.is_empty());
+    let isolated_between = launches_differ(&isolated);
     Some(Found {
         operation,
         costs: together(costs, between),
-        isolated: together(isolated, between),
+        isolated: together(isolated, isolated_between),
         laws,
         refused,
     })
@@ -164,6 +169,8 @@ fn point((p, d): (u32, u64), (launch, known): &(u32, Known)) -> Point {
 
 /// Means over launches. What launches differ by is pooled over all sizes of the operation, so that three tell it.
 pub(crate) fn together(by_launch: ByLaunch, between: Option<f64>) -> Costs {
+    let freedom: f64 = by_launch.values().map(|of| of.len() as f64 - 1.0).sum();
+    let freedom = if between.is_some() { freedom } else { f64::INFINITY };
     let at = |of: Vec<(u32, Known)>| {
         let launches = of.len();
         let k = launches as f64;
@@ -172,7 +179,7 @@ pub(crate) fn together(by_launch: ByLaunch, between: Option<f64>) -> Costs {
         let error_ns = (own + (between.unwrap_or(0.0) * ns).powi(2) / k).sqrt();
         let reach_ns = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0) * error_ns;
         let n = of.iter().map(|l| l.1.n as u64).sum();
-        At { ns, low_ns: (ns - reach_ns).max(0.0), high_ns: ns + reach_ns, n, launches }
+        At { ns, low_ns: (ns - reach_ns).max(0.0), high_ns: ns + reach_ns, error_ns, freedom, n, launches }
     };
     by_launch.into_iter().map(|(key, of)| (key, at(of))).collect()
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use machmeter_data::text::printable;
 use machmeter_engine::sampling::Mark;
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, TickSource, WithSource, dispatch, now};
@@ -132,9 +133,9 @@ impl Ensemble {
         self.session.version()
     }
 
-    /// How far clocks of ranks may be apart after their offsets are taken off, ns.
-    pub(crate) fn clock_bound_ns(&self) -> f64 {
-        let worst = self.clocks.iter().map(RankClock::within_ticks).fold(0.0, f64::max);
+    /// How far clocks of these ranks may be apart after their offsets are taken off, ns.
+    pub(crate) fn clock_bound_ns(&self, of: impl Fn(&&RankClock) -> bool) -> f64 {
+        let worst = self.clocks.iter().filter(of).map(RankClock::within_ticks).fold(0.0, f64::max);
         worst * self.rate.ns_per_tick()
     }
 
@@ -146,11 +147,20 @@ impl Ensemble {
         Ok(all)
     }
 
-    /// Names of the machines of the ranks, where they are several. Collective.
-    pub(crate) fn nodes(&self) -> Result<Vec<String>, String> {
-        let all = self.control.texts(&self.session.processor_name().unwrap_or_default()).map_err(text)?;
-        let several = all.windows(2).any(|pair| pair[0] != pair[1]);
-        Ok(if several { all } else { Vec::new() })
+    /// The machine of each rank, by its number in the names of all machines. Collective.
+    pub(crate) fn machines(&self) -> Result<(Vec<usize>, Vec<String>), String> {
+        let own = self.session.processor_name().unwrap_or_default();
+        let all = self.control.texts(&own).map_err(text)?;
+        let mut names: Vec<String> = Vec::new();
+        let number = |name: String| {
+            // Strangers name machines.
+            let name = printable(&name);
+            names.iter().position(|n| *n == name).unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            })
+        };
+        Ok((all.into_iter().map(number).collect(), names))
     }
 
     fn order(&self, order: Order) -> Result<(), String> {

@@ -147,7 +147,7 @@ pub(crate) const GUIDELINE: Code = Code {
     name: "call dearer than others",
     what: "A collective call costs more than other calls that do the same together.",
     why: "The library chose an algorithm that is not the best for this size and number of ranks; programs pay the difference.",
-    how: "Isolated costs with intervals that are more than a tenth apart, at the size where it is worst.",
+    how: "Isolated costs: more than samples and launches differ by chance once in a thousand runs, over all sizes; at the size where it is worst.",
     next: "Try the library's other algorithms: OMPI_MCA_coll_tuned_use_dynamic_rules and coll_tuned_CALL_algorithm of Open MPI, \
            MPIR_CVAR_CALL_INTRA_ALGORITHM of MPICH.",
     undo: None,
@@ -182,7 +182,7 @@ const ROWS: &[RowInfo] = &[
         ],
     )
     .each("ranks"),
-    RowInfo::new(
+    RowInfo::detail(
         "MPI",
         "pairs of {ranks} ranks",
         &[Pick::new("half a round trip, median", "mpi.link_latency")],

@@ -27,6 +27,8 @@ use crate::worker::{About, HAS_LED, Reply, WORKER};
 
 /// What each launch said of itself.
 pub(crate) const LAUNCHES: Fact<Vec<About>> = Fact::named("mpi.launches");
+/// Names of the machines, where they are several; what is `private` names machines, and can be taken out.
+pub(crate) const MACHINES: Fact<Vec<String>> = Fact::named("private.mpi.machines");
 /// Why launches ended before their time, one line each.
 pub(crate) const ENDED_EARLY: Fact<Vec<String>> = Fact::named("mpi.ended_early");
 /// Whether there were more ranks than CPUs.
@@ -133,8 +135,11 @@ fn lead(at: &mut PartContext<'_>, params: &Params, plan: Plan) -> Result<(), Pro
     let setup = setup(&plan);
     HAS_LED.store(true, Ordering::Relaxed);
     let ensemble = Ensemble::start(params.lib.as_deref(), || Some(setup)).map_err(ProbeError::Cannot)?;
-    let about = About::of(&ensemble).map_err(ProbeError::Cannot)?;
+    let (about, names) = About::of(&ensemble).map_err(ProbeError::Cannot)?;
     at.facts.set(&LAUNCHES, vec![about]);
+    if names.len() > 1 {
+        at.facts.set(&MACHINES, names);
+    }
     let until_ns = monotonic_ns() + at.left_ns();
     let stage = Shared::new(Leader::of(ensemble));
     let mut rows = Vec::new();

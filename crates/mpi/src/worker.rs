@@ -28,20 +28,28 @@ pub(crate) struct About {
     /// CPU of each rank, as its system counts; -1 where unknown.
     pub(crate) cpus: Vec<i64>,
     pub(crate) clock_bound_ns: f64,
-    /// Names of their machines, where they are several.
+    /// The same without ranks that share the clock of rank 0: by how much stamps of ranks may be apart.
     #[serde(default)]
-    pub(crate) nodes: Vec<String>,
+    pub(crate) clocks_off_ns: f64,
+    /// The machine of each rank, by its number; names are kept apart.
+    #[serde(default)]
+    pub(crate) machines: Vec<usize>,
 }
 
 impl About {
-    pub(crate) fn of(ensemble: &Ensemble) -> Result<Self, String> {
-        Ok(Self {
+    /// With the names of the machines. Collective.
+    pub(crate) fn of(ensemble: &Ensemble) -> Result<(Self, Vec<String>), String> {
+        let cpus = ensemble.cpus()?;
+        let (machines, names) = ensemble.machines()?;
+        let about = Self {
             library: ensemble.version().to_owned(),
             ranks: ensemble.size(),
-            cpus: ensemble.cpus()?,
-            clock_bound_ns: ensemble.clock_bound_ns(),
-            nodes: ensemble.nodes()?,
-        })
+            cpus,
+            clock_bound_ns: ensemble.clock_bound_ns(|_| true),
+            clocks_off_ns: ensemble.clock_bound_ns(|clock| !clock.is_shared()),
+            machines,
+        };
+        Ok((about, names))
     }
 }
 
@@ -96,7 +104,8 @@ fn run(arguments: &[OsString]) -> u8 {
 
 fn lead(lib: Option<&Path>, plan: &Plan, replies: &Replies) -> Result<(), String> {
     let ensemble = Ensemble::start(lib, || Some(setup(plan)))?;
-    let about = About::of(&ensemble)?;
+    // They are all on this machine.
+    let (about, _) = About::of(&ensemble)?;
     let stage = Shared::new(Leader::of(ensemble));
     send(replies, &Reply::Started(about));
     measure(&stage, plan, &Told(replies), &mut |index, row| send(replies, &Reply::Row(index, Box::new(row))))
@@ -106,7 +115,7 @@ fn lead(lib: Option<&Path>, plan: &Plan, replies: &Replies) -> Result<(), String
 pub(crate) fn follow(lib: Option<&Path>) -> Result<(), String> {
     let ensemble = Ensemble::start(lib, || None)?;
     ensemble.cpus()?;
-    ensemble.nodes()?;
+    ensemble.machines()?;
     ensemble.follow()
 }
 

@@ -22,6 +22,10 @@ pub struct At {
     pub low_ns: f64,
     /// Upper end of its interval.
     pub high_ns: f64,
+    /// Standard error.
+    pub error_ns: f64,
+    /// Degrees of freedom of what launches differ by in the error; infinite where that is not known.
+    pub freedom: f64,
     /// Samples behind it.
     pub n: u64,
     /// Launches behind it; 0 where nothing was launched.

@@ -19,6 +19,7 @@ use crate::analyze::{ByLaunch, by_launch, int, launches_differ, method, metric, 
 use crate::cells::PART;
 use crate::info::{LINK_LATENCY, PAIR_BANDWIDTH, PAIR_LATENCY, SLOW_PAIRS};
 use crate::operations::STREAM;
+use crate::run::MACHINES;
 use crate::worker::About;
 
 /// Slow ranks and links that are named.
@@ -33,14 +34,16 @@ struct Pairs<'a> {
     /// By pairs at once and bytes: half a round trip, and a byte of all streams together.
     latencies: BTreeMap<(u32, u64), At>,
     streams: BTreeMap<(u32, u64), At>,
-    nodes: &'a [String],
+    /// By rank; and their names, where they are known.
+    machines: &'a [usize],
+    names: Vec<String>,
 }
 
 /// Metrics, findings, pictures and, last of them, lines of the page; nothing where no pairs were asked for.
 pub(crate) fn analyze(rows: &Rows, launches: &[About], library: &str) -> Option<(Analysis, Vec<String>)> {
     let own = |mode: &'static str| rows.part(PART).filter(move |r| r.text("mode") == mode);
     let ranks = usize::try_from(own(LINK).next()?.int("ranks")?).ok()?;
-    let nodes = launches.first().map_or(&[][..], |l| &l.nodes);
+    let machines = launches.first().map_or(&[][..], |l| &l.machines);
     let at_once = |is_stream: bool| {
         let of = own(AT_ONCE).filter(|r| (r.operation == STREAM.name) == is_stream);
         let found: ByLaunch = by_launch(rows, of, "pairs", None).0;
@@ -49,10 +52,11 @@ pub(crate) fn analyze(rows: &Rows, launches: &[About], library: &str) -> Option<
     };
     let pairs = Pairs {
         ranks,
-        links: links(rows, own(LINK), nodes),
+        links: links(rows, own(LINK), machines),
         latencies: at_once(false),
         streams: at_once(true),
-        nodes,
+        machines,
+        names: rows.facts.get(&MACHINES).unwrap_or_default(),
     };
     let step_ns = rows.step_ticks.max(1) as f64 * rows.ns_per_tick() / 2.0;
     let found = slow(&pairs.links, ranks, step_ns);
@@ -70,7 +74,7 @@ pub(crate) fn analyze(rows: &Rows, launches: &[About], library: &str) -> Option<
 }
 
 /// Means of launches; of the ends of intervals, too, so that they are no narrower than those of a launch.
-fn links<'r>(rows: &Rows, of: impl Iterator<Item = &'r Row>, nodes: &[String]) -> Vec<Link> {
+fn links<'r>(rows: &Rows, of: impl Iterator<Item = &'r Row>, machines: &[usize]) -> Vec<Link> {
     let mut found: BTreeMap<[usize; 2], Vec<[f64; 5]>> = BTreeMap::new();
     for row in of {
         let rank = |name: &str| usize::try_from(row.int(name)?).ok();
@@ -84,7 +88,7 @@ fn links<'r>(rows: &Rows, of: impl Iterator<Item = &'r Row>, nodes: &[String]) -
     }
     let link = |(ranks, of): ([usize; 2], Vec<[f64; 5]>)| {
         let mean = |i: usize| of.iter().map(|l| l[i]).sum::<f64>() / of.len() as f64;
-        let is_near = nodes.get(ranks[0]) == nodes.get(ranks[1]);
+        let is_near = machines.get(ranks[0]) == machines.get(ranks[1]);
         let (ns, low_ns, ways_ns, off_ns) = (mean(0), mean(1), [mean(2), mean(3)], mean(4));
         Link { ranks, ns, low_ns, ways_ns, off_ns, is_near }
     };
@@ -94,8 +98,13 @@ fn links<'r>(rows: &Rows, of: impl Iterator<Item = &'r Row>, nodes: &[String]) -
 impl Pairs<'_> {
     /// `rank 17 (c04)`.
     fn name(&self, rank: usize) -> String {
-        let node = self.nodes.get(rank).map_or(String::new(), |n| format!(" ({n})"));
-        format!("rank {rank}{node}")
+        let of = |machine: &usize| match self.names.get(*machine) {
+            Some(name) => format!(" ({name})"),
+            None => format!(" (machine {machine})"),
+        };
+        let several = self.machines.iter().any(|m| *m > 0);
+        let machine = self.machines.get(rank).filter(|_| several).map_or_else(String::new, of);
+        format!("rank {rank}{machine}")
     }
 
     fn metrics(&self, library: &str) -> Vec<Metric> {

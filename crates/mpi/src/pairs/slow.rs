@@ -10,8 +10,8 @@ use machmeter_stats::distribution::t_quantile;
 use machmeter_stats::quantile::median_of;
 use machmeter_stats::spread::robust_deviation;
 
-/// How often something is named where nothing is slow: who looks every day is misled once in three years.
-const FALSE_ALARMS: f64 = 0.001;
+use crate::analyze::FALSE_ALARMS;
+
 /// Links of a kind, fewer of which have no spread worth the name: a slow rank of four makes half of six.
 const FEWEST: usize = 6;
 

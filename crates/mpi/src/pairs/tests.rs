@@ -6,9 +6,11 @@ use machmeter_engine::cost::Rows;
 use machmeter_stats::quantile::median_of;
 
 use crate::launch::Plan;
+use crate::run::MACHINES;
 use crate::selftest::{NOISE, PLANTED, plan, rows};
 use crate::simulated::{Planted, Simulated};
 use crate::stage::Shared;
+use crate::worker::About;
 
 /// Half a round trip: what sends and receives take, and the way.
 const TRULY_NS: f64 = 180.0 + 140.0 + 2.0 * 8.0 * 0.2 + 600.0;
@@ -56,6 +58,27 @@ fn a_slow_rank_and_a_slow_link_are_named() {
         let ratio = (TRULY_NS + 1.5 * 600.0) / TRULY_NS;
         assert_eq!(only(&found, ratio), "rank 2 and rank 9 from rank 9 to rank 2");
     }
+}
+
+#[test]
+fn machines_are_named_as_long_as_their_names_are_kept() {
+    let (mut rows, _) = measured(12, 1, 60, |from, to| if from == 7 || to == 7 { 4.0 } else { 1.0 });
+    let about = About {
+        library: "simulated".to_owned(),
+        ranks: 12,
+        cpus: vec![-1; 12],
+        clock_bound_ns: 0.0,
+        clocks_off_ns: 0.0,
+        machines: (0..12).map(|rank| rank / 6).collect(),
+    };
+    let line = |rows: &Rows| {
+        let (analysis, _) = super::analyze(rows, std::slice::from_ref(&about), "simulated").unwrap();
+        let [line] = &named(&analysis)[..] else { panic!("{:?}", analysis.findings) };
+        line.clone()
+    };
+    assert!(line(&rows).starts_with("rank 7 (machine 1): "), "{}", line(&rows));
+    rows.facts.set(&MACHINES, vec!["c03".to_owned(), "c04".to_owned()]);
+    assert!(line(&rows).starts_with("rank 7 (c04): "), "{}", line(&rows));
 }
 
 #[test]

@@ -183,8 +183,10 @@ pub fn analyze(of: &OfLink, done: &[(Point, Cost)]) -> Vec<Found> {
 fn at(spent: &Spent, errors: &Errors) -> At {
     let squares = spent.parts.iter().zip(errors.relative).map(|(ps, e)| (ps * e).powi(2));
     let deviations = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0);
-    let (ns, reach_ns) = (spent.ps / 1e3, deviations * squares.sum::<f64>().sqrt() / 1e3);
-    At { ns, low_ns: (ns - reach_ns).max(0.0), high_ns: ns + reach_ns, n: 1, launches: 0 }
+    let (ns, error_ns) = (spent.ps / 1e3, squares.sum::<f64>().sqrt() / 1e3);
+    let reach_ns = deviations * error_ns;
+    let (low_ns, high_ns) = ((ns - reach_ns).max(0.0), ns + reach_ns);
+    At { ns, low_ns, high_ns, error_ns, freedom: f64::INFINITY, n: 1, launches: 0 }
 }
 
 /// A cause of error is a parameter of a range of sizes.
