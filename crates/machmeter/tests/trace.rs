@@ -192,7 +192,8 @@ fn a_call_costs_few_instructions_more() {
             continue;
         }
         let launcher = format!("mpiexec.{library}");
-        for (operation, calls_a_turn) in [("send", 1.0), ("barrier", 1.0), ("reduce", 1.0), ("isend", 2.0)] {
+        let operations = [("send", 1.0), ("barrier", 1.0), ("reduce", 1.0), ("isend", 2.0), ("x", 1.0)];
+        for (operation, calls_a_turn) in operations {
             let per_call = |preload: Option<&Path>| {
                 let at = |n| instructions(&lab, &launcher, preload, operation, n);
                 (at(101_000) - at(1_000)) / 100_000.0 / calls_a_turn

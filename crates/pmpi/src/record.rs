@@ -158,9 +158,9 @@ pub(crate) fn enter(number: Number, places: Arguments, form: Form, words: &[usiz
         return Call { local, slot: None };
     }
     let thread = local.thread();
-    if !thread.is_recording() {
-        return Call { local, slot: None };
-    }
+    // Taken before handles are learned, whose slots then follow it: asked once whether there is room.
+    let Some(slot) = thread.slot() else { return Call { local, slot: None } };
+    thread.forget_freed();
     let word = |place: u8| words[usize::from(place)];
     let over = if places.communicator != ABSENT {
         thread.communicator(key(form, word(places.communicator)))
@@ -182,7 +182,6 @@ pub(crate) fn enter(number: Number, places: Arguments, form: Form, words: &[usiz
         Handle::FreesWindow(place) => forget(form, word(place), Of::Window),
         _ => {}
     }
-    let Some(slot) = thread.slot() else { return Call { local, slot: None } };
     let kind = kind_word(number as u16 + 1, OPEN);
     write(slot, [clock::ticks(), kind, peer_word(peer, tag), bytes.min(MOST_BYTES) | over.index_word]);
     Call { local, slot: Some(slot) }

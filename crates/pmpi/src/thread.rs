@@ -161,7 +161,18 @@ impl Local {
     /// Counts a call; whether it is the outermost.
     #[inline(always)]
     pub(crate) fn nest(&self) -> bool {
-        self.depth.replace(self.depth.get() + 1) == 0
+        if self.depth.get() > 0 {
+            self.nest_deeper();
+            return false;
+        }
+        self.depth.set(1);
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn nest_deeper(&self) {
+        self.depth.set(self.depth.get() + 1);
     }
 
     /// Counts its return.
@@ -187,16 +198,12 @@ impl Local {
 }
 
 impl Thread {
-    /// Whether there is room for a call; asks for a block where the last one is full.
+    /// Forgets what it remembers of handles where one was freed.
     #[inline(always)]
-    pub(crate) fn is_recording(&mut self) -> bool {
-        if self.free.is_empty() && !self.refill() {
-            return false;
-        }
+    pub(crate) fn forget_freed(&mut self) {
         if FREED.load(Ordering::Relaxed) != self.freed {
             self.forget();
         }
-        true
     }
 
     /// A free slot, from a new block where the last one is full.
