@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BINARY = ROOT / "target/release/machmeter"
+BINARY = pathlib.Path(os.environ.get("MACHMETER", ROOT / "target/release/machmeter"))
 # Where the hypervisor takes more of the CPU time, a figure shows nothing: neither a bar met nor one missed counts.
 STEAL = 0.005
 # Other tools run on this CPU, as ours do beside them.
