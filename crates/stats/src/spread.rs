@@ -72,3 +72,40 @@ pub fn robust_deviation(xs: &[f64]) -> Option<(f64, f64)> {
     let correction = few.unwrap_or_else(|| n as f64 / (n as f64 - 0.8));
     Some((mad(xs)? * correction, MAD_EFFICIENCY * (n - 1) as f64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Of normal data it is right on average, also of few values, and as uncertain as it says where there are many.
+    #[test]
+    fn the_robust_deviation_is_that_of_normal_data() {
+        const RUNS: usize = 20_000;
+        let mut random = Random::new(8);
+        for n in [2, 3, 5, 6, 9, 10, 15, 28, 120] {
+            let mut of = |_| {
+                let xs: Vec<f64> = (0..n).map(|_| random.normal()).collect();
+                robust_deviation(&xs).unwrap()
+            };
+            let all: Vec<(f64, f64)> = (0..RUNS).map(&mut of).collect();
+            let mean = all.iter().map(|a| a.0).sum::<f64>() / RUNS as f64;
+            assert!((mean - 1.0).abs() < 0.03, "{n} values: {mean}");
+            let variance = all.iter().map(|a| (a.0 - mean).powi(2)).sum::<f64>() / RUNS as f64;
+            let ratio = variance * 2.0 * all[0].1;
+            assert!(
+                n < 15 || (0.75..1.3).contains(&ratio),
+                "{n} values: variance {ratio} times what was said"
+            );
+        }
+        assert_eq!(robust_deviation(&[1.0]), None);
+    }
+
+    #[test]
+    fn fewer_than_half_of_the_values_move_it_little() {
+        let mut xs: Vec<f64> = (0..21).map(f64::from).collect();
+        let (before, _) = robust_deviation(&xs).unwrap();
+        xs[12..].fill(1e9);
+        assert!(robust_deviation(&xs).unwrap().0 < 2.5 * before);
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use machmeter_data::text::printable;
 use machmeter_sys::mpi::{Comm, Error, Operation, Session, launched};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -113,8 +114,9 @@ impl Team {
         Ok(number[0] as u64)
     }
 
+    /// Name of this machine, which strangers chose.
     pub(super) fn node(&self) -> String {
-        self.session.processor_name().unwrap_or_default()
+        printable(&self.session.processor_name().unwrap_or_default())
     }
 
     pub(super) fn finish(self) {
