@@ -115,6 +115,7 @@ pub(super) fn options(asked: &Asked, traced_ranks: u32) -> Result<Options, Failu
         bytes_scale: asked.bytes_scale,
         copies: ranks / traced_ranks,
         algorithms,
+        ..Options::default()
     })
 }
 
