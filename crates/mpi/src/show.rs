@@ -71,7 +71,7 @@ pub(crate) fn datasets(found: &[Found], whole: &Whole) -> Vec<Dataset> {
 }
 
 fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
-    let Table { rows, reasons } = table(found);
+    let Table { rows, reasons, .. } = table(found);
     let columns = COLUMNS.map(|label| TableColumn::new(label, None)).to_vec();
     let row = |(name, cells): (String, [String; 6])| TableRow { name, cells: cells.map(Cell::Text).into() };
     let rows: Vec<TableRow> = rows.into_iter().map(row).collect();

@@ -8,9 +8,12 @@ use super::{Law, LawError, Segment};
 pub const SHOWN: u64 = 8;
 /// Headings of the columns after the name.
 pub const COLUMNS: [&str; 6] = ["time (us)", "at 8 B (us)", "off", "Q", "isolated (us)", "bytes"];
-/// The same on the page, and where its columns begin.
-const ON_PAGE: [&str; 7] = ["operation", "time (us)", "at 8 B", "off", "Q", "isolated", "bytes"];
-const STARTS: [usize; 7] = [0, 15, 39, 52, 58, 66, 75];
+/// Headings on the page, where an operation has a line, and where its columns begin.
+const ON_PAGE: [&str; 6] =
+    ["operation", "at 8 B (us)", "isolated", "small messages (us)", "large messages (us)", "Q"];
+const STARTS: [usize; 6] = [0, 15, 28, 37, 60, 83];
+/// Misfit that rounds to a percent.
+const LEAST_MISFIT: f64 = 0.005;
 
 /// What an operation costs at one number of ranks and one size, ns.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +62,14 @@ pub struct Table {
     pub rows: Vec<(String, [String; 6])>,
     /// Each once.
     pub reasons: Vec<String>,
+    /// A line an operation.
+    brief: Vec<[String; 6]>,
+    /// Operations without a cost, by the reason.
+    refused: Vec<(String, Vec<String>)>,
+    /// Ranges of sizes that the lines leave out.
+    left_out: usize,
+    /// The law that is farthest from one of its points, and by how much.
+    farthest: Option<(f64, String)>,
 }
 
 /// Three decimals below 10 us, one above.
@@ -124,25 +135,53 @@ impl Table {
     }
 
     fn law(&mut self, entry: &Entry<'_>, law: &Law, is_one_of_several: bool) {
+        let of = law.only_p.filter(|_| is_one_of_several).map_or(String::new(), |p| format!(", p = {p}"));
+        let name = format!("{}{of}", entry.name);
         for (i, s) in law.segments.iter().enumerate() {
-            let of = law.only_p.filter(|_| is_one_of_several).map_or(String::new(), |p| format!(", p = {p}"));
-            let name = if i == 0 { format!("{}{of}", entry.name) } else { String::new() };
-            let q = match &s.q {
-                Ok(q) if *q < 0.001 => "< 0.001".to_owned(),
-                Ok(q) => format!("{q:.2}"),
-                Err(why) => {
-                    self.reason(why.to_string());
-                    "-".to_owned()
-                }
-            };
+            if let Err(why) = &s.q {
+                self.reason(why.to_string());
+            }
             let of = |costs, text: fn(&At) -> String| {
                 shown(costs, law.only_p, s.from_bytes, s.to_bytes).map_or("-".to_owned(), text)
             };
-            let cost = of(entry.costs, with_interval);
+            let sizes = sizes(law, s);
+            if s.misfit > LEAST_MISFIT.max(self.farthest.as_ref().map_or(0.0, |f| f.0)) {
+                self.farthest = Some((s.misfit, format!("{name}, {sizes} B")));
+            }
             let off = format!("{:.0} %", 100.0 * s.misfit);
-            let alone = of(entry.isolated, |at| us(at.ns));
-            self.rows.push((name, [s.chosen().text(), cost, off, q, alone, sizes(law, s)]));
+            let cells = [
+                s.chosen().text(),
+                of(entry.costs, with_interval),
+                off,
+                q(s),
+                of(entry.isolated, |at| us(at.ns)),
+                sizes,
+            ];
+            self.rows.push((if i == 0 { name.clone() } else { String::new() }, cells));
         }
+        self.brief_law(entry, law, name);
+    }
+
+    /// The law of the size that is shown, and that of the largest.
+    fn brief_law(&mut self, entry: &Entry<'_>, law: &Law, name: String) {
+        let holds = |s: &&Segment| (s.from_bytes..=s.to_bytes).contains(&SHOWN);
+        let Some(small) = law.segments.iter().find(holds).or(law.segments.first()) else { return };
+        let large = law.segments.last().filter(|s| s.from_bytes > small.from_bytes);
+        let of = |costs, text: fn(&At) -> String| {
+            shown(costs, law.only_p, small.from_bytes, small.to_bytes).map_or("-".to_owned(), text)
+        };
+        let least = law.segments.iter().filter_map(|s| Some((s, *s.q.as_ref().ok()?)));
+        let least = least.min_by(|a, b| a.1.total_cmp(&b.1)).map_or("-".to_owned(), |(s, _)| q(s));
+        let large_text = large.map_or(String::new(), |s| format!("{}, {}", s.chosen().text(), sizes(law, s)));
+        self.left_out += law.segments.len() - 1 - usize::from(large.is_some());
+        self.brief.push([
+            name,
+            of(entry.costs, |at| short(&with_interval(at))),
+            of(entry.isolated, |at| us(at.ns)),
+            small.chosen().text(),
+            large_text,
+            least,
+        ]);
     }
 
     /// The costs themselves where they have no law.
@@ -153,10 +192,25 @@ impl Table {
             let isolated = entry.isolated.get(&(*p, *d)).map_or(String::new(), |at| us(at.ns));
             let several = entry.costs.keys().any(|k| k.0 != *p);
             let sizes = if several { format!("{d}, p = {p}") } else { d.to_string() };
+            let of = if several { format!(", p = {p}") } else { String::new() };
+            let of = if entry.has_one_size { of } else { format!("{of}, {d} B") };
+            let cost_text = short(&with_interval(cost));
+            self.brief.push([
+                format!("{}{of}", entry.name),
+                cost_text,
+                isolated.clone(),
+                String::new(),
+                String::new(),
+                none(),
+            ]);
             self.rows.push((name, [us(cost.ns), with_interval(cost), none(), none(), isolated, sizes]));
         }
         if entry.costs.is_empty() {
             let why = entry.refused.map_or_else(|| why.to_string(), str::to_owned);
+            match self.refused.iter_mut().find(|(reason, _)| *reason == why) {
+                Some((_, names)) => names.push(entry.name.to_owned()),
+                None => self.refused.push((why.clone(), vec![entry.name.to_owned()])),
+            }
             let mut cells: [String; 6] = std::array::from_fn(|_| String::new());
             cells[0] = why;
             self.rows.push((entry.name.to_owned(), cells));
@@ -165,9 +219,9 @@ impl Table {
         }
     }
 
-    /// Heading and rows in columns, and the reasons.
+    /// Heading and a line an operation in columns; what has no cost, the law that fits worst, and the reasons.
     pub fn lines(&self) -> Vec<String> {
-        let line = |cells: [&str; 7]| {
+        let line = |cells: [&str; 6]| {
             let mut line = String::new();
             for (text, start) in cells.into_iter().zip(STARTS) {
                 // A long law takes from the room of the next cell.
@@ -176,10 +230,82 @@ impl Table {
             }
             line.trim_end().to_owned()
         };
-        let rows = self.rows.iter().map(|(name, cells)| {
-            let [a, b, c, d, e, f] = cells.each_ref().map(String::as_str);
-            line([name, a, &short(b), c, d, e, f])
+        let mut lines = Vec::new();
+        if !self.brief.is_empty() {
+            lines.push(line(ON_PAGE));
+            lines.extend(self.brief.iter().map(|cells| line(cells.each_ref().map(String::as_str))));
+        }
+        lines.extend(self.refused.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))));
+        let left_out = (self.left_out > 0).then(|| {
+            format!(
+                "Ranges of sizes in between that have laws of their own: {} (-v, or the report).",
+                self.left_out
+            )
         });
-        [line(ON_PAGE)].into_iter().chain(rows).chain(self.reasons.iter().cloned()).collect()
+        let farthest = self.farthest.as_ref().map(|(misfit, of)| {
+            format!("Farthest from its law lies a cost of {of}: {:.0} %.", 100.0 * misfit)
+        });
+        lines.extend(left_out.into_iter().chain(farthest).chain(self.reasons.iter().cloned()));
+        lines
+    }
+}
+
+/// Goodness of fit; why there is none stands below the table.
+fn q(s: &Segment) -> String {
+    match s.q {
+        Ok(q) if q < 0.001 => "< 0.001".to_owned(),
+        Ok(q) => format!("{q:.2}"),
+        Err(_) => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Point, fit};
+    use super::*;
+
+    #[test]
+    fn an_operation_has_a_line_with_the_laws_of_small_and_large_messages() {
+        let sizes: Vec<u64> = (2..17).map(|i| 1 << i).collect();
+        let us_of = |d: u64| {
+            let (base, slope) =
+                [(0.5, 0.001), (2.0, 0.0005), (9.0, 0.0001)][usize::from(d > 128) + usize::from(d > 4_096)];
+            base + slope * d as f64
+        };
+        let point = |launch, d: &u64| {
+            let value = us_of(*d) * (1.0 + 1e-4 * f64::from(launch));
+            Point { p: 2, d: *d, launch, value, standard_error: 1e-4 * value }
+        };
+        let points: Vec<Point> = (0..3).flat_map(|l| sizes.iter().map(move |d| point(l, d))).collect();
+        let laws = fit(&points);
+        let at = |d: &u64| {
+            let ns = 1e3 * us_of(*d);
+            let (low_ns, high_ns) = (0.99 * ns, 1.02 * ns);
+            ((2, *d), At { ns, low_ns, high_ns, error_ns: 0.01 * ns, freedom: 2.0, n: 9, launches: 3 })
+        };
+        let costs: Costs = sizes.iter().map(at).collect();
+        let (none, no_law) = (Costs::new(), Err(LawError::Empty));
+        let entry = |name, costs, laws, refused| Entry {
+            name,
+            costs,
+            isolated: &none,
+            laws,
+            refused,
+            has_one_size: false,
+        };
+        let table = Table::of([
+            entry("bcast", &costs, &laws, None),
+            entry("scan", &none, &no_law, Some("not reached in the time given")),
+            entry("get", &none, &no_law, Some("not reached in the time given")),
+        ]);
+        let lines = table.lines();
+        assert!(
+            lines[1].starts_with("bcast          0.508 \u{b1}0.010 -        0.5000 + 0.001"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("*d, 8K on 1.00"), "{lines:?}");
+        assert_eq!(lines[2], "scan, get: not reached in the time given");
+        assert!(lines[3].contains("of their own: 1 ("), "{lines:?}");
+        assert_eq!(table.rows.len(), 3 + 2, "all ranges are in the table: {table:?}");
     }
 }
