@@ -1,10 +1,11 @@
 //! A rank or thread that is held up on purpose: whether it is named, and its share of the waiting.
 
 use machmeter_stats::lateness::{Turn, by_rank};
+use machmeter_stats::quantile::median_of;
 
 use super::{Shown, State, percent};
 
-/// Bar: how far the share may be off, relative.
+/// Bar: how far the share and the median delay may be off, relative.
 const OFF: f64 = 0.1;
 
 /// Who is held up, before every so many-th turn from the first on, and for how long, in the unit of the turns.
@@ -16,7 +17,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// What is true, what was found, and whether it is within a tenth. The truth is what was planted, and what turns between those
+    /// What is true, what was found, and whether its share and median delay are within a tenth. The truth is what was planted, and what turns between those
     /// say of the machine's own share.
     ///
     /// # Errors
@@ -39,9 +40,19 @@ impl Held {
         let truth = (own + planted) / (all + planted);
         let found = by_rank(turns, ranks);
         let first = found.first().ok_or("no rank was late")?;
-        let right = first.rank == self.rank && (first.share / truth - 1.0).abs() <= OFF;
-        let named = |rank, share| format!("rank {rank}: {} of the waiting", percent(share));
-        Ok((named(self.rank, truth), named(first.rank, first.share), State::of(right)))
+        let is_near = |found: f64, truth: f64| (found / truth - 1.0).abs() <= OFF;
+        let held = turns.iter().step_by(self.every).filter(|t| t.last == first.rank);
+        let held = median_of(&held.map(|t| t.delay).collect::<Vec<f64>>()).unwrap_or(0.0);
+        let right = is_near(first.share, truth) && is_near(held, self.delay);
+        let named = |rank, share, delay: f64| {
+            let of_planted = percent(delay / self.delay);
+            format!(
+                "rank {rank}: {} of the waiting, {of_planted} of the planted delay each time",
+                percent(share)
+            )
+        };
+        let state = State::of(first.rank == self.rank && right);
+        Ok((named(self.rank, truth, self.delay), named(first.rank, first.share, held), state))
     }
 }
 
@@ -64,6 +75,11 @@ mod tests {
         assert_eq!(state(&turns(HELD.rank, 200.0)), Ok(State::Pass));
         assert_eq!(state(&turns(0, 200.0)), Ok(State::Fail));
         assert_eq!(state(&turns(HELD.rank, 40.0)), Ok(State::Fail));
+        assert_eq!(
+            state(&turns(HELD.rank, 170.0)),
+            Ok(State::Fail),
+            "its share is right, its delays are not"
+        );
         let noisy: Vec<Turn> =
             turns(HELD.rank, 200.0).iter().map(|t| Turn { delay: t.delay + 200.0, ..*t }).collect();
         assert!(state(&noisy).is_err());

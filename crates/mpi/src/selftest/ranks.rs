@@ -79,7 +79,7 @@ const CHECKS: [(&str, &str, &str); 2] = [
     (
         "late",
         "one of two MPI ranks held up 200 us before every tenth allreduce",
-        "named, its share within 10 %",
+        "named, its share and delay within 10 %",
     ),
 ];
 

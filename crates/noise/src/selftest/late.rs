@@ -41,7 +41,7 @@ type Said = Result<Vec<(usize, f64, f64)>, String>;
 
 pub(super) fn checks(lab: &Lab<'_>, _options: &Options) -> Vec<SelfCheck> {
     let what = "one of two MPI ranks held up 200 us before every tenth allreduce";
-    vec![check("noise.late_rank", what, "named, its share within 10 %", shown(lab))]
+    vec![check("noise.late_rank", what, "named, its share and delay within 10 %", shown(lab))]
 }
 
 fn shown(lab: &Lab<'_>) -> Shown {
