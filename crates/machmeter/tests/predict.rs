@@ -4,8 +4,10 @@
 
 mod program;
 
-use machmeter_data::Record;
+use machmeter_data::metric::ParamValue;
 use machmeter_data::record::{Run, Tool};
+use machmeter_data::trace::{EVENTS, OPERATIONS, SPANS};
+use machmeter_data::{Better, Column, Interval, Metric, MetricInfo, Record, Table, Unit, Values};
 use program::Lab;
 
 fn record(id: &str) -> Record {
@@ -13,11 +15,163 @@ fn record(id: &str) -> Record {
     Record::new(id.to_owned(), tool, Run::default())
 }
 
+/// Rank, operation, start, duration, bytes, peer, tag; ns.
+type Row = (i32, &'static str, i64, i64, i64, i32, i32);
+
+/// Rank 0 calculates 10 us and sends 1 B; 10 us after the answer an allreduce of 8 B. Rank 1 receives, calculates 5 us and answers.
+const CALLS: [Row; 6] = [
+    (0, "Send", 10_000, 100, 1, 1, 7),
+    (0, "Recv", 10_100, 9000, 1, 1, 8),
+    (0, "Allreduce", 29_100, 900, 8, -3, -3),
+    (1, "Recv", 0, 12_000, 1, 0, 7),
+    (1, "Send", 17_000, 100, 1, 0, 8),
+    (1, "Allreduce", 17_100, 12_900, 8, -3, -3),
+];
+
+fn tables(rounds: i64) -> Vec<Table> {
+    let round = 30_000;
+    let rows: Vec<(i64, Row)> = (0..rounds).flat_map(|n| CALLS.map(|row| (n * round, row))).collect();
+    let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::Count, values };
+    let ints =
+        |name, of: fn(&Row) -> i32| column(name, Values::I32(rows.iter().map(|(_, r)| of(r)).collect()));
+    let operation = |name: &str| OPERATIONS.iter().position(|o| o.name == name).unwrap() as i32;
+    let mut events = Table::new(
+        EVENTS,
+        vec![
+            ints("rank", |r| r.0),
+            ints("thread", |_| 0),
+            column("operation", Values::I32(rows.iter().map(|(_, r)| operation(r.1)).collect())),
+            column("start_ns", Values::I64(rows.iter().map(|(at, r)| at + r.2).collect())),
+            column("duration_ns", Values::I64(rows.iter().map(|(_, r)| r.3).collect())),
+            column("bytes", Values::I64(rows.iter().map(|(_, r)| r.4).collect())),
+            ints("peer", |r| r.5),
+            ints("tag", |r| r.6),
+            ints("communicator", |_| 0),
+        ],
+    )
+    .unwrap();
+    events.name_codes("operation", OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
+    let ends = vec![rounds * round; 2];
+    let spans = vec![column("rank", Values::I32(vec![0, 1])), column("end_ns", Values::I64(ends))];
+    vec![events, Table::new(SPANS, spans).unwrap()]
+}
+
+fn plant(
+    record: &mut Record,
+    id: &'static str,
+    unit: Unit,
+    keys: &[(&str, ParamValue)],
+    value: f64,
+    reach: f64,
+) {
+    let info = MetricInfo {
+        id,
+        params: &[],
+        unit,
+        better: Better::Lower,
+        weakened_by: &[],
+        description: "",
+        may_be_negative: false,
+    };
+    let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+    let ci = Interval::new(0.95, value - reach, value + reach, "planted").filter(|_| reach > 0.0);
+    record.metrics.push(Metric::new(&info, keys, value, "planted", 9).with_ci(ci));
+}
+
+/// o 100 ns, L 500 ns, g 200 ns, G 0.5 ns/B of two ranks of MPI; an allreduce of 900 ns.
+fn costs(id: &str, reach: f64) -> Record {
+    let mut record = record(id);
+    let figures = [("mpi.latency", 500.0), ("mpi.overhead_send", 100.0), ("mpi.overhead_recv", 100.0)];
+    let figures = figures.into_iter().chain([("mpi.gap", 200.0), ("mpi.message_time", 200.0)]);
+    for (name, ns) in figures {
+        let keys = [("receive", "posted".into()), ("from_bytes", 1i64.into())];
+        plant(&mut record, name, Unit::Nanoseconds, &keys, ns, reach * ns);
+    }
+    let keys = [("receive", "posted".into()), ("from_bytes", 1i64.into())];
+    plant(&mut record, "mpi.gap_per_byte", Unit::NanosecondsPerByte, &keys, 0.5, 0.0);
+    let keys = [("operation", "allreduce".into()), ("ranks", 2i64.into()), ("size_bytes", 8i64.into())];
+    plant(&mut record, "mpi.cost", Unit::Nanoseconds, &keys, 900.0, reach * 900.0);
+    record
+}
+
 fn lab() -> Lab {
     let lab = Lab::new();
-    let mut bare = record("0123456789abcdef");
-    machmeter_store::history::save_as(&mut bare, &[], &lab.work().join("bare.json")).unwrap();
+    let save = |record: &mut Record, tables: &[Table], name: &str| {
+        machmeter_store::history::save_as(record, tables, &lab.work().join(name)).unwrap();
+    };
+    save(&mut record("0123456789abcdef"), &[], "bare.json");
+    save(&mut record("0123456789abcdee"), &tables(10), "run.json");
+    save(&mut costs("0123456789abcded", 0.0), &[], "exact.json");
+    save(&mut costs("0123456789abcdec", 0.1), &[], "on.json");
     lab
+}
+
+fn wall(record: &Record, change: &str) -> Metric {
+    record.metric("predict.wall", &[("change", change)]).unwrap().clone()
+}
+
+/// 10 us, a message, 5 us, a message, 10 us, 900 ns: each message is 100 + 500 + 100 ns.
+#[test]
+fn a_traced_run_takes_what_its_calls_cost_there() {
+    let lab = lab();
+    let said = lab.line("predict run.json --on exact.json --vary L=1x,2x --vary o=0x -o p.json");
+    let said = said.expect(0).stdout.clone();
+    assert!(said.contains("2 ranks, 300 us traced -> 273 us"), "{said}");
+    let p = lab.record("p.json");
+    assert_eq!(p.run.verb, "predict");
+    let value = |change: &str| wall(&p, change).value.unwrap();
+    assert_eq!([value("none"), value("L 1x"), value("L 2x")], [273_000.0, 273_000.0, 283_000.0]);
+    assert_eq!(value("o 0x"), 269_000.0);
+    assert_eq!((wall(&p, "none").n, wall(&p, "none").ci), (1, None));
+    let metric = |id: &str, key, of: &str| p.metric(id, &[(key, of)]).unwrap().value.unwrap();
+    let sensitivity = |of: &str| metric("predict.sensitivity", "parameter", of);
+    assert_eq!(["L", "o", "g", "G"].map(sensitivity), [20.0, 40.0, 0.0, 0.0]);
+    let share = ["compute", "messages", "waiting", "noise"].map(|part| metric("predict.share", "part", part));
+    assert!((share.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{share:?}");
+    // 20 + 5 us of both ranks' 27.3 us a round.
+    assert!((share[0] - 25.0 / 54.6).abs() < 1e-9 && share[3] == 0.0, "{share:?}");
+    lab.line("predict run.json --on exact.json --cpu-scale 2 -q -o p.json").expect(0);
+    assert_eq!(wall(&lab.record("p.json"), "none").value, Some(523_000.0));
+    lab.line("report p.json").expect(0);
+}
+
+/// Costs that are 10 % unsure move 14 us of 273.
+#[test]
+fn the_interval_has_the_errors_of_costs_and_noise() {
+    let lab = lab();
+    lab.line("predict run.json --on on.json -q -o p.json").expect(0);
+    let quiet = wall(&lab.record("p.json"), "none");
+    let ci = quiet.ci.clone().unwrap();
+    assert!(ci.low < 273_000.0 && 273_000.0 < ci.high, "{ci:?}");
+    assert!((500.0..8000.0).contains(&(ci.high - ci.low)), "{ci:?}");
+    assert_eq!(quiet.n, 39);
+    lab.line("predict run.json --on on.json --noise period=100us,duration=10us -q -o noisy.json").expect(0);
+    let noisy = lab.record("noisy.json");
+    // All calculation is on the critical path: 250 us lose one in nine; a message that meets a gap waits for its end, too.
+    let longer = wall(&noisy, "none").value.unwrap() - quiet.value.unwrap();
+    assert!((25_000.0..60_000.0).contains(&longer), "{longer} ns");
+    let share = noisy.metric("predict.share", &[("part", "noise")]).unwrap().value.unwrap();
+    assert!((0.02..0.09).contains(&share), "{share}");
+    // The same again.
+    lab.line("predict run.json --on on.json -q -o again.json").expect(0);
+    assert_eq!(wall(&lab.record("again.json"), "none"), quiet);
+}
+
+#[test]
+fn more_ranks_and_what_was_not_measured_are_said() {
+    let lab = lab();
+    let said = lab.line("predict run.json --on exact.json --ranks 8 -v -o p.json").expect(0).stdout.clone();
+    assert!(said.contains("messages of 2 ranks 4 times, 10 collectives of all rebuilt"), "{said}");
+    assert!(said.contains("W911") && said.contains("allreduce of 8 ranks has no law"), "{said}");
+    // Rank 1 entered long ago: rank 0 takes what has come and sends, 200 ns; rank 1 waits for the last message.
+    lab.line("predict run.json --on exact.json --algorithm allreduce=dissemination -q -o p.json").expect(0);
+    assert_eq!(
+        wall(&lab.record("p.json"), "none").value,
+        Some(10.0 * 26_400.0 + 9.0 * 200.0 + 100.0 + 703.5)
+    );
+    let said =
+        lab.line("predict run.json --on exact.json --bytes-scale 100 --no-save").expect(0).stdout.clone();
+    assert!(said.contains("allreduce of 800 B lies beyond the known sizes (8 B)"), "{said}");
 }
 
 #[test]
@@ -27,7 +181,50 @@ fn what_cannot_be_is_refused() {
         ("predict", "nothing to predict"),
         ("predict bare.json --on bare.json", "bare.json: no trace of an MPI program"),
         ("predict nothere.json --on bare.json", "nothere.json"),
+        ("predict run.json", "no costs to predict with"),
+        ("predict run.json --on bare.json", "no parameters of links: machmeter net measures them"),
+        ("predict run.json --on exact.json --link tcp", "no link 'tcp' in the record: mpi posted"),
+        ("predict run.json --on exact.json --ranks 3", "--ranks 3 is no multiple of the 2 ranks"),
+        ("predict run.json --on exact.json --algorithm allreduce=nothing", "no pattern 'nothing': "),
+        ("predict run.json --on exact.json --algorithm nothing=ring", "no operation 'nothing': barrier, "),
+        ("predict run.json --on exact.json --algorithm ring", "is no operation with its pattern"),
+        ("predict run.json --on exact.json --vary L", "'L=' is none of L, o, g, G with a factor"),
+        ("predict run.json --on exact.json --vary L=1x,2", "'L=2' is none of L, o, g, G with a factor"),
+        ("predict run.json --on exact.json --vary z=2x", "'z=2x' is none of L, o, g, G with a factor"),
+        ("predict run.json --on exact.json --cpu-scale=-1", "'-1' is no factor"),
+        ("predict run.json --on exact.json --cpu-scale nan", "'nan' is no factor"),
+        ("predict run.json --on exact.json --noise bare.json", "--noise bare.json: no list of gaps"),
+        ("predict run.json --on exact.json --ranks 1000000000", "a run needs up to"),
     ] {
         lab.line(line).refused(about);
     }
+    let mut record = costs("0123456789abcdeb", 0.0);
+    record.metrics.retain(|m| m.id != "mpi.cost");
+    machmeter_store::history::save_as(&mut record, &[], &lab.work().join("link.json")).unwrap();
+    lab.line("predict run.json --on link.json").refused("--on link.json: no cost of allreduce");
+    lab.line("predict run.json --on link.json --with exact.json -q").expect(0);
+    lab.line("predict run.json --on link.json --algorithm allreduce=ring -q").expect(0);
+    let plan = lab.line("predict run.json --on on.json --dry-run");
+    assert!(plan.expect(0).stdout.contains("M events, about"), "{plan:?}");
+}
+
+/// An interrupt leaves the runs that were done.
+#[test]
+fn an_interrupt_keeps_what_was_predicted() {
+    let lab = lab();
+    machmeter_store::history::save_as(
+        &mut record("0123456789abcdea"),
+        &tables(20_000),
+        &lab.work().join("long.json"),
+    )
+    .unwrap();
+    let line = "predict long.json --on on.json --runs 1000000 -q -o cut.json";
+    let running = lab.start(&line.split(' ').collect::<Vec<_>>());
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    running.send(rustix::process::Signal::INT);
+    running.end().expect(130);
+    let cut = lab.record("cut.json");
+    assert!(!cut.complete && cut.stopped_by == "signal:INT");
+    let wall = wall(&cut, "none");
+    assert!((1..1_000_000).contains(&wall.n), "{} runs", wall.n);
 }

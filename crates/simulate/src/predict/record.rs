@@ -48,8 +48,9 @@ machmeter_data::metric!(
     "Share of the critical path on a rank, with what it has under way."
 );
 
-/// Ranks and operations of the critical path that are listed at most.
-const LISTED: usize = 8;
+/// Ranks and operations of the critical path that are listed at most, and from which share on.
+const LISTED: usize = 4;
+const LISTED_FROM: f64 = 0.001;
 /// Ranks of the table at most.
 const MAX_ROWS: usize = 256;
 
@@ -83,7 +84,7 @@ fn range(times: &Times) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.3} %", 100.0 * share)
+    format!("{:.1} %", 100.0 * share)
 }
 
 /// Puts a prediction into a record.
@@ -112,10 +113,14 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
         lines.push(path(record, split));
         record.datasets.push(of_ranks(&split.ranks));
     }
-    for (change, times) in told.varied {
-        wall(record, told.ranks, &change.name(), times);
+    for (variation, times) in told.varied {
+        wall(record, told.ranks, &variation.name(), times);
         let predicted = human(ns(times.median().1), Unit::Nanoseconds);
-        lines.push(format!("{}: {predicted}{}", change.name(), range(times)));
+        let change = told.times.map_or(String::new(), |base| {
+            let ratio = times.median().1 as f64 / base.median().1.max(1) as f64;
+            format!(", {:+.2} %", 100.0 * (ratio - 1.0))
+        });
+        lines.push(format!("{}: {predicted}{}{change}", variation.name(), range(times)));
     }
     lines.extend(told.statements.iter().cloned());
     record.datasets.extend(curve(told.varied));
@@ -174,14 +179,15 @@ fn path(record: &mut Record, split: &Split) -> String {
     ranks.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     ranks.truncate(LISTED);
     let mut on = Vec::new();
-    for (rank, share) in ranks.into_iter().filter(|(_, share)| *share > 0.0) {
+    for (rank, share) in ranks.into_iter().filter(|(_, share)| *share >= LISTED_FROM) {
         let keys = params([("rank", (rank as i64).into())]);
         record.metrics.push(Metric::new(&PATH, keys, share, "median run", 1));
         on.push(format!("{} on rank {rank}", percent(share)));
     }
     let through =
         |(name, count, ps): &(&str, u64, u64)| format!("{count} {name} ({})", percent(*ps as f64 / end));
-    let through: Vec<String> = split.path.iter().take(LISTED).map(through).collect();
+    let is_long = |(_, _, ps): &&(&str, u64, u64)| *ps as f64 / end >= LISTED_FROM;
+    let through: Vec<String> = split.path.iter().filter(is_long).take(LISTED).map(through).collect();
     let through =
         if through.is_empty() { String::new() } else { format!("; through {}", through.join(", ")) };
     format!("critical path: {}{through}", on.join(", "))

@@ -82,23 +82,29 @@ pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
     let located =
         [on].into_iter().chain(&asked.with).map(|run| report::located(run).map(|(record, _)| record));
     let records: Vec<Record> = located.collect::<Result<_, _>>()?;
-    // Messages of a program of MPI cost what they cost there, where that was measured.
     let of = |record: &Record| match &asked.link {
         Some(wanted) => of_record(record, Some(wanted), Dialect::Machmeter),
-        None => of_record(record, Some("mpi"), Dialect::Machmeter)
-            .or_else(|_| of_record(record, None, Dialect::Machmeter)),
+        None => of_mpi(record).map_or_else(|| of_record(record, None, Dialect::Machmeter), Ok),
     };
     let found = records.iter().find_map(|record| of(record).ok().map(|link| (record.clone(), link)));
     let (record, link) = found.map_or_else(
         || {
             of(&records[0]).map(|link| (records[0].clone(), link)).map_err(|e| {
-                Failure::usage(format!("--on {}: {e}", on.display()))
-                    .help("machmeter mpi measures messages of MPI and all its collectives")
+                Failure::usage(format!("--on {}: {e}", on.display())).help(
+                    "machmeter mpi measures messages of MPI and all its collectives: --parts costs,loggps",
+                )
             })
         },
         Ok,
     )?;
     Ok(Costs { record, link, sheet: Sheet::of(&records) })
+}
+
+/// Messages of a program of MPI cost what they cost there: of receives posted or unexpected the link of which less is assumed.
+fn of_mpi(record: &Record) -> Option<OfLink> {
+    let links =
+        ["mpi posted", "mpi unexpected"].map(|name| of_record(record, Some(name), Dialect::Machmeter));
+    links.into_iter().flatten().min_by_key(|link| link.assumptions.len())
 }
 
 /// What becomes of the traced program.

@@ -44,7 +44,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
         jobs,
         events_per_second: EVENTS_PER_SECOND,
     };
-    let threads = need.affordable(globals)?;
+    let threads = need.threads(globals)?;
     let mut plan = json!({});
     let noise = asked.noise.as_deref().map(|n| machine(n, &mut plan)).transpose()?.map(Arc::new);
     let replay = replay(&calls, &options).map_err(|e| wrong(e.to_string()))?;
@@ -53,6 +53,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
         Failure::usage(format!("--on {}: no cost of {operation}", shown(asked)))
             .help(format!("machmeter mpi measures it; or as messages: --algorithm {operation}=PATTERN"))
     })?;
+    need.say(threads, globals)?;
     if globals.dry_run {
         return Ok(Exit::Fine);
     }

@@ -179,14 +179,20 @@ pub(super) struct Need {
 
 impl Need {
     /// Says what it will take, and how many threads memory allows.
-    pub(super) fn affordable(&self, globals: &Globals) -> Result<usize, Failure> {
-        let Self { events, largest_bytes: largest, jobs, events_per_second } = *self;
+    fn affordable(&self, globals: &Globals) -> Result<usize, Failure> {
+        let threads = self.threads(globals)?;
+        self.say(threads, globals)?;
+        Ok(threads)
+    }
+
+    /// How many threads memory allows.
+    pub(super) fn threads(&self, globals: &Globals) -> Result<usize, Failure> {
         let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
         let allowed = (left.available_bytes as f64 * MEMORY_SHARE) as u64;
-        if largest > allowed {
+        if self.largest_bytes > allowed {
             let text = format!(
                 "a run needs up to {}, of {} that are left",
-                human(largest as f64, Unit::Bytes),
+                human(self.largest_bytes as f64, Unit::Bytes),
                 human(left.available_bytes as f64, Unit::Bytes)
             );
             return Err(Failure::usage(text)
@@ -194,19 +200,23 @@ impl Need {
         }
         let (_, _, cpus) = session::cpus(&globals.cpus)?;
         affinity::set_mask(&cpus).map_err(Failure::cannot)?;
-        let threads = cpus.len().min((allowed / largest.max(1)) as usize).min(jobs).max(1);
-        let seconds = events as f64 / events_per_second / threads as f64;
+        Ok(cpus.len().min((allowed / self.largest_bytes.max(1)) as usize).min(self.jobs).max(1))
+    }
+
+    /// Says what it will take.
+    pub(super) fn say(&self, threads: usize, globals: &Globals) -> Result<(), Failure> {
+        let seconds = self.events as f64 / self.events_per_second / threads as f64;
         let text = format!(
             "{:.3} M events, about {seconds:.0} s on {threads} CPUs, up to {}",
-            events as f64 / 1e6,
-            human(largest.saturating_mul(threads as u64) as f64, Unit::Bytes)
+            self.events as f64 / 1e6,
+            human(self.largest_bytes.saturating_mul(threads as u64) as f64, Unit::Bytes)
         );
         if globals.dry_run {
             output::print(&text).map_err(Failure::cannot)?;
         } else if !globals.quiet {
             output::say(&text);
         }
-        Ok(threads)
+        Ok(())
     }
 }
 
