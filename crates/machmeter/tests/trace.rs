@@ -14,6 +14,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use machmeter_data::trace::{End, OPERATIONS, Trace};
+use machmeter_simulate::goal;
 use program::{Ended, Lab, Running, can_mount, is_root, kept_runs, turn, warned};
 
 const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
@@ -153,6 +154,16 @@ fn report_history_compare_and_perfetto_follow() {
     run(&lab, &["export", "--to", "goal", "-o", "job.goal", "last"]).expect(0);
     let schedule = fs::read_to_string(lab.work().join("job.goal")).unwrap();
     assert!(schedule.starts_with("num_ranks 2") && schedule.contains("calc ") && schedule.contains("send "));
+    run(&lab, &["export", "--to", "goal-binary", "-o", "job.bin", "last"]).expect(0);
+    let binary = fs::read(lab.work().join("job.bin")).unwrap();
+    assert_eq!(
+        goal::read_binary(&binary),
+        goal::read(schedule.as_bytes()),
+        "text and binary are one schedule"
+    );
+    run(&lab, &["export", "--to", "smpi", "-o", "job.txt", "last"]).expect(0);
+    let trace = fs::read_to_string(lab.work().join("job.txt")).unwrap();
+    assert!(trace.starts_with("0 init") && trace.ends_with("1 finalize\n") && trace.contains("1 compute "));
     let compared = run(&lab, &["compare", "last~1", "last", "--metric", "mpi.*", "--json"]);
     assert!(compared.stdout.contains("mpi.share") && compared.code != Some(2), "{compared:?}");
     // The exit code of the program, even where it is one of ours.

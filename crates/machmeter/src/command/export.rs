@@ -1,5 +1,6 @@
 //! `machmeter export --to FORMAT RUN`.
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
@@ -7,7 +8,7 @@ use machmeter_compare::glob_matches;
 use machmeter_data::Table;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_report::format::FORMATS;
-use machmeter_simulate::goal::write_text;
+use machmeter_simulate::goal::{Goal, write_binary, write_smpi, write_text};
 use machmeter_simulate::replay::{Calls, operations, schedule};
 use machmeter_store::parquet;
 use machmeter_sys::fs_root::FsRoot;
@@ -22,8 +23,34 @@ use crate::output;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "export", define, takes: &[], run };
 
-/// Name of the format of schedules, which only traced runs have.
-const GOAL: &str = "goal";
+/// A format of schedules, which only traced runs have.
+pub(super) struct ScheduleFormat {
+    pub(super) name: &'static str,
+    pub(super) extension: &'static str,
+    pub(super) description: &'static str,
+    write: fn(&Goal, &mut Vec<u8>) -> io::Result<()>,
+}
+
+pub(super) const SCHEDULES: [ScheduleFormat; 3] = [
+    ScheduleFormat {
+        name: "goal",
+        extension: "goal",
+        description: "A traced MPI program as a schedule for simulators: calculation, messages, collectives as messages.",
+        write: write_text,
+    },
+    ScheduleFormat {
+        name: "goal-binary",
+        extension: "bin",
+        description: "The same as LogGOPSim reads it.",
+        write: write_binary,
+    },
+    ScheduleFormat {
+        name: "smpi",
+        extension: "txt",
+        description: "The same as a time-independent trace for SimGrid's SMPI, all ranks in a file: one flop is a nanosecond.",
+        write: write_smpi,
+    },
+];
 /// Memory of an operation of a schedule that is made and written, at most: 72 MB of 315,000 were measured.
 const OPERATION_BYTES: u64 = 250;
 
@@ -45,7 +72,9 @@ struct Asked {
 }
 
 fn formats() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = FORMATS.iter().map(|f| f.name).chain([GOAL, "parquet"]).collect();
+    let schedules = SCHEDULES.iter().map(|f| f.name);
+    let mut names: Vec<&'static str> =
+        FORMATS.iter().map(|f| f.name).chain(schedules).chain(["parquet"]).collect();
     names.sort_unstable();
     names
 }
@@ -71,8 +100,8 @@ fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Re
             return Err(Failure::usage(format!("--metric '{glob}': no metric of this run matches")));
         }
     }
-    if asked.to == GOAL {
-        return goal(&asked, &tables?);
+    if let Some(format) = SCHEDULES.iter().find(|f| f.name == asked.to) {
+        return traced(&asked, format, &tables?);
     }
     let Some(format) = format else { return parquets(&asked, &tables?) };
     let mut bytes = Vec::new();
@@ -91,7 +120,7 @@ fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit, Failure> {
 }
 
 /// The schedule of a traced program.
-fn goal(asked: &Asked, tables: &[Table]) -> Result<Exit, Failure> {
+fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Exit, Failure> {
     let wrong = |e: String| Failure::usage(format!("{}: {e}", asked.run.display()));
     let calls = Calls::find(tables).map_err(|e| {
         wrong(e.to_string()).help("a run of machmeter trace -- mpirun ...; of many calls, with --raw all")
@@ -108,7 +137,7 @@ fn goal(asked: &Asked, tables: &[Table]) -> Result<Exit, Failure> {
         output::say(&format!("left out: {count} calls of MPI_{name}"));
     }
     let mut bytes = Vec::new();
-    write_text(&goal, &mut bytes).map_err(Failure::cannot)?;
+    (format.write)(&goal, &mut bytes).map_err(|e| wrong(e.to_string()))?;
     put(asked, &bytes)
 }
 

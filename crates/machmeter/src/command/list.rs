@@ -9,7 +9,7 @@ use machmeter_report::format::FORMATS;
 use machmeter_report::terminal::printable;
 use machmeter_store::foreign::READERS;
 
-use super::{CommandEntry, explain, trace};
+use super::{CommandEntry, explain, export, trace};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,10 +35,8 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         "formats" => FORMATS
             .iter()
             .map(|f| row(f.name, &format!(".{}", f.extension), f.description))
-            .chain([
-                row("goal", ".goal", "A traced MPI program as a schedule for simulators: calculation, messages, collectives as messages."),
-                row("parquet", ".parquet", "Raw samples, one file per table."),
-            ])
+            .chain(export::SCHEDULES.iter().map(|f| row(f.name, &format!(".{}", f.extension), f.description)))
+            .chain([row("parquet", ".parquet", "Raw samples, one file per table.")])
             .collect(),
         "loads" => {
             let usual = |l: &LoadInfo| if l.by_default { "usual" } else { "by name" };
