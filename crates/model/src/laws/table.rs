@@ -7,7 +7,7 @@ use super::{Law, LawError, Segment};
 /// The size whose cost stands in the table, bytes.
 pub const SHOWN: u64 = 8;
 /// Headings of the columns after the name.
-pub const COLUMNS: [&str; 6] = ["time (us)", "at 8 B (us)", "off", "Q", "isolated (us)", "bytes"];
+pub const COLUMNS: [&str; 6] = ["bytes", "time (us)", "at 8 B (us)", "off", "Q", "isolated (us)"];
 /// Headings on the page, where an operation has a line, and where its columns begin.
 const ON_PAGE: [&str; 6] =
     ["operation", "at 8 B (us)", "isolated", "small messages (us)", "large, from bytes on", "Q"];
@@ -150,16 +150,16 @@ impl Table {
             };
             let sizes = sizes(law, s);
             if s.misfit > LEAST_MISFIT.max(self.farthest.as_ref().map_or(0.0, |f| f.0)) {
-                self.farthest = Some((s.misfit, format!("{name}, {sizes} B")));
+                self.farthest = Some((s.misfit, format!("{name} (bytes: {sizes})")));
             }
             let off = format!("{:.0} %", 100.0 * s.misfit);
             let cells = [
+                sizes,
                 s.chosen().text(),
                 of(entry.costs, with_interval),
                 off,
                 q(s),
                 of(entry.isolated, |at| us(at.ns)),
-                sizes,
             ];
             self.rows.push((if i == 0 { name.clone() } else { String::new() }, cells));
         }
@@ -208,7 +208,7 @@ impl Table {
                 String::new(),
                 none(),
             ]);
-            self.rows.push((name, [us(cost.ns), with_interval(cost), none(), none(), isolated, sizes]));
+            self.rows.push((name, [sizes, us(cost.ns), with_interval(cost), none(), none(), isolated]));
         }
         if entry.costs.is_empty() {
             let why = entry.refused.map_or_else(|| why.to_string(), str::to_owned);
@@ -217,7 +217,7 @@ impl Table {
                 None => self.refused.push((why.clone(), vec![entry.name.to_owned()])),
             }
             let mut cells: [String; 6] = std::array::from_fn(|_| String::new());
-            cells[0] = why;
+            cells[1] = why;
             self.rows.push((entry.name.to_owned(), cells));
         } else if !entry.has_one_size {
             self.reason(format!("{}: {why}", entry.name));

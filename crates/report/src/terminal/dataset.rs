@@ -102,9 +102,9 @@ fn costs(table: &CostTable, style: &TerminalStyle) -> String {
     t.fit(style)
 }
 
-/// A heading in small letters, but for names such as L1, DRAM and CPUs.
+/// A heading in small letters, but for names such as L1, DRAM and CPUs, and for single letters such as B and Q.
 fn small(label: &str) -> String {
-    let is_name = |w: &str| w.chars().nth(1).is_some_and(|c| c.is_ascii_digit() || c.is_uppercase());
+    let is_name = |w: &str| w.chars().nth(1).is_none_or(|c| c.is_ascii_digit() || c.is_uppercase());
     let word = |w: &str| if is_name(w) { w.to_owned() } else { w.to_lowercase() };
     label.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
