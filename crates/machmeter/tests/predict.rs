@@ -194,7 +194,7 @@ fn what_cannot_be_is_refused() {
         ("predict run.json --on exact.json --cpu-scale=-1", "'-1' is no factor"),
         ("predict run.json --on exact.json --cpu-scale nan", "'nan' is no factor"),
         ("predict run.json --on exact.json --noise bare.json", "--noise bare.json: no list of gaps"),
-        ("predict run.json --on exact.json --ranks 1000000000", "a run needs up to"),
+        ("predict run.json --on exact.json --ranks 16000000", "a run needs up to"),
     ] {
         lab.line(line).refused(about);
     }

@@ -16,3 +16,4 @@ pub use goal::{operations, schedule};
 pub use matching::{BASES, Guesses};
 pub use program::Running;
 pub use split::{Observed, OfRank, Split, Work, split};
+pub use together::events;

@@ -6,8 +6,27 @@ use crate::goal::Require;
 use crate::patterns::{PatternInfo, Shape};
 use crate::program::COLLECTIVE;
 
-use super::expand::{ENTER, Front, PATTERN_TAG, Priced, Request, Writer};
+use super::calls::Calls;
+use super::expand::{ENTER, Front, Options, PATTERN_TAG, Priced, Request, Writer};
 use super::matching::{Group, NONE, base};
+
+/// Bound of the operations and messages of a replay.
+pub fn events(calls: &Calls, options: &Options) -> u64 {
+    let ranks = u64::from(calls.ranks) * u64::from(options.copies);
+    let count = |fits: &dyn Fn(usize) -> bool| {
+        calls.threads.iter().flat_map(|t| &t.calls).filter(|c| fits(c.operation)).count() as u64
+    };
+    // A call is a calculation and an operation or two.
+    let mut all = 3 * count(&|_| true);
+    for (operation, info) in &options.algorithms {
+        let shape =
+            Shape { ranks: u32::try_from(ranks).unwrap_or(u32::MAX), bytes: 1, segment_bytes: 4096, seed: 1 };
+        // Each message is a send, a receive and itself.
+        let of_rank = 3 * (info.make)(shape).messages() / ranks.max(1) + 1;
+        all = all.saturating_add(of_rank.saturating_mul(count(&|o| base(o) == Some(operation))));
+    }
+    all.saturating_mul(u64::from(options.copies))
+}
 
 impl Writer<'_> {
     fn is_of_all(&self, group: &Group) -> bool {

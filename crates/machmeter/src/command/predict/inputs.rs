@@ -1,13 +1,13 @@
 //! What the options of a prediction mean: a traced run, costs of a machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use machmeter_data::shape::Shape;
 use machmeter_data::trace::EVENTS;
 use machmeter_data::{Record, Table, Unit};
 use machmeter_simulate::Dialect;
 use machmeter_simulate::expr::Sheet;
-use machmeter_simulate::machine::{OfLink, of_record};
+use machmeter_simulate::machine::{NoModel, OfLink, of_record};
 use machmeter_simulate::patterns::{PATTERNS, PatternInfo, find};
 use machmeter_simulate::predict::Variation;
 use machmeter_simulate::replay::{BASES, Options, Replay};
@@ -68,7 +68,8 @@ pub(super) fn traced(run: &Path) -> Result<(Record, Vec<Table>), Failure> {
 
 /// What a machine's calls cost.
 pub(super) struct Costs {
-    /// The record of the link.
+    /// The record of the link, and its name.
+    pub(super) name: String,
     pub(super) record: Record,
     pub(super) link: OfLink,
     pub(super) sheet: Sheet,
@@ -79,25 +80,21 @@ pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
         Failure::usage("no costs to predict with")
             .help("--on RECORD, a run of machmeter mpi or machmeter net")
     })?;
-    let located =
-        [on].into_iter().chain(&asked.with).map(|run| report::located(run).map(|(record, _)| record));
+    let names: Vec<&PathBuf> = [on].into_iter().chain(&asked.with).collect();
+    let located = names.iter().map(|run| report::located(run).map(|(record, _)| record));
     let records: Vec<Record> = located.collect::<Result<_, _>>()?;
     let of = |record: &Record| match &asked.link {
         Some(wanted) => of_record(record, Some(wanted), Dialect::Machmeter),
         None => of_mpi(record).map_or_else(|| of_record(record, None, Dialect::Machmeter), Ok),
     };
-    let found = records.iter().find_map(|record| of(record).ok().map(|link| (record.clone(), link)));
-    let (record, link) = found.map_or_else(
-        || {
-            of(&records[0]).map(|link| (records[0].clone(), link)).map_err(|e| {
-                Failure::usage(format!("--on {}: {e}", on.display())).help(
-                    "machmeter mpi measures messages of MPI and all its collectives: --parts costs,loggps",
-                )
-            })
-        },
-        Ok,
-    )?;
-    Ok(Costs { record, link, sheet: Sheet::of(&records) })
+    let wrong = |e: NoModel| {
+        Failure::usage(format!("--on {}: {e}", on.display()))
+            .help("machmeter mpi measures messages of MPI and all its collectives: --parts costs,loggps")
+    };
+    let has_link = records.iter().position(|record| of(record).is_ok()).unwrap_or(0);
+    let link = of(&records[has_link]).map_err(wrong)?;
+    let name = names[has_link].display().to_string();
+    Ok(Costs { sheet: Sheet::of(&records), record: records[has_link].clone(), link, name })
 }
 
 /// Messages of a program of MPI cost what they cost there: of receives posted or unexpected the link of which less is assumed.

@@ -54,7 +54,7 @@ struct Asked {
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = inputs::scale)]
     bytes_scale: f64,
     /// Ranks, a multiple of those traced: messages repeated, collectives rebuilt
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     ranks: Option<u32>,
     /// A collective as messages of a pattern: allreduce=ring; patterns: machmeter simulate --pattern list
     #[arg(long, value_name = "OP=PATTERN", value_delimiter = ',', value_parser = inputs::algorithm)]

@@ -7,7 +7,7 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 use machmeter_simulate::noise::Trace;
 use machmeter_simulate::predict::{Prediction, Times, Told, Variation, fill};
-use machmeter_simulate::replay::{Calls, Replay, replay};
+use machmeter_simulate::replay::{Calls, Replay, events, replay};
 use machmeter_sys::guard::signals;
 use serde_json::{Value, json};
 
@@ -36,8 +36,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let calls = Calls::find(&tables).map_err(|e| wrong(e.to_string()))?;
     let options = options(asked, calls.ranks)?;
     let jobs = (1 + asked.variations().len()).saturating_mul(asked.runs as usize);
-    // A call is a calculation and a call, and what is sent arrives.
-    let events = (calls.count() as u64).saturating_mul(3 * u64::from(options.copies));
+    let events = events(&calls, &options);
     let need = Need {
         events: events.saturating_mul(jobs as u64),
         largest_bytes: events.saturating_mul(BYTES_PER_EVENT),
@@ -63,7 +62,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
         .as_ref()
         .map(|t| over_threads(&[t.median().0], 1, |_| replay.ranks(), |n, stop| prediction.split(*n, stop)));
     let split = split.transpose()?.and_then(|mut found| found.pop().flatten());
-    let mut title = format!("{} on {} of {}", of_run.id, on.link.name, on.record.id);
+    let mut title = format!("{} on {} of {}", name.display(), on.link.name, on.name);
     if let (Some(machine), Some(name)) = (&noise, &asked.noise) {
         let share = machine.cpus.iter().map(Trace::share).sum::<f64>() / machine.cpus.len().max(1) as f64;
         title.push_str(&format!(
