@@ -1,6 +1,6 @@
 /* A program whose time bench/predict predicts, and the thread that disturbs it.
    stencil N ROUNDS: Jacobi on N x N points of two ranks or more, a row to each neighbor and every 10 rounds the residual.
-   barrier COUNT ROUNDS: COUNT dependent additions, then a barrier.
+   barrier COUNT ROUNDS: COUNT dependent multiplications, then a barrier.
    inject PERIOD_US BURN_US CPU: without MPI, takes that CPU for BURN_US each PERIOD_US, before all that is not real-time.
    Prints seconds from start to end. */
 #define _GNU_SOURCE
@@ -73,8 +73,12 @@ static void stencil(int rank, int ranks, int n, int rounds)
 
 static void barrier(long count, int rounds)
 {
+	unsigned long x = 1;
 	for (int round = 0; round < rounds; round++) {
-		for (volatile long i = 0; i < count; i++) { }
+		for (long i = 0; i < count; i++) {
+			x = x * 6364136223846793005UL + 1;
+			__asm__ volatile("" : "+r"(x));
+		}
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
 }
