@@ -2,144 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 
+mod programs;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod schedules;
 
 use machmeter_data::trace::{COMMUNICATORS, EVENTS, OPERATIONS, SPANS};
 use machmeter_data::{Column, Table, Unit, Values};
-use machmeter_simulate::goal::{Builder, Goal, Require, Schedule, read_text, write_text};
+use machmeter_simulate::goal::{Goal, Schedule, read_text, write_text};
 use machmeter_simulate::noise::Quiet;
-use machmeter_simulate::patterns::{Shape, find};
+use machmeter_simulate::patterns::find;
 use machmeter_simulate::replay::{
     Calls, Observed, Options, Priced, Replay, Running, Work, operations, replay, schedule as goal_of, split,
 };
-use machmeter_simulate::{Dialect, Line, Params, Part, Traced, run};
-use machmeter_stats::random::Random;
+use machmeter_simulate::{Dialect, Line, Params, Part, Time as _, Traced, run};
 
+use programs::{Do, program, schedule};
 use schedules::Costs;
-
-/// What a rank does; messages by number.
-#[derive(Debug, Clone, Copy)]
-enum Do {
-    Compute(u64),
-    Send { to: u32, bytes: u64, tag: u32, blocks: bool },
-    Receive { from: u32, tag: u32, blocks: bool },
-    Waitall,
-    Allreduce(u64),
-}
-
-/// Ranks that take part in one thing after the other, so that none waits for ever.
-fn program(seed: u64) -> Vec<Vec<Do>> {
-    let mut random = Random::new(seed);
-    let ranks = 2 + random.below(9);
-    let is_small = seed.is_multiple_of(2);
-    let mut all: Vec<Vec<Do>> = vec![Vec::new(); ranks];
-    for number in 0..20 + random.below(120) as u32 {
-        let rank = random.below(ranks);
-        if random.below(2) == 0 {
-            all[rank].push(Do::Compute(1 + random.below(60_000) as u64));
-        }
-        match random.below(12) {
-            0 => all[rank].push(Do::Waitall),
-            1 => {
-                let bytes = 8 << random.below(8);
-                for own in &mut all {
-                    own.push(Do::Allreduce(bytes));
-                }
-            }
-            _ => {
-                let to = (rank + 1 + random.below(ranks - 1)) % ranks;
-                // Messages with one tag come in order where they are alike; others have tags of their own.
-                let (bytes, tag) = if is_small {
-                    (1 + random.below(8) as u64, random.below(3) as u32)
-                } else {
-                    ([1, 600, 3000, 70_000][random.below(4)], number)
-                };
-                let [send, receive] = [random.below(2) == 0, random.below(2) == 0];
-                all[rank].push(Do::Send { to: to as u32, bytes, tag, blocks: send });
-                all[to].push(Do::Receive { from: rank as u32, tag, blocks: receive });
-            }
-        }
-    }
-    for own in &mut all {
-        own.push(Do::Waitall);
-        if random.below(2) == 0 {
-            own.push(Do::Compute(500));
-        }
-    }
-    all
-}
-
-/// The schedule of a program, and for what each rank does the operation that its CPU works on.
-fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
-    let mut builder = Builder::default();
-    let mut works = Vec::new();
-    for (rank, all) in program.iter().enumerate() {
-        let (mut front, mut requests, mut own) = (Vec::new(), Vec::new(), Vec::new());
-        for what in all {
-            let require = |builder: &mut Builder, op: u32, front: &[(u32, Require)]| {
-                for (required, what) in front {
-                    builder.require(op, *required, *what);
-                }
-            };
-            let next = match *what {
-                Do::Compute(ns) => {
-                    let op = builder.calculate(ns);
-                    require(&mut builder, op, &front);
-                    front = vec![(op, Require::End)];
-                    Some(op)
-                }
-                Do::Send { to, bytes, tag, blocks } => {
-                    let op = builder.send(to, bytes, tag);
-                    require(&mut builder, op, &front);
-                    front = vec![(op, if blocks { Require::End } else { Require::Start })];
-                    if !blocks {
-                        requests.push((op, Require::End));
-                    }
-                    Some(op)
-                }
-                Do::Receive { from, tag, blocks } => {
-                    let op = builder.receive(from, 0, tag);
-                    require(&mut builder, op, &front);
-                    front = vec![(op, if blocks { Require::End } else { Require::Start })];
-                    if !blocks {
-                        requests.push((op, Require::End));
-                    }
-                    None
-                }
-                Do::Waitall => {
-                    front.append(&mut requests);
-                    None
-                }
-                Do::Allreduce(bytes) => {
-                    let shape = Shape { ranks: program.len() as u32, bytes, segment_bytes: 4096, seed: 1 };
-                    let pattern = (find("allreduce").unwrap().make)(shape);
-                    let mut first = None;
-                    for step in 0..pattern.steps(rank as u32) {
-                        let mut ends = Vec::new();
-                        if let Some(to) = pattern.send(rank as u32, step, 0) {
-                            let op = builder.send(to.rank, to.bytes, 1 << 20 | to.tag);
-                            require(&mut builder, op, &front);
-                            ends.push((op, Require::End));
-                            first = first.or(Some(op));
-                        }
-                        if let Some(from) = pattern.receive(rank as u32, step, 0) {
-                            let op = builder.receive(from.rank, from.bytes, 1 << 20 | from.tag);
-                            require(&mut builder, op, &front);
-                            ends.push((op, Require::End));
-                        }
-                        front = if ends.is_empty() { front } else { ends };
-                    }
-                    first
-                }
-            };
-            own.push(next);
-        }
-        works.push(own);
-        builder.end_rank().unwrap();
-    }
-    (builder.build(), works)
-}
 
 fn operation(name: &str) -> i32 {
     OPERATIONS.iter().position(|o| o.name == name).unwrap() as i32
@@ -183,7 +61,7 @@ fn traced(program: &[Vec<Do>], params: &Params) -> (Vec<Table>, Vec<u64>) {
             .map(|w| (w.op, *w))
             .collect();
         let work = |at: usize| ops[rank][at].map(|op| own[&op]);
-        let end_ps = machmeter_simulate::Time::ps(done.ends[rank]);
+        let end_ps = done.ends[rank].ps();
         let mut now = 0;
         for (at, what) in all.iter().enumerate() {
             let mut follow = at + 1..all.len();
@@ -222,7 +100,7 @@ fn traced(program: &[Vec<Do>], params: &Params) -> (Vec<Table>, Vec<u64>) {
             });
         }
     }
-    let ends: Vec<u64> = done.ends.iter().map(|t| machmeter_simulate::Time::ps(*t)).collect();
+    let ends: Vec<u64> = done.ends.iter().map(|t| t.ps()).collect();
     (tables(&rows, &ends.iter().map(|ps| (ps / 1000) as i64).collect::<Vec<_>>()), ends)
 }
 
@@ -382,10 +260,7 @@ fn receives_from_anybody_and_requests_are_matched_by_order() {
     // Calculation of rank 0: 100 + 500 + 1490 + 90 + 90 + 290 ns; of rank 1: 500, 300, 100, then 1000 after the first wait.
     assert_eq!(ends.len(), 2);
     let split = split(&found, &[], &simple(0, 0), &mut Quiet, &|| false).unwrap();
-    assert_eq!(
-        split.ranks[1].waiting_ps + split.ranks[1].compute_ps,
-        machmeter_simulate::Time::ps(split.end)
-    );
+    assert_eq!(split.ranks[1].waiting_ps + split.ranks[1].compute_ps, split.end.ps());
 }
 
 #[test]
@@ -395,11 +270,8 @@ fn tables_that_cannot_be_are_refused() {
     assert_eq!(message(&[(-1, operation("Send"), 0, 900, 8, 1, 5)]), "row 0 of mpi_events: rank -1");
     assert!(Calls::find(&[]).unwrap_err().to_string().contains("no table mpi_events"));
     // A rank that is in no row is there, and does nothing.
-    let all = replay(
-        &Calls::find(&tables(&[(3, operation("Send"), 0, 900, 8, 1, 5)], &[1])).unwrap(),
-        &Options::default(),
-    )
-    .unwrap();
+    let calls = Calls::find(&tables(&[(3, operation("Send"), 0, 900, 8, 1, 5)], &[1])).unwrap();
+    let all = replay(&calls, &Options::default()).unwrap();
     assert_eq!(all.calculation_ps.len(), 4);
 }
 
