@@ -80,8 +80,12 @@ pub(super) fn page(record: &Record, style: &TerminalStyle, depth: Depth) -> Stri
 fn heading(record: &Record, style: &TerminalStyle) -> String {
     let id = Identity::of(record);
     let left = printable(&format!("{}  {}", id.name, id.line()));
-    let took = label::duration(record.run.wall_ns as f64);
-    let right = printable(&format!("{} {}, {took}", record.tool.name, record.tool.version));
+    let took = match record.run.wall_ns {
+        // Calculated, not measured.
+        0 => String::new(),
+        ns => format!(", {}", label::duration(ns as f64)),
+    };
+    let right = printable(&format!("{} {}{took}", record.tool.name, record.tool.version));
     let room = style.width.saturating_sub(right.chars().count() + 4);
     let left = wrap(&left, room.max(20)).into_iter().next().unwrap_or_default();
     let left = left.trim_end_matches([',', ' ']).to_owned();

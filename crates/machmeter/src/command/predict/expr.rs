@@ -73,7 +73,9 @@ pub(super) fn run(
     let ids: Vec<&str> = records.iter().map(|r| r.id.as_str()).collect();
     let parameters = json!({ "expr": text, "on": ids, "over": over.map(|o| json!({ "name": o.name, "values": o.values })) });
     let mut record = record_of("predict", parameters, first.machine.clone(), globals);
-    let title = format!("{text}, by {}", ids.join(", "));
+    let name = |run: &&PathBuf| run.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned());
+    let names: Vec<String> = on.iter().map(name).collect();
+    let title = format!("{text}, by {}", names.join(", "));
     expr::fill(&mut record, &title, text, &bound, variable, &answers);
     let mut outside = Outside::default();
     for (_, answer) in &answers {
