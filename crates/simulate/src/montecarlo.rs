@@ -149,14 +149,15 @@ pub struct Mean {
     pub interval: Option<Interval>,
 }
 
-/// The mean of the ends of runs in the order of their numbers: the same bits for the same runs.
-pub fn mean_of_runs(times_ps: &[u64]) -> Option<Mean> {
+/// The mean of the ends of runs in the order of their numbers: the same bits for the same runs. No run ends before the quiet one.
+pub fn mean_of_runs(times_ps: &[u64], quiet_ps: u64) -> Option<Mean> {
     let ns: Vec<f64> = times_ps.iter().map(|ps| *ps as f64 / 1000.0).collect();
     let value = mean(&ns)?;
     let interval = (ns.len() >= MIN_RUNS).then(|| {
         let n = ns.len() as f64;
         let half = t_quantile(f64::midpoint(1.0, LEVEL), n - 1.0)? * stddev(&ns)? / n.sqrt();
-        Interval::new(LEVEL, (value - half).max(0.0), value + half, "student-t over runs")
+        let least = quiet_ps as f64 / 1000.0;
+        Interval::new(LEVEL, (value - half).max(least.min(value)), value + half, "student-t over runs")
     });
     Some(Mean { ns: value, interval: interval.flatten() })
 }

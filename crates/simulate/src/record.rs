@@ -41,7 +41,7 @@ pub struct Step {
 
 impl Step {
     fn mean(&self) -> Option<Mean> {
-        mean_of_runs(&self.runs.iter().map(|(_, ps)| *ps).collect::<Vec<_>>())
+        mean_of_runs(&self.runs.iter().map(|(_, ps)| *ps).collect::<Vec<_>>(), self.quiet_ps)
     }
 }
 

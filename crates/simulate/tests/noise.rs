@@ -57,7 +57,7 @@ fn the_slowest_rank_of_each_step_counts() {
                     run::<u64, _, _>(&mut program, &params, &mut noise, &|| false).unwrap().last().1
                 })
                 .collect();
-            let interval = mean_of_runs(&times).unwrap().interval.unwrap();
+            let interval = mean_of_runs(&times, 0).unwrap().interval.unwrap();
             held += u32::from(interval.low <= expected_ns && expected_ns <= interval.high);
         }
         assert!(held >= 90, "{held} of 100 intervals hold {expected_ns} at {ranks} ranks");
@@ -81,7 +81,7 @@ fn gaps_at_equal_distances_hit_with_their_share() {
         // A gap that is under way at the start takes its rest: at most another lost/period of the hits.
         let probability = STEP_PS as f64 / period_ps as f64;
         let expected_ns = lost_ps as f64 / 1000.0 * (1.0 - (1.0 - probability).powi(ranks as i32));
-        let found = mean_of_runs(&times).unwrap();
+        let found = mean_of_runs(&times, 0).unwrap();
         let interval = found.interval.as_ref().unwrap();
         let slack = 0.01 * expected_ns;
         assert!(

@@ -30,14 +30,18 @@ pub(super) fn header(page: &mut String, record: &Record) {
         put!(page, "<a class=\"sub\" href=\"#{anchor}\">{name}</a>");
     }
     let started = record.run.started.replace('T', " ");
+    let (what, took) = match record.run.wall_ns {
+        0 => ("Calculated", String::new()),
+        ns => ("Measured", format!(" for {}", label::duration(ns as f64))),
+    };
     put!(
         page,
         "<button type=\"button\" id=\"theme\" class=\"js\" hidden>Theme: auto</button></nav>\
-         <div class=\"column\"><header><h1>{}</h1><p class=\"lead\">{}. Measured {} UTC for {} with {} {}.</p></header>",
+         <div class=\"column\"><header><h1>{}</h1><p class=\"lead\">{}. {what} {} UTC{} with {} {}.</p></header>",
         esc(&id.name),
         esc(&id.line()),
         esc(started.get(..16).unwrap_or(&started)),
-        esc(&label::duration(record.run.wall_ns as f64)),
+        esc(&took),
         esc(&record.tool.name),
         esc(&record.tool.version)
     );
@@ -178,8 +182,10 @@ fn fitness(page: &mut String, record: &Record) {
     page.push_str("</ul>");
 }
 
-/// Whether most lines are rows with aligned columns, which need letters of one width.
+/// Whether most lines are rows with aligned columns, some behind a wide margin, which need letters of one width.
 fn is_table(lines: &[String]) -> bool {
-    let rows = lines.iter().filter(|l| l.trim().matches("  ").count() >= 3).count();
+    let gaps = |l: &str| l.matches("  ").count();
+    let is_row = |l: &&String| gaps(l.trim()) >= 3 || (gaps(l.trim()) > 0 && gaps(l.trim_end()) > 5);
+    let rows = lines.iter().filter(is_row).count();
     rows * 2 > lines.len()
 }
