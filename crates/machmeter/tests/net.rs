@@ -27,7 +27,9 @@ fn figures_of_a_run_hang_together() {
     }
     let _turn = turn();
     let lab = Lab::new();
-    let ended = lab.run(&["net", "-t", "6", "--sizes", "1-64K", "--json", "-q"]);
+    // Ends that wait by polling, beside more loops than CPUs, hardly ever run at once under the ordinary policy.
+    let prio = if is_root() { "fifo:5" } else { "auto" };
+    let ended = lab.run(&["net", "-t", "6", "--sizes", "1-64K", "--prio", prio, "--json", "-q"]);
     assert!(ended.wall < Duration::from_secs(12), "{:?}", ended.wall);
     let record = ended.record();
     let trip = |transport: &str, wait: &str| {
@@ -38,8 +40,13 @@ fn figures_of_a_run_hang_together() {
         println!("{transport}: {polling} ns polling, {sleeping} ns asleep");
         assert!(polling > 20.0 && sleeping > polling, "{transport}: {polling} {sleeping}");
         let far = [("transport", transport), ("direction", "there"), ("from_bytes", "1")];
-        let each = value(&record, "net.message_time", &far);
-        let each = each.unwrap_or_else(|| panic!("{:?}", record.metric("net.message_time", &far)));
+        let metric = record.metric("net.message_time", &far).unwrap();
+        let is_loaded = ["E104", "E105"].iter().all(|code| metric.flags.iter().any(|f| f == code));
+        let Some(each) = metric.value else {
+            assert!(is_loaded && metric.why.is_some(), "{metric:?}");
+            println!("{transport}: not judged, other threads kept the ends from running: {:?}", metric.why);
+            continue;
+        };
         // A message of a train costs no more than a round trip, and the bytes of 64 KiB some nanoseconds at least.
         assert!(each > 1.0 && each < 1.5 * polling, "{transport}: {each} beside {polling}");
     }
