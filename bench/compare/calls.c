@@ -1,10 +1,7 @@
-/* The mean of a plain loop of MPI calls, ns, which is what benchmarks of MPI print: a ping-pong of 8 B, and an allreduce of 8 B. Rank r runs on the CPU that
-   argument r names. */
-#define _GNU_SOURCE
+/* The mean of a plain loop of MPI calls, ns, which is what benchmarks of MPI print: a ping-pong of 8 B, and an allreduce of 8 B. A library that stands before the
+   MPI's own: ranks that end with MPI_Finalize run the loops first, so that they are of the same launch and the same CPUs. Rank 0 adds a line a call to OUT. */
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define WARM_UP 1000
 #define TURNS 10000
@@ -23,15 +20,10 @@ static void turn(int is_allreduce, int rank)
     }
 }
 
-int main(int argc, char **argv)
+int MPI_Finalize(void)
 {
     int rank;
-    cpu_set_t own;
-    MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    CPU_ZERO(&own);
-    CPU_SET(atoi(argv[1 + rank]), &own);
-    sched_setaffinity(0, sizeof own, &own);
     for (int is_allreduce = 0; is_allreduce < 2; is_allreduce++) {
         double begin = 0;
         for (int i = 0; i < WARM_UP + TURNS; i++) {
@@ -39,9 +31,12 @@ int main(int argc, char **argv)
                 begin = MPI_Wtime();
             turn(is_allreduce, rank);
         }
-        if (rank == 0)
-            printf("%s %.1f\n", is_allreduce ? "allreduce" : "pingpong", (MPI_Wtime() - begin) / TURNS * 1e9);
+        double mean = (MPI_Wtime() - begin) / TURNS * 1e9;
+        FILE *to = rank == 0 ? fopen(OUT, "a") : 0;
+        if (to) {
+            fprintf(to, "%s %.1f\n", is_allreduce ? "allreduce" : "pingpong", mean);
+            fclose(to);
+        }
     }
-    MPI_Finalize();
-    return 0;
+    return PMPI_Finalize();
 }
