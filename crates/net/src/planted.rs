@@ -2,8 +2,7 @@
 //! What was achieved is logged, since spinning and looking at the clock take time, too.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use machmeter_sys::link::Link;
 use machmeter_sys::thread::monotonic_ns;
@@ -21,55 +20,75 @@ pub(crate) struct Parameters {
     pub(crate) latency_ns: u64,
 }
 
-/// Least time that a part of a message took: what it takes undisturbed, ns.
+/// What parts of messages took, as both ends logged it.
 #[derive(Debug, Default)]
-pub(crate) struct Achieved {
+pub(crate) struct Achieved(Mutex<Log>);
+
+/// The log of an end.
+#[derive(Debug, Clone, Copy, Default)]
+struct Log {
     sends: Sum,
     receives: Sum,
     flights: Sum,
 }
 
 /// Sum and count of what was not far above what was planted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Sum {
-    ns: AtomicU64,
-    n: AtomicU64,
+    ns: u64,
+    n: u64,
 }
 
 /// Times of more than this above what was planted are of ends that lost their CPU, ns.
 const LOST_NS: u64 = 1_000;
 
 impl Sum {
-    fn add(&self, ns: u64, planted_ns: u64) {
+    fn add(&mut self, ns: u64, planted_ns: u64) {
         if ns < planted_ns + LOST_NS {
-            self.ns.fetch_add(ns, Ordering::Relaxed);
-            self.n.fetch_add(1, Ordering::Relaxed);
+            self.ns += ns;
+            self.n += 1;
         }
     }
 
-    fn mean_ns(&self) -> f64 {
-        self.ns.load(Ordering::Relaxed) as f64 / self.n.load(Ordering::Relaxed).max(1) as f64
+    fn join(&mut self, other: Self) {
+        self.ns += other.ns;
+        self.n += other.n;
     }
 }
 
 impl Achieved {
     /// Means of a send, a receive and the way of a byte, ns.
     pub(crate) fn means_ns(&self) -> [f64; 3] {
-        [&self.sends, &self.receives, &self.flights].map(Sum::mean_ns)
+        let log = *self.log();
+        [log.sends, log.receives, log.flights].map(|s| s.ns as f64 / s.n.max(1) as f64)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One end.
+/// One end. It keeps its log to itself until it is dropped: a line that both ends wrote would cost more than what is logged.
 pub(crate) struct PlantedLink {
-    pub(crate) stamps: Box<dyn Link + Send>,
-    pub(crate) parameters: Parameters,
-    pub(crate) achieved: Arc<Achieved>,
+    stamps: Box<dyn Link + Send>,
+    parameters: Parameters,
+    achieved: Arc<Achieved>,
+    log: Log,
     free_ns: u64,
 }
 
 impl PlantedLink {
     pub(crate) fn new(stamps: Box<dyn Link + Send>, parameters: Parameters, achieved: Arc<Achieved>) -> Self {
-        Self { stamps, parameters, achieved, free_ns: 0 }
+        Self { stamps, parameters, achieved, log: Log::default(), free_ns: 0 }
+    }
+}
+
+impl Drop for PlantedLink {
+    fn drop(&mut self) {
+        let mut all = self.achieved.log();
+        all.sends.join(self.log.sends);
+        all.receives.join(self.log.receives);
+        all.flights.join(self.log.flights);
     }
 }
 
@@ -100,7 +119,7 @@ impl Link for PlantedLink {
         stamp[8..16].copy_from_slice(&(departs_ns + p.latency_ns + further_ns).to_ne_bytes());
         self.stamps.send(&stamp)?;
         if busy_ns > 0 {
-            self.achieved.sends.add(monotonic_ns() - begin_ns, busy_ns);
+            self.log.sends.add(monotonic_ns() - begin_ns, busy_ns);
         }
         Ok(())
     }
@@ -115,11 +134,11 @@ impl Link for PlantedLink {
         message[0] = stamp[STAMP - 1];
         if !was_late {
             let further_ns = arrives_ns - departed_ns - self.parameters.latency_ns;
-            self.achieved.flights.add(begin_ns - departed_ns - further_ns, self.parameters.latency_ns);
+            self.log.flights.add(begin_ns - departed_ns - further_ns, self.parameters.latency_ns);
         }
         if message[0] & END == 0 {
             let end_ns = spin_until(begin_ns + self.parameters.recv_ns);
-            self.achieved.receives.add(end_ns - begin_ns, self.parameters.recv_ns);
+            self.log.receives.add(end_ns - begin_ns, self.parameters.recv_ns);
         }
         Ok(())
     }
