@@ -87,7 +87,8 @@ pub(crate) fn seen(pair: &Pair<'_>) -> Option<Seen> {
     Some(Seen { variance: Variance { value, dof }, from })
 }
 
-/// Lets the spreads of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale.
+/// Lets the spreads of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale. One that
+/// has too few runs of its own takes what theirs have in common.
 pub(crate) fn lend<'a>(pairs: impl Iterator<Item = (&'a str, &'a Pair<'a>)>, seen: &mut [Option<Seen>]) {
     let pairs: Vec<_> = pairs.collect();
     let kind = |i: usize| (pairs[i].0.split('.').next(), pairs[i].1.population, pairs[i].1.scale);
@@ -97,18 +98,23 @@ pub(crate) fn lend<'a>(pairs: impl Iterator<Item = (&'a str, &'a Pair<'a>)>, see
         if done[i] {
             continue;
         }
-        let alike: Vec<usize> =
-            (i..pairs.len()).filter(|j| kind(*j) == kind(i) && seen[*j].is_some()).collect();
-        let part = |j: &usize| {
-            let v = seen[*j]?.variance;
-            Some(Variance { value: v.value / scales[*j], dof: v.dof })
-        };
-        let lent = moderated(&alike.iter().filter_map(part).collect::<Vec<_>>());
-        for (j, lent) in alike.iter().zip(lent) {
-            done[*j] = true;
-            if let Some(s) = &mut seen[*j] {
-                s.variance = Variance { value: lent.value * scales[*j], dof: lent.dof };
-            }
+        let alike: Vec<usize> = (i..pairs.len()).filter(|j| kind(*j) == kind(i)).collect();
+        let known: Vec<Seen> = alike.iter().filter_map(|j| seen[*j]).collect();
+        let of_known = alike.iter().filter(|j| seen[**j].is_some());
+        let part = |(s, j): (&Seen, &usize)| Variance { value: s.variance.value / scales[*j], ..s.variance };
+        let (lent, common) = moderated(&known.iter().zip(of_known).map(part).collect::<Vec<_>>());
+        let mut lent = lent.into_iter();
+        // A share's scale is its own interval, which not every share has.
+        let common = common.filter(|_| kind(i).2 == Scale::Relative);
+        let from = known.first().map(|s| s.from);
+        for j in alike {
+            done[j] = true;
+            let own = if seen[j].is_some() { lent.next() } else { common };
+            let told = own.zip(seen[j].map(|s| s.from).or(from));
+            seen[j] = told.map(|(v, from)| {
+                let value = v.value * scales[j];
+                Seen { variance: Variance { value, dof: v.dof }, from }
+            });
         }
     }
 }

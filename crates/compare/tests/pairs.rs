@@ -6,12 +6,13 @@ mod machines;
 
 use std::slice::from_ref;
 
-use machines::{known, metric, record};
+use machines::{Machine, known, metric, record};
 use machmeter_compare::{
     Comparison, FailOn, Options, Row, Scale, SpreadFrom, Verdict, compare, csv, exit_code, markdown, text,
 };
 use machmeter_data::metric::Population;
 use machmeter_data::{Better, Fact, Interval, Metric, Quality, Record, Unit};
+use machmeter_stats::random::Random;
 use proptest::prelude::*;
 
 fn one(a: Metric, b: Metric) -> Comparison {
@@ -110,6 +111,29 @@ fn a_large_change_has_the_direction_of_the_metric() {
         assert!((up.change.unwrap() - 0.5).abs() < 1e-9 && ci.low > 0.4 && ci.high < 0.6, "{ci:?}");
         assert_eq!(up.spread.unwrap().from, SpreadFrom::Assumed);
     }
+}
+
+#[test]
+fn a_figure_without_earlier_ones_takes_what_alike_figures_differ_by() {
+    // Runs differ by 1.5 % of which they do not know; twice what is assumed.
+    let machine = Machine { own_sd: 0.001, between_sd: 0.015, other_state: 0.0 };
+    let mut random = Random::new(11);
+    let mut run = |at: usize| machine.run(at, 12, 0, 1.0, &mut random);
+    let mut history: Vec<Record> = (0..6).map(&mut run).collect();
+    let (a, b) = (run(6), run(7));
+    let last = a.metrics[11].key();
+    for r in &mut history {
+        r.metrics.truncate(11);
+    }
+    let of_last = |history: &[Record]| {
+        let options = Options { history, ..Options::default() };
+        let c = compare(from_ref(&a), from_ref(&b), &options);
+        c.rows.into_iter().find(|r| r.key == last).unwrap().spread.unwrap()
+    };
+    let (lent, assumed) = (of_last(&history), of_last(&[]));
+    assert_eq!([lent.from, assumed.from], [SpreadFrom::Earlier, SpreadFrom::Assumed]);
+    assert!((0.01..0.025).contains(&lent.sd) && lent.dof <= 3.0, "{lent:?}");
+    assert!(assumed.sd < 0.009, "{assumed:?}");
 }
 
 #[test]

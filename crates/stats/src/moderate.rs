@@ -20,18 +20,18 @@ const MOST_PRIOR_DOF: f64 = 12.0;
 /// Variances from which a prior is estimated at least.
 const LEAST: usize = 2;
 
-/// What each of `own` becomes when it borrows from the others as far as they agree. Those that are not above 0 or not finite neither lend
-/// nor borrow; fewer than two stay as they are.
-pub fn moderated(own: &[Variance]) -> Vec<Variance> {
+/// What each of `own` becomes when it borrows from the others as far as they agree, and their prior: what one of which nothing is known
+/// has. Those that are not above 0 or not finite neither lend nor borrow; of fewer than two there is no prior.
+pub fn moderated(own: &[Variance]) -> (Vec<Variance>, Option<Variance>) {
     let is_sound = |v: &Variance| v.value > 0.0 && v.value.is_finite() && v.dof >= 1.0 && v.dof.is_finite();
     let sound: Vec<Variance> = own.iter().copied().filter(is_sound).collect();
-    let Some(prior) = prior(&sound) else { return own.to_vec() };
+    let Some(prior) = prior(&sound) else { return (own.to_vec(), None) };
     let borrow = |v: &Variance| {
         let dof = v.dof + prior.dof;
         let value = (prior.dof * prior.value + v.dof * v.value) / dof;
         if is_sound(v) { Variance { value, dof } } else { *v }
     };
-    own.iter().map(borrow).collect()
+    (own.iter().map(borrow).collect(), Some(prior))
 }
 
 /// Scale and degrees of freedom of the law that `own` were drawn from.
@@ -48,6 +48,7 @@ fn prior(own: &[Variance]) -> Option<Variance> {
     let value = (spread::mean(&centered)? + digamma(dof / 2.0) - (dof / 2.0).ln()).exp();
     (value.is_finite() && value > 0.0 && dof > 0.0).then_some(Variance { value, dof })
 }
+
 /// Derivative of the logarithm of the gamma function for positive `x`: recurrence up to 6, then the asymptotic series
 /// (Abramowitz and Stegun 6.3.5, 6.3.18).
 fn digamma(mut x: f64) -> f64 {
@@ -107,7 +108,8 @@ mod tests {
     fn variances_that_agree_lend_much_and_those_that_differ_little() {
         let mut random = Random::new(3);
         let alike: Vec<_> = (0..200).map(|_| drawn(&mut random, 0.2, 5)).collect();
-        let (lent, of_all) = (moderated(&alike), prior(&alike).unwrap());
+        let (lent, of_all) = moderated(&alike);
+        let of_all = of_all.unwrap();
         assert!((of_all.value / 0.04 - 1.0).abs() < 0.15 && of_all.dof > 0.8 * MOST_PRIOR_DOF, "{of_all:?}");
         let far = |all: &[Variance]| all.iter().map(|v| (v.value / 0.04).ln().abs()).fold(0.0, f64::max);
         assert!(far(&lent) < 0.6 * far(&alike), "{} {}", far(&lent), far(&alike));
@@ -119,6 +121,6 @@ mod tests {
             .collect();
         assert!(prior(&different).unwrap().dof < 0.8);
         let unknown = Variance { value: 0.0, dof: 5.0 };
-        assert_eq!(moderated(&[alike[0], unknown]), [alike[0], unknown]);
+        assert_eq!(moderated(&[alike[0], unknown]), (vec![alike[0], unknown], None));
     }
 }

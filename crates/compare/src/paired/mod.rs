@@ -175,7 +175,7 @@ fn evidence(c: &Comparison, series: &[Option<Series>], rounds: usize) -> Vec<Opt
             .filter(|j| own[*j].is_some() && c.rows[*j].id == row.id && c.rows[*j].scale == row.scale)
             .collect();
         let variances: Vec<Variance> = alike.iter().filter_map(|j| Some(own[*j]?.1)).collect();
-        let lent = moderated(&variances);
+        let (lent, _) = moderated(&variances);
         let Some(((difference, _, n), v)) =
             own[i].zip(alike.iter().position(|j| *j == i).and_then(|at| lent.get(at)))
         else {

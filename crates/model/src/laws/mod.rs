@@ -143,11 +143,6 @@ impl Segment {
     pub fn chosen(&self) -> &Form {
         &self.forms[0]
     }
-
-    /// The next best by `AICc` within the margin.
-    pub fn runner_up(&self) -> Option<&Form> {
-        self.forms.get(1)
-    }
 }
 
 /// What an operation costs.

@@ -133,11 +133,6 @@ impl Calls {
         self.threads.iter().map(|t| t.calls.len()).sum()
     }
 
-    /// Most threads of a rank.
-    pub fn threads_per_rank(&self) -> u8 {
-        self.threads.chunk_by(|a, b| a.rank == b.rank).map(|own| own.len() as u8).max().unwrap_or(1)
-    }
-
     /// Members of a communicator, as ranks of the program.
     pub fn group(&self, communicator: u32) -> Vec<u32> {
         self.members.get(&communicator).cloned().unwrap_or_else(|| (0..self.ranks).collect())

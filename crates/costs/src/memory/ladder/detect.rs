@@ -63,9 +63,19 @@ pub(super) struct Detection<'r> {
     /// Share of the memory asked for in huge pages that was granted.
     pub(super) huge_granted: Option<f64>,
     /// Share of the cost of translations that huge pages take away.
-    pub(super) huge_effective: Option<(f64, u64)>,
+    pub(super) huge_effective: Option<Saved>,
     pub(super) most_bytes: f64,
     curves: &'r Curves<'r>,
+}
+
+/// What huge pages take away of the cost of missed translations: as a share by least costs at the working set with most pairs, and the range
+/// over all working sets by least costs and medians.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Saved {
+    pub(super) share: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) n: u64,
 }
 
 impl<'r> Detection<'r> {
@@ -161,7 +171,7 @@ impl<'r> Detection<'r> {
         Some((rise.from_bytes, rise.to_bytes))
     }
 
-    fn huge_effective(&self) -> Option<(f64, u64)> {
+    fn huge_effective(&self) -> Option<Saved> {
         let (reach, _) = self.first_reach?;
         let beyond = |pages: &str| {
             let mut points = self.curves.points(ONE_PER_PAGE, pages);
@@ -170,14 +180,21 @@ impl<'r> Detection<'r> {
         };
         let (small, huge) = (beyond(SMALL), beyond(HUGE));
         // Where both were measured: any of these working sets tells.
-        let pairs = huge.iter().filter_map(|h| {
-            let s = small.iter().find(|s| s.size == h.size)?;
-            let missed_ns = s.lowest_ns()? - reach.before_ns;
-            let share = ((s.lowest_ns()? - h.lowest_ns()?) / missed_ns).clamp(0.0, 1.0);
-            (missed_ns > 0.1 * reach.before_ns)
-                .then(|| (share, s.costs_ns.len().min(h.costs_ns.len()) as u64))
-        });
-        pairs.max_by_key(|(_, n)| *n)
+        let both: Vec<(&Point, &Point)> =
+            huge.iter().filter_map(|h| Some((small.iter().find(|s| s.size == h.size)?, h))).collect();
+        let share = |(s, h): &(&Point, &Point), of: fn(&Point) -> Option<f64>| {
+            let missed_ns = of(s)? - reach.before_ns;
+            (missed_ns > 0.1 * reach.before_ns).then_some(((of(s)? - of(h)?) / missed_ns).clamp(0.0, 1.0))
+        };
+        let pairs = |(s, h): &(&Point, &Point)| s.costs_ns.len().min(h.costs_ns.len()) as u64;
+        let (share_of_most, n) = both
+            .iter()
+            .filter_map(|b| Some((share(b, Point::lowest_ns)?, pairs(b))))
+            .max_by_key(|(_, n)| *n)?;
+        let all =
+            both.iter().flat_map(|b| [share(b, Point::lowest_ns), share(b, Point::median_ns)]).flatten();
+        let (low, high) = all.fold((share_of_most, share_of_most), |(l, h), s| (l.min(s), h.max(s)));
+        Some(Saved { share: share_of_most, low, high, n })
     }
 
     /// The price of each level on a curve: a row inside the level, memory at the largest working set.

@@ -137,8 +137,9 @@ fn huge(found: &Detection<'_>) -> Vec<Metric> {
         Metric::new(&super::HUGE_GRANTED, Params::new(), share, "smaps", 1)
             .with_ci(Interval::new(LEVEL, share, share, "counted"))
     });
-    let effective = found.huge_effective.map(|(share, n)| {
-        Metric::new(&super::HUGE_EFFECTIVE, Params::new(), share, "share of the cost of translation", n)
+    let effective = found.huge_effective.map(|s| {
+        Metric::new(&super::HUGE_EFFECTIVE, Params::new(), s.share, "share of the cost of translation", s.n)
+            .with_ci(Interval::new(LEVEL, s.low, s.high, "range of working sets"))
     });
     granted.into_iter().chain(effective).collect()
 }

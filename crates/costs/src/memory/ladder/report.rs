@@ -123,16 +123,17 @@ fn huge(found: &Detection<'_>) -> Option<Finding> {
     let mut evidence = vec![format!("granted: {}", human(granted, Unit::One))];
     let (word, text) = match found.huge_effective {
         _ if granted < GRANTED => ("denied", "Huge pages were asked for and not, or only partly, given."),
-        Some((share, _)) if share < EFFECTIVE => {
+        Some(s) if s.share < EFFECTIVE => {
             ("not effective", "Huge pages were given, but translation reaches no further with them.")
         }
         Some(_) => ("effective", "Huge pages were given and translation reaches further with them."),
         None => ("granted", "Huge pages were given; whether translation reaches further was not measured."),
     };
-    evidence.extend(found.huge_effective.map(|(share, n)| {
+    evidence.extend(found.huge_effective.map(|s| {
+        let [share, low, high] = [s.share, s.low, s.high].map(|share| human(share, Unit::One));
+        let n = s.n;
         format!(
-            "they take away {} of what missed translations cost beyond the first buffer ({n} pairs)",
-            human(share, Unit::One)
+            "they take away {share} ({low} to {high}) of what missed translations cost beyond the first buffer ({n} pairs)"
         )
     }));
     Some(show::finding("memory.huge_pages", word, text.to_owned(), evidence))
@@ -146,10 +147,10 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
     } else if let Some(granted) = found.huge_granted.filter(|s| *s < GRANTED) {
         let text = format!("{} of the memory asked for came in huge pages", share(granted));
         out.push(super::NO_HUGE.warning(text));
-    } else if let Some((saved, _)) = found.huge_effective.filter(|e| e.0 < EFFECTIVE) {
+    } else if let Some(saved) = found.huge_effective.filter(|s| s.share < EFFECTIVE) {
         let text = format!(
             "huge pages were granted and gain little: they save {} of what missed translations cost",
-            share(saved)
+            share(saved.share)
         );
         out.push(super::HUGE_NOT_EFFECTIVE.warning(text));
     }

@@ -241,7 +241,8 @@ fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, glob
 /// A record of a simulation or prediction without its figures.
 pub(super) fn record_of(verb: &str, parameters: Value, machine: Host, globals: &Globals) -> Record {
     let mut record: Record = empty_record();
-    record.machine = machine;
+    // What its facts were after that other run says nothing of this one.
+    record.machine = Host { after: machmeter_data::Facts::default(), ..machine };
     verb.clone_into(&mut record.run.verb);
     record.run.tags = globals.tag.iter().cloned().collect();
     record.run.parameters.insert(verb.to_owned(), parameters);
