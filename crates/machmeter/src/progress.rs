@@ -90,8 +90,9 @@ impl Reporter {
         let rows = machmeter_data::summary::rows(entry.info.rows, metrics);
         let told = rows.iter().filter(|r| !r.detail).filter_map(|r| r.told(metrics));
         let told: Vec<String> = told.take(ROWS).map(|t| format!("{} {}", t.name, t.figures)).collect();
+        let told = if told.is_empty() { "none of its first figures".to_owned() } else { told.join("; ") };
         let [spent, total] = self.shared.seconds();
-        self.shared.line(&format!("[{spent} of {total} s] {}: {}", entry.info.name, told.join("; ")));
+        self.shared.line(&format!("[{spent} of {total} s] {}: {told}", entry.info.name));
     }
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 
 use machmeter_data::shape::Cell;
 use machmeter_data::{Record, Shape};
-use program::{Lab, turn};
+use program::{Lab, prompt_policy, turn};
 
 fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> f64 {
     record.metric(id, params).and_then(|m| m.value).unwrap_or_else(|| panic!("{id} {params:?}"))
@@ -18,7 +18,9 @@ fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> f64 {
 fn figures_of_a_run_hang_together() {
     let _turn = turn();
     let lab = Lab::new();
-    let record = lab.run(&["flow", "-t", "8", "--graph", "e_comm,noise_removal", "--json", "-q"]).record();
+    let words =
+        ["flow", "-t", "8", "--graph", "e_comm,noise_removal", "--prio", prompt_policy(), "--json", "-q"];
+    let record = lab.run(&words).record();
     let cost = |operation: &str, kernel: &str, more: &[(&str, &str)]| {
         value(&record, "flow.cost", &[&[("operation", operation), ("kernel", kernel)], more].concat())
     };
@@ -50,8 +52,19 @@ fn figures_of_a_run_hang_together() {
 fn other_granularities_are_predicted_from_a_stored_run() {
     let _turn = turn();
     let lab = Lab::new();
-    let graph =
-        &["flow", "--parts", "graphs", "--graph", "noise_removal", "--kernel", "fused", "--json", "-q"][..];
+    let graph = &[
+        "flow",
+        "--parts",
+        "graphs",
+        "--graph",
+        "noise_removal",
+        "--kernel",
+        "fused",
+        "--json",
+        "-q",
+        "--prio",
+        prompt_policy(),
+    ][..];
     let record = lab.run(&[graph, &["--granularity", "1-16", "-t", "4"]].concat()).record();
     let at = |record: &Record, id: &str, granularity: &str| {
         value(record, id, &[("graph", "noise_removal"), ("granularity", granularity)])
@@ -102,8 +115,20 @@ fn other_granularities_are_predicted_from_a_stored_run() {
 fn what_each_idea_takes_away_adds_up() {
     let _turn = turn();
     let lab = Lab::new();
-    let asked =
-        ["flow", "--parts", "graphs", "--graph", "noise_removal", "--ablation", "-t", "6", "--json", "-q"];
+    let asked = [
+        "flow",
+        "--parts",
+        "graphs",
+        "--graph",
+        "noise_removal",
+        "--ablation",
+        "-t",
+        "6",
+        "--json",
+        "-q",
+        "--prio",
+        prompt_policy(),
+    ];
     let record = lab.run(&asked).record();
     let ratio = value(&record, "flow.published_ratio", &[("graph", "noise_removal")]);
     let shares = ["mirrored queues", "bitmap", "fused boxes"]
@@ -115,7 +140,8 @@ fn what_each_idea_takes_away_adds_up() {
     // Turns here and there cost the same a call, and break no law.
     let sampled =
         ["flow", "--parts", "graphs", "--graph", "noise_removal", "--kernel", "fused", "--one-of", "5"];
-    let record = lab.run(&[&sampled[..], &["-t", "2", "--json", "-q"]].concat()).record();
+    let record =
+        lab.run(&[&sampled[..], &["-t", "2", "--json", "-q", "--prio", prompt_policy()]].concat()).record();
     let efficiency = value(&record, "flow.efficiency", &[("graph", "noise_removal")]);
     assert!(efficiency > 0.8 && !record.warnings.iter().any(|w| w.code == "W471"), "{efficiency}");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use machmeter_data::Record;
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive, stop_process};
-use program::{Lab, descendants, is_root, turn, warned};
+use program::{Lab, descendants, is_loaded, is_root, prompt_policy, turn, warned};
 use rustix::process::Signal;
 
 fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Option<f64> {
@@ -28,8 +28,7 @@ fn figures_of_a_run_hang_together() {
     let _turn = turn();
     let lab = Lab::new();
     // Ends that wait by polling, beside more loops than CPUs, hardly ever run at once under the ordinary policy.
-    let prio = if is_root() { "fifo:5" } else { "auto" };
-    let ended = lab.run(&["net", "-t", "6", "--sizes", "1-64K", "--prio", prio, "--json", "-q"]);
+    let ended = lab.run(&["net", "-t", "6", "--sizes", "1-64K", "--prio", prompt_policy(), "--json", "-q"]);
     assert!(ended.wall < Duration::from_secs(12), "{:?}", ended.wall);
     let record = ended.record();
     let trip = |transport: &str, wait: &str| {
@@ -41,9 +40,8 @@ fn figures_of_a_run_hang_together() {
         assert!(polling > 20.0 && sleeping > polling, "{transport}: {polling} {sleeping}");
         let far = [("transport", transport), ("direction", "there"), ("from_bytes", "1")];
         let metric = record.metric("net.message_time", &far).unwrap();
-        let is_loaded = ["E104", "E105"].iter().all(|code| metric.flags.iter().any(|f| f == code));
         let Some(each) = metric.value else {
-            assert!(is_loaded && metric.why.is_some(), "{metric:?}");
+            assert!(is_loaded(&record) && metric.why.is_some(), "{metric:?}");
             println!("{transport}: not judged, other threads kept the ends from running: {:?}", metric.why);
             continue;
         };
@@ -150,7 +148,7 @@ fn a_plain_user_needs_no_rights() {
     let output = command.output().unwrap();
     let record = program::sound(&String::from_utf8(output.stdout).unwrap(), "stdout");
     let tcp = [("transport", "tcp"), ("wait", "polling")];
-    assert!(value(&record, "net.round_trip", &tcp).is_some());
+    assert!(value(&record, "net.round_trip", &tcp).is_some() || is_loaded(&record));
 }
 
 #[test]

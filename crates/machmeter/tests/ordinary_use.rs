@@ -23,7 +23,7 @@ fn an_inherited_nice_value_is_kept_and_said() {
         if is_root() {
             niced.uid(program::NOBODY).gid(program::NOBODY);
         }
-        let record = Running::of(niced).end().expect(0).record();
+        let record = Running::of(niced).end().ended_or_starved();
         assert_eq!(record.run.policy, "other:19", "{line}");
     }
 }

@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use machmeter_data::record::FORMAT;
-use machmeter_data::{Interval, Record};
+use machmeter_data::{CheckState, Interval, Record};
 use rustix::process::{Pid, Signal};
 
 /// After this long a program that was to run for at most a few seconds hangs.
@@ -246,6 +246,17 @@ impl Ended {
         self
     }
 
+    /// The record of a run that was to be complete; one that other programs kept from its end may be partial.
+    #[track_caller]
+    pub(crate) fn ended_or_starved(&self) -> Record {
+        if self.code != Some(5) {
+            return self.expect(0).record();
+        }
+        let record = self.record();
+        assert!(is_loaded(&record), "machmeter {}: {}", self.shown, self.stderr);
+        record
+    }
+
     /// Lines of stderr that begin with `error:`.
     pub(crate) fn errors(&self) -> Vec<&str> {
         self.stderr.lines().filter(|l| l.starts_with("error:")).collect()
@@ -297,6 +308,17 @@ fn may_be_negative(id: &str) -> bool {
 pub(crate) fn record_in(path: &Path) -> Record {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     sound(&text, &path.display().to_string())
+}
+
+/// Whether other programs kept the CPUs busy: what a run does not reach beside them is theirs.
+pub(crate) fn is_loaded(record: &Record) -> bool {
+    let fails = |id: &str| record.checks.iter().any(|c| c.id == id && c.state == CheckState::Fail);
+    fails("E104") && fails("E105")
+}
+
+/// Policy for tests of figures: as root one whose threads do not wait for other programs of the machine.
+pub(crate) fn prompt_policy() -> &'static str {
+    if is_root() { "fifo:5" } else { "auto" }
 }
 
 /// Whether a file system can be mounted at `place` in a mount namespace of its own.

@@ -87,7 +87,8 @@ pub(super) fn strip(d: &Decades, style: &TerminalStyle, heading: &str, indent: u
         }
     }
     let mut out = String::new();
-    for (i, characters) in levels.into_iter().chain([line, scale]).enumerate() {
+    let named = levels.into_iter().skip_while(|l| l.iter().all(|c| *c == ' '));
+    for (i, characters) in named.chain([line, scale]).enumerate() {
         let text: String = characters.into_iter().collect();
         let before = if i == 0 { heading.to_owned() } else { " ".repeat(indent) };
         out += &format!("{}\n", format!("{before}{text}").trim_end());
