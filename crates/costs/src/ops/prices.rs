@@ -182,7 +182,7 @@ impl Process {
     }
 
     fn said(&self, e: &RoleError) -> String {
-        format!("the process in which {} are priced {e}", self.setting.part)
+        format!("the process that prices {} {e}", self.setting.part)
     }
 
     fn start(&mut self) -> Result<(), RoleError> {

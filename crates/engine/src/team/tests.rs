@@ -80,7 +80,7 @@ fn who_does_not_come_is_waited_for_until_the_deadline_only() {
         });
         let took_ns = monotonic_ns() - begin_ns;
         assert!(run.is_ok() && met.load(Ordering::Relaxed) == 0, "{}: {run:?}", model.model());
-        assert!(took_ns >= limit_ns && took_ns < limit_ns + SECOND_NS, "{}: {took_ns} ns", model.model());
+        assert!(took_ns >= limit_ns && took_ns < limit_ns + 5 * SECOND_NS, "{}: {took_ns} ns", model.model());
     }
 }
 
