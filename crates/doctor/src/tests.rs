@@ -311,7 +311,7 @@ fn this_machine_is_judged() {
 
 /// Prints what `fixtures/facts/vm-kvm.json` and its second capture were made of; see the README there.
 #[test]
-#[ignore = "records the machine it runs on"]
+#[ignore = "records the machine it runs on as a new fixture: by hand, `cargo test -p machmeter-doctor -- --ignored`"]
 fn record_this_machine() {
     let first = machmeter_sys::facts::capture();
     std::thread::sleep(std::time::Duration::from_secs(5));
