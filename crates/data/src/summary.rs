@@ -301,13 +301,13 @@ fn joined(texts: &[String]) -> Option<String> {
     Some(parts.join(" | "))
 }
 
-/// The half width of the interval of a single figure as a share of it.
+/// The half width of the interval of a single figure as a share of it; none of what was found exactly, as a limit of bytes.
 fn half_width(shown: &[(&str, Shown<'_>)]) -> Option<f64> {
     let [(_, only)] = shown else { return None };
     // A bracket holds the next possible sizes, not an error.
     let is_error = only.metric.value == Some(only.value) && only.value > 0.0;
     let ci = only.metric.ci.as_ref().filter(|ci| is_error && ci.method != "bracket")?;
-    Some((only.value - ci.low).max(ci.high - only.value) / only.value)
+    Some((only.value - ci.low).max(ci.high - only.value) / only.value).filter(|h| *h > 0.0)
 }
 
 #[cfg(test)]

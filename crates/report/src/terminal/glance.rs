@@ -146,11 +146,13 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
             continue;
         }
         out.push_str(&heading_text(if section.1 == 0 { &row.section } else { "" }, style));
-        // A long name reaches into the room that its figures leave.
-        let free = figures.saturating_sub(told.figures.chars().count());
-        let name = label::clipped(&printable(&told.name), width + free);
-        let column = figures - name.chars().count().saturating_sub(width);
+        // A long name reaches into the room that its figures leave, to the edge where nothing stands beside them.
         let beside = beside_figures(told, style);
+        let is_bare = beside.is_empty() && told.compared.is_none();
+        let line = if is_bare { style.width.saturating_sub(HEADING + 1) } else { width + figures };
+        let own = told.figures.chars().count();
+        let name = label::clipped(&printable(&told.name), line.saturating_sub(own).max(width));
+        let column = (width + figures).saturating_sub(name.chars().count().max(width)).max(own);
         let room = style.width.saturating_sub(HEADING + width + figures + 4);
         let compared = told.compared.as_ref();
         let strip = compared.and_then(|c| strip(c, room.saturating_sub(intervals + 2), style));
