@@ -52,7 +52,9 @@ impl Errors {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoModel {
     /// No link was measured.
-    #[error("the record has no parameters of links: machmeter net measures them, beside other load with --prio fifo:5 or a longer -t")]
+    #[error(
+        "the record has no parameters of links: machmeter net measures them, beside other load with --prio fifo:5 or a longer -t"
+    )]
     NoLinks,
     /// Others were.
     #[error("no link '{wanted}' in the record: {known}")]
