@@ -1,6 +1,7 @@
 //! Progress on stderr: a line for each part at its end, and on a terminal one more that says how far the run is.
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,6 +22,8 @@ const REDRAWN: Duration = Duration::from_millis(500);
 const BAR: usize = 20;
 /// Rows of a part that its line names.
 const ROWS: usize = 3;
+/// Between two lines of a calculation where no terminal shows it.
+const LINE_NS: u64 = 30_000_000_000;
 const CLEAR: &str = "\r\u{1b}[2K";
 
 /// Progress of a run.
@@ -36,7 +39,7 @@ struct Shared {
     ascii: bool,
     width: usize,
     begun_ns: u64,
-    total_ns: u64,
+    total_ns: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -44,6 +47,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     step: String,
+    /// When the last line of a calculation was written, ns from the begin.
+    told_ns: u64,
     /// Whether the line is on the screen.
     drawn: bool,
     over: bool,
@@ -67,7 +72,7 @@ impl Reporter {
             ascii: globals.ascii,
             width,
             begun_ns: monotonic_ns(),
-            total_ns,
+            total_ns: AtomicU64::new(total_ns),
             state: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -82,6 +87,20 @@ impl Reporter {
             })
         });
         Self { shared, ticker: ticker.and_then(Result::ok) }
+    }
+
+    /// A share of a calculation is done: the rest is taken to need as long in proportion. A line now and then where no terminal shows it.
+    pub(crate) fn done(&self, share: f64) {
+        let spent_ns = monotonic_ns().saturating_sub(self.shared.begun_ns);
+        self.shared.total_ns.store((spent_ns as f64 / share) as u64, Ordering::Relaxed);
+        let text = format!("{:.0} % done", 100.0 * share);
+        let is_due = self.ticker.is_none() && spent_ns - self.shared.lock().told_ns >= LINE_NS;
+        if is_due && share < 1.0 {
+            self.shared.lock().told_ns = spent_ns;
+            let [spent, total] = self.shared.seconds();
+            self.shared.line(&format!("[{spent} of {total} s] {text}"));
+        }
+        self.shared.lock().step = text;
     }
 
     /// A part ended: its first rows.
@@ -127,8 +146,9 @@ impl Shared {
 
     /// Those that are over and those of the whole.
     fn seconds(&self) -> [u64; 2] {
-        let spent_ns = monotonic_ns().saturating_sub(self.begun_ns).min(self.total_ns);
-        [spent_ns, self.total_ns].map(|ns| (ns + 500_000_000) / 1_000_000_000)
+        let total_ns = self.total_ns.load(Ordering::Relaxed);
+        let spent_ns = monotonic_ns().saturating_sub(self.begun_ns).min(total_ns);
+        [spent_ns, total_ns].map(|ns| (ns + 500_000_000) / 1_000_000_000)
     }
 
     fn line(&self, text: &str) {
@@ -184,7 +204,7 @@ mod tests {
             ascii: true,
             width: 80,
             begun_ns: monotonic_ns(),
-            total_ns: 10_000_000_000,
+            total_ns: AtomicU64::new(10_000_000_000),
             state: Mutex::new(State { over: true, ..State::default() }),
             changed: Condvar::new(),
         };

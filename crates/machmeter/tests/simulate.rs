@@ -169,7 +169,10 @@ fn the_table_of_operations_has_laws_in_ranks_and_says_that_it_is_simulated() {
     let per_doubling = record.metric("simulate.coefficient", &barrier).unwrap().value.unwrap();
     assert!((per_doubling - 700.0).abs() < 1e-3, "{per_doubling} ns");
     let shown = lab.line("report table.json").expect(0).stdout.clone();
-    assert!(shown.contains("SIMULATED") && shown.contains("2 to 64 simulated ranks on shm there"), "{shown}");
+    assert!(
+        shown.contains("SIMULATED") && shown.contains("2 to 64 simulated ranks on the link 'shm there'"),
+        "{shown}"
+    );
     let barrier = shown.lines().find(|l| l.trim_start().starts_with("barrier ")).unwrap();
     assert!(barrier.contains(" 0.7*log(p) "), "{shown}");
     assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");

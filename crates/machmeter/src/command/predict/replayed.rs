@@ -5,7 +5,6 @@ use std::sync::Arc;
 use machmeter_data::Record;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
-use machmeter_simulate::noise::Trace;
 use machmeter_simulate::predict::{Prediction, Times, Told, Variation, fill};
 use machmeter_simulate::replay::{Calls, Replay, events, replay};
 use machmeter_sys::guard::signals;
@@ -14,10 +13,11 @@ use serde_json::{Value, json};
 use super::Asked;
 use super::inputs::{Costs, costs, largest_measured, options, statements, traced};
 use crate::command::keep::{Keeping, keep};
-use crate::command::simulate::{EVENTS_PER_SECOND, Need, machine, over_threads, record_of, warn_of};
+use crate::command::simulate::{EVENTS_PER_SECOND, Need, machine, over_threads, record_of, taken, warn_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
+use crate::progress::Reporter;
 use crate::session::warning;
 use crate::state;
 
@@ -57,19 +57,16 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     signals::install().map_err(Failure::cannot)?;
-    let (times, varied) = simulated(asked, &prediction, replay.ranks(), threads)?;
-    let split = times
-        .as_ref()
-        .map(|t| over_threads(&[t.median().0], 1, |_| replay.ranks(), |n, stop| prediction.split(*n, stop)));
+    let progress = need.progress(threads, globals);
+    let (times, varied) = simulated(asked, &prediction, replay.ranks(), threads, &progress)?;
+    let split = times.as_ref().map(|t| {
+        over_threads(&[t.median().0], 1, &progress, |_| replay.ranks(), |n, stop| prediction.split(*n, stop))
+    });
     let split = split.transpose()?.and_then(|mut found| found.pop().flatten());
-    let mut title = format!("{} on {} of {}", name.display(), on.link.name, on.name);
+    drop(progress);
+    let mut title = format!("{} on the link '{}' of {}", name.display(), on.link.name, on.name);
     if let (Some(machine), Some(name)) = (&noise, &asked.noise) {
-        let share = machine.cpus.iter().map(Trace::share).sum::<f64>() / machine.cpus.len().max(1) as f64;
-        title.push_str(&format!(
-            "; noise {name} ({} CPUs, {:.3} % taken)",
-            machine.cpus.len(),
-            100.0 * share
-        ));
+        title.push_str(&format!("; {}", taken(machine, name)));
     }
     let parameters = json!({ "run": of_run.id, "on": on.record.id, "link": on.link.name, "noise": plan["noise"],
         "cpu_scale": asked.cpu_scale, "bytes_scale": asked.bytes_scale, "ranks": replay.ranks(), "runs": asked.runs,
@@ -104,14 +101,25 @@ fn algorithms(asked: &Asked) -> Value {
 type All = (Option<Times>, Vec<(Variation, Times)>);
 
 /// Run by run, in each all variations: what an interrupt leaves is whole runs. Variations draw the same costs and noise.
-fn simulated(asked: &Asked, prediction: &Prediction<'_>, ranks: u32, threads: usize) -> Result<All, Failure> {
+fn simulated(
+    asked: &Asked,
+    prediction: &Prediction<'_>,
+    ranks: u32,
+    threads: usize,
+    progress: &Reporter,
+) -> Result<All, Failure> {
     let count = if prediction.differs() { u64::from(asked.runs) } else { 1 };
     let changes: Vec<Option<Variation>> =
         [None].into_iter().chain(asked.variations().into_iter().map(Some)).collect();
     let jobs: Vec<(u64, Option<Variation>)> =
         (0..count).flat_map(|run| changes.iter().map(move |change| (run, *change))).collect();
-    let given =
-        over_threads(&jobs, threads, |_| ranks, |(run, change), stop| prediction.time(*run, *change, stop))?;
+    let given = over_threads(
+        &jobs,
+        threads,
+        progress,
+        |_| ranks,
+        |(run, change), stop| prediction.time(*run, *change, stop),
+    )?;
     let done = |place: usize| {
         let own = given.iter().skip(place).step_by(changes.len()).enumerate();
         Times::of(own.filter_map(|(run, ps)| Some((run as u64, (*ps)?))))

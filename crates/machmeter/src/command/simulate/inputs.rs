@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use machmeter_data::Record;
-use machmeter_data::quantity::parse_duration_ns;
+use machmeter_data::quantity::{Unit, human, parse_duration_ns};
 use machmeter_data::record::Machine as Host;
 use machmeter_simulate::goal::{self, Goal};
 use machmeter_simulate::machine::{OfLink, of_record};
@@ -141,18 +141,24 @@ pub(super) fn described(text: &str) -> Result<Machine, String> {
 pub(super) fn title(plan: &mut Value, asked: &Asked, noise: Option<&Machine>) {
     let text = |key: &str| plan[key].as_str().unwrap_or_default().to_owned();
     let size = if asked.pattern.is_some() { format!(" of {} B", asked.bytes) } else { String::new() };
-    let mut title = format!("{}{size} on {} of {}", text("pattern"), text("link"), text("on"));
-    if let Some(machine) = noise {
-        let share = machine.cpus.iter().map(Trace::share).sum::<f64>();
-        let share = 100.0 * share / machine.cpus.len().max(1) as f64;
-        let cpus = machine.cpus.len();
-        title.push_str(&format!(
-            "; noise {} ({cpus} CPUs, {share:.3} % taken), {} runs",
-            text("noise"),
-            asked.noisy_runs
-        ));
+    let mut title = format!("{}{size} on {}", text("pattern"), of_link(asked, &text("link")));
+    if let (Some(machine), Some(name)) = (noise, &asked.noise) {
+        title.push_str(&format!("; {}, {} runs", taken(machine, name), asked.noisy_runs));
     }
     plan["title"] = json!(title);
+}
+
+/// `the link 'shm there' of net.json`.
+pub(super) fn of_link(asked: &Asked, link: &str) -> String {
+    let on = asked.on.as_ref().map_or_else(String::new, |p| p.display().to_string());
+    format!("the link '{link}' of {on}")
+}
+
+/// `noise of vm.json, 2 CPUs, 1.94 % taken`.
+pub(in crate::command) fn taken(machine: &Machine, name: &str) -> String {
+    let cpus = machine.cpus.len();
+    let share = machine.cpus.iter().map(Trace::share).sum::<f64>() / cpus.max(1) as f64;
+    format!("noise of {name}, {cpus} CPUs, {} taken", human(share, Unit::One))
 }
 
 pub(super) fn what<'a>(asked: &Asked, schedule: Option<&'a Goal>) -> Result<What<'a>, Failure> {

@@ -18,6 +18,7 @@ use machmeter_sys::affinity;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::guard::signals;
 use machmeter_sys::oom::MemoryLeft;
+use machmeter_sys::topology::CpuSet;
 use serde_json::{Value, json};
 
 use super::CommandEntry;
@@ -26,10 +27,11 @@ use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
+use crate::progress::Reporter;
 use crate::session::{self, empty_record, warning};
 use crate::{output, state, view};
-pub(super) use inputs::machine;
 use inputs::{ladder, params, plan, read_schedule, title, what};
+pub(super) use inputs::{machine, taken};
 pub(super) use runs::over_threads;
 use runs::{Work, merged, steps_to_json};
 
@@ -164,7 +166,7 @@ fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, 
     }
     signals::install().map_err(Failure::cannot)?;
     let work = Work { what, params, noise, coincident: asked.coincident, ladder, runs };
-    let steps = work.run(threads)?;
+    let steps = work.run(threads, &need.progress(threads, globals))?;
     Ok(finish(&plan, asked.part, &steps, of, globals))
 }
 
@@ -203,12 +205,22 @@ impl Need {
         Ok(cpus.len().min((allowed / self.largest_bytes.max(1)) as usize).min(self.jobs).max(1))
     }
 
+    fn seconds(&self, threads: usize) -> f64 {
+        self.events as f64 / self.events_per_second / threads as f64
+    }
+
+    /// Progress of its jobs.
+    pub(super) fn progress(&self, threads: usize, globals: &Globals) -> Reporter {
+        let total_ns = (1e9 * self.seconds(threads)) as u64;
+        Reporter::new(globals, view::style(globals).width, total_ns, &CpuSet::default())
+    }
+
     /// Says what it will take.
     pub(super) fn say(&self, threads: usize, globals: &Globals) -> Result<(), Failure> {
-        let seconds = self.events as f64 / self.events_per_second / threads as f64;
         let text = format!(
-            "{:.3} M events, about {seconds:.0} s on {threads} CPUs, up to {}",
+            "{:.3} M events, about {:.0} s on {threads} CPUs, up to {}",
             self.events as f64 / 1e6,
+            self.seconds(threads),
             human(self.largest_bytes.saturating_mul(threads as u64) as f64, Unit::Bytes)
         );
         if globals.dry_run {

@@ -1,7 +1,7 @@
 //! Runs of a plan over threads, and shares of them put together.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use machmeter_data::record::Machine as Host;
@@ -16,6 +16,7 @@ use super::{Ladder, PLAN};
 use crate::command::report;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::progress::Reporter;
 
 pub(super) struct Work<'a> {
     pub(super) what: What<'a>,
@@ -29,7 +30,7 @@ pub(super) struct Work<'a> {
 impl Work<'_> {
     /// All runs over threads: quiet ones first, then run by run, so that what an interrupt leaves is whole runs. Each result has its place,
     /// whichever thread gives it.
-    pub(super) fn run(&self, threads: usize) -> Result<Vec<Step>, Failure> {
+    pub(super) fn run(&self, threads: usize, progress: &Reporter) -> Result<Vec<Step>, Failure> {
         let numbers: Vec<Option<u64>> =
             [None].into_iter().chain(self.runs.iter().copied().map(Some)).collect();
         let jobs: Vec<(usize, Option<u64>)> =
@@ -39,7 +40,7 @@ impl Work<'_> {
             let noise = number.and_then(|seed| Some((self.noise.as_ref()?, starts(seed))));
             self.what.simulate(self.ladder[*step], &self.params, noise, stop)
         };
-        let results = over_threads(&jobs, threads, |job| self.ladder[job.0], one)?;
+        let results = over_threads(&jobs, threads, progress, |job| self.ladder[job.0], one)?;
         let mut quiet = vec![None; self.ladder.len()];
         let mut noisy = vec![Vec::new(); self.ladder.len()];
         for ((step, number), result) in jobs.into_iter().zip(results) {
@@ -56,14 +57,17 @@ impl Work<'_> {
     }
 }
 
-/// What each job gives, in their order; `None` of those that a signal left undone. `ranks` of a job are for messages.
+/// What each job gives, in their order; `None` of those that a signal left undone. `ranks` of a job are for messages, and its part of
+/// the whole.
 pub(in crate::command) fn over_threads<J: Sync, R: Clone + Send>(
     jobs: &[J],
     threads: usize,
-    ranks: impl Fn(&J) -> u32,
+    progress: &Reporter,
+    ranks: impl Fn(&J) -> u32 + Sync,
     one: impl Fn(&J, &dyn Fn() -> bool) -> Result<R, SimulateError> + Sync,
 ) -> Result<Vec<Option<R>>, Failure> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(vec![None; jobs.len()]));
+    let (all, done) = (jobs.iter().map(|j| u64::from(ranks(j))).sum::<u64>(), AtomicU64::new(0));
     let stop = || signals::stop_flag().load(Ordering::Relaxed);
     let worker = || {
         while !stop() {
@@ -74,6 +78,8 @@ pub(in crate::command) fn over_threads<J: Sync, R: Clone + Send>(
                 next.store(jobs.len(), Ordering::Relaxed);
             }
             results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
+            let own = u64::from(ranks(job));
+            progress.done((done.fetch_add(own, Ordering::Relaxed) + own) as f64 / all as f64);
         }
     };
     std::thread::scope(|scope| {
@@ -126,7 +132,8 @@ pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Fail
             whole = Some((plan, own, record.machine));
             continue;
         };
-        let differs = |key: &&String| common[key.as_str()] != plan[key.as_str()];
+        // The title names files, which parts on other machines had elsewhere.
+        let differs = |key: &&String| *key != "title" && common[key.as_str()] != plan[key.as_str()];
         if let Some(key) = common.as_object().into_iter().flat_map(|o| o.keys()).find(differs) {
             return Err(wrong(format!("a part of another plan: {key} differs")));
         }

@@ -5,7 +5,7 @@ use machmeter_simulate::table::{OPERATIONS, Point, analyze, fill, points, sizes}
 use machmeter_sys::guard::signals;
 use serde_json::json;
 
-use super::inputs::link;
+use super::inputs::{link, of_link};
 use super::runs::over_threads;
 use super::{Asked, Need, PLAN, record_of, warn_of};
 use crate::command::keep::{Keeping, keep};
@@ -44,14 +44,16 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     // The largest first, so that no thread is left with them at the end.
     let mut jobs = points.clone();
     jobs.sort_by_key(|p| std::cmp::Reverse(p.events()));
-    let costs = over_threads(&jobs, threads, |p| p.ranks, |p, stop| p.simulate(&of.params, stop))?;
+    let progress = need.progress(threads, globals);
+    let costs = over_threads(&jobs, threads, &progress, |p| p.ranks, |p, stop| p.simulate(&of.params, stop))?;
+    drop(progress);
     let mut done: Vec<_> = jobs.into_iter().zip(costs).filter_map(|(p, cost)| Some((p, cost?))).collect();
     done.sort_by_key(|(p, _)| (p.operation, p.ranks, p.bytes));
     let parameters = json!({ "table": { "on": on.id, "link": of.name, "ranks": asked.ranks[..], "sizes": sizes,
         "segments": format!("{:?}", of.params.segments()) } });
     let mut record = record_of(PLAN, parameters, on.machine, globals);
     let last = asked.ranks[asked.ranks.len() - 1];
-    let title = format!("2 to {last} simulated ranks on {} of {}", of.name, on.id);
+    let title = format!("2 to {last} simulated ranks on {}", of_link(asked, &of.name));
     fill(&mut record, &title, &analyze(&of, &done));
     warn_of(&mut record, of.assumptions.iter().map(String::as_str));
     let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
