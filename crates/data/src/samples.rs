@@ -45,6 +45,13 @@ pub struct Column {
     pub values: Values,
 }
 
+impl Column {
+    /// A column.
+    pub fn new(name: &str, unit: Unit, values: impl Into<Values>) -> Self {
+        Self { name: name.to_owned(), unit, values: values.into() }
+    }
+}
+
 /// A table whose columns do not have equal length.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("table {table}: column {column} has {found} rows, the first has {expected}")]
@@ -116,6 +123,13 @@ macro_rules! columns_of {
                 }
             )*
         }
+        $(
+            impl From<Vec<$value>> for Values {
+                fn from(values: Vec<$value>) -> Self {
+                    Self::$kind(values)
+                }
+            }
+        )*
     };
 }
 columns_of!(
@@ -131,11 +145,7 @@ mod tests {
 
     #[test]
     fn ragged_columns_are_refused() {
-        let c = |name: &str, n: usize| Column {
-            name: name.to_owned(),
-            unit: Unit::Ticks,
-            values: Values::I64(vec![0; n]),
-        };
+        let c = |name, n| Column::new(name, Unit::Ticks, vec![0_i64; n]);
         let e = Table::new("t", vec![c("a", 3), c("b", 2)]).unwrap_err();
         assert_eq!(e.to_string(), "table t: column b has 2 rows, the first has 3");
         assert_eq!(Table::new("t", vec![c("a", 3), c("b", 3)]).unwrap().rows(), 3);

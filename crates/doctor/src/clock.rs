@@ -1,7 +1,6 @@
 //! Can the clock be trusted?
 
-use machmeter_data::Hazard;
-use machmeter_data::code;
+use machmeter_data::{Hazard, code};
 
 use super::inputs::{ClockInput, Inputs, three_digits};
 use super::outcome::{Judged, Outcome};

@@ -1,7 +1,6 @@
 //! What does the kernel do on the side: huge pages, NUMA balancing, tracing, watchdogs, device interrupts?
 
-use machmeter_data::Hazard;
-use machmeter_data::code;
+use machmeter_data::{Hazard, code};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, look, texts_of, three_digits};

@@ -1,7 +1,6 @@
 //! How does the kernel share CPUs: preemption, isolation, mitigations, limits on real-time threads?
 
-use machmeter_data::code;
-use machmeter_data::{FactValue, Hazard};
+use machmeter_data::{FactValue, Hazard, code};
 use machmeter_sys::sched::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
 use machmeter_sys::topology::CpuSet;
 

@@ -1,7 +1,6 @@
 //! Who else uses the machine?
 
-use machmeter_data::Hazard;
-use machmeter_data::code;
+use machmeter_data::{Hazard, code};
 
 use super::inputs::{Inputs, Seen, amount_in, three_digits};
 use super::live::{Consumer, Live, RealTimeTask};

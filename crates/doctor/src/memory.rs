@@ -1,7 +1,6 @@
 //! Is there memory, and does it stay?
 
-use machmeter_data::Hazard;
-use machmeter_data::code;
+use machmeter_data::{Hazard, code};
 
 use super::inputs::{Inputs, amount_in, size, three_digits};
 use super::outcome::{Judged, Outcome};

@@ -1,7 +1,6 @@
 //! Does every core keep its speed?
 
-use machmeter_data::Hazard;
-use machmeter_data::code;
+use machmeter_data::{Hazard, code};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, duration, named, three_digits};

@@ -1,8 +1,7 @@
 //! What may this process do? Missing rights never stop a run; they are named so that they can be given.
 
-use machmeter_data::Hazard;
-use machmeter_data::code;
 use machmeter_data::facts::FactState;
+use machmeter_data::{Hazard, code};
 
 use super::inputs::{Inputs, Seen, size, three_digits};
 use super::outcome::{Judged, Outcome};

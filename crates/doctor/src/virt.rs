@@ -1,8 +1,6 @@
 //! What stands between us and the hardware?
 
-use machmeter_data::Hazard;
-use machmeter_data::code;
-
+use machmeter_data::{Hazard, code};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, duration, named, three_digits};

@@ -59,7 +59,7 @@ pub(crate) fn command(registries: &Registries) -> Command {
     }
     for c in COMMANDS {
         let taken = options().into_iter().filter(|o| c.takes.contains(&id(o)));
-        root = root.subcommand((c.define)().args(taken));
+        root = root.subcommand((c.define)(c.name).args(taken));
     }
     root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
 }

@@ -14,7 +14,7 @@ pub(crate) fn put(target: &Path, text: &str) -> Result<(), String> {
     if target.as_os_str() == "-" {
         return print(text);
     }
-    machmeter_store::text::write(target, text).map_err(|e| e.to_string())
+    machmeter_store::atomic::write(target, text).map_err(|e| e.to_string())
 }
 
 /// Writes lines to stdout; see [`write`].

@@ -1,7 +1,7 @@
 //! Replacing a file in one step.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const MAX_LINKS: usize = 40;
 /// this user can have made it ([`beyond`]), else it is replaced itself. Owner and rights of a replaced file stay. A device or pipe (`/dev/stdout`) is written
 /// directly, since it must not be replaced by a file.
 /// Errors: what the system answered; the file beside `path` is removed and `path` itself is as it was.
-pub(crate) fn replace<T>(
+pub fn replace<T>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> Result<T, StoreError> {
@@ -63,10 +63,16 @@ pub(crate) fn replace<T>(
     written.map_err(refused)
 }
 
+/// Replaces `path` by `content`.
+/// Errors: as [`replace`].
+pub fn write(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), StoreError> {
+    replace(path, |out| out.write_all(content.as_ref()))
+}
+
 /// Looks whether [`replace`] could write `path` now; makes nothing.
 ///
 /// Errors: `path` names a folder or nothing, or its folder is not there or takes no file from this user.
-pub(crate) fn could_replace(path: &Path) -> Result<(), StoreError> {
+pub fn could_replace(path: &Path) -> Result<(), StoreError> {
     let refused = |e: io::Error| StoreError::io(path, "write", &e);
     let may = |path: &Path, access| {
         rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).map_err(|e| refused(e.into()))
@@ -119,14 +125,13 @@ fn name_beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.{}-{n}.tmp", process::id()))
 }
 
-pub(crate) fn folder_of(path: &Path) -> &Path {
+/// The folder of a path: `.` of a bare name.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     #[test]

@@ -169,15 +169,10 @@ pub const READERS: &[Reader] = &[
     sysjitter_summary::READER,
 ];
 
-/// Reads files of any known format as one run.
+/// Reads files of any known format as one run. Facts from the user win over those of a side file (`PREFIX.machmeter.json`).
 ///
 /// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
 /// Errors: one line: which file, where in it, what was expected.
-pub fn read_any(paths: &[PathBuf]) -> Result<Imported, StoreError> {
-    read_knowing(paths, &SideFacts::default())
-}
-
-/// The same with facts from the user, which win over those of a side file (`PREFIX.machmeter.json`).
 pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, StoreError> {
     if let Some(fault) = known.fault() {
         return Err(StoreError::new(Path::new("given facts"), fault));

@@ -5,7 +5,7 @@
 //! one-line errors that come out.
 #![forbid(unsafe_code)]
 
-mod atomic;
+pub mod atomic;
 pub mod best;
 pub mod date;
 pub mod document;
@@ -16,7 +16,6 @@ pub mod json;
 pub mod mpi_trace;
 pub mod parquet;
 pub mod reference;
-pub mod text;
 
 pub use error::StoreError;
 pub use foreign::Imported;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_compare::paired::{self, LEAST_ROUNDS, RUNS_PER_ROUND, Round, order};
 use machmeter_compare::{Comparison, Options};
 use machmeter_data::Record;
@@ -14,7 +14,7 @@ use machmeter_engine::{Attributes, Deadline};
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::spawn_plain;
 
-use super::{CommandEntry, compare};
+use super::{CommandEntry, compare, options_of};
 use crate::Registries;
 use crate::cli::{self, Parsed};
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ use crate::output;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry {
     name: "ab",
-    define,
+    define: options_of::<Asked>,
     takes: &["time", "seed", "output", "json", "csv", "md", "verbose", "quiet"],
     run,
 };
@@ -61,10 +61,6 @@ struct Asked {
     /// The probe and its options
     #[arg(value_name = "PROBE", last = true, num_args = 1.., required = true, allow_hyphen_values = true)]
     probe: Vec<String>,
-}
-
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 /// How a run is put under a setting.

@@ -2,20 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_compare::{Comparison, FailOn, Options, compare, csv, exit_code, html, markdown, text};
 use machmeter_data::Record;
 use machmeter_store::foreign::SideFacts;
 
-use super::{CommandEntry, report};
+use super::{CommandEntry, options_of, report};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::{output, past, state, view};
 
-pub(crate) const ENTRY: CommandEntry =
-    CommandEntry { name: "compare", define, takes: &["output", "json", "csv", "md", "verbose"], run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry {
+    name: "compare",
+    define: options_of::<Asked>,
+    takes: &["output", "json", "csv", "md", "verbose"],
+    run,
+};
 
 /// Earlier runs of the same kind of machine that are looked at for the run-to-run spread at most.
 const MAX_HISTORY: usize = 30;
@@ -51,10 +55,6 @@ struct Asked {
     /// Do not learn from earlier runs what runs differ by
     #[arg(long)]
     no_history: bool,
-}
-
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 pub(super) fn share(text: &str) -> Result<f64, String> {

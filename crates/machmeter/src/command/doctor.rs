@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::record::SummaryLine;
 use machmeter_data::{Check, CheckState, Facts, Hazard};
 use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
@@ -14,7 +14,7 @@ use machmeter_sys::mpi::{Flavor, Installed, installed};
 use machmeter_sys::topology::CpuSet;
 use machmeter_sys::{facts, guard, thread};
 
-use super::{CommandEntry, measure};
+use super::{CommandEntry, measure, options_of};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -22,8 +22,12 @@ use crate::globals::{Globals, time};
 use crate::session::{self, empty_record};
 use crate::{output, view};
 
-pub(crate) const ENTRY: CommandEntry =
-    CommandEntry { name: "doctor", define, takes: &["json", "dry_run", "verbose", "color", "ascii"], run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry {
+    name: "doctor",
+    define: options_of::<Asked>,
+    takes: &["json", "dry_run", "verbose", "color", "ascii"],
+    run,
+};
 
 const SAMPLE: Duration = Duration::from_millis(200);
 
@@ -38,10 +42,6 @@ struct Asked {
     /// Time between the two captures
     #[arg(long = "between", value_name = "DUR", default_value = "1500ms", value_parser = time)]
     between_ns: u64,
-}
-
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {

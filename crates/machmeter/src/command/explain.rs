@@ -1,7 +1,7 @@
 //! `machmeter explain CODE...`: what the last run said under a code, what it means, why it matters, what to do and how to undo it.
 
 use clap::{Arg, ArgMatches, Command};
-use machmeter_data::{Code, Record};
+use machmeter_data::{Code, Record, code};
 use machmeter_report::terminal::printable;
 
 use super::CommandEntry;
@@ -14,95 +14,65 @@ use crate::{output, state};
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "explain", define, takes: &[], run };
 
 pub(crate) const CODES: &[Code] = &[
-    Code {
-        id: "W900",
-        name: "not measured",
+    code! { "W900" "not measured",
         what: "The command failed; the record says why and holds no figures.",
         why: "A reader of JSON gets a valid document in every outcome.",
         how: "Written when --json was given and the command could not do its work.",
         next: "Do what the warning's text says.",
-        undo: None,
     },
-    Code {
-        id: "W901",
-        name: "not kept",
+    code! { "W901" "not kept",
         what: "The run or its best values could not be kept in the state directory.",
         why: "`report last`, `compare last~1 last` and comparisons with the best ever seen need earlier runs.",
         how: "The state directory is MACHMETER_STATE, XDG_STATE_HOME/machmeter or ~/.local/state/machmeter.",
         next: "Make that directory writable, name a file with -o, or give --no-save.",
-        undo: None,
     },
-    Code {
-        id: "W902",
-        name: "raw samples missing",
+    code! { "W902" "raw samples missing",
         what: "The record was stored without its raw samples.",
         why: "Figures and pictures are complete; a later analysis of the samples is not possible.",
         how: "Writing the Parquet files failed, usually for lack of space.",
         next: "Free space, or give --raw none.",
-        undo: None,
     },
-    Code {
-        id: "W903",
-        name: "part left out",
+    code! { "W903" "part left out",
         what: "A part of the page could not be measured; the others were.",
         why: "The record says nothing of that part.",
         how: "The probe refused, or the system refused it.",
         next: "See the text; often more time is needed: -t 30 or more for the whole page.",
-        undo: None,
     },
-    Code {
-        id: "W904",
-        name: "process lost",
+    code! { "W904" "process lost",
         what: "A process of the run was ended by a signal that machmeter did not send. The run is partial.",
         why: "What that process measured or did as a load is missing, even where figures could be had without it.",
         how: "Its exit status.",
         next: "Run it again; dmesg tells whether memory had run out.",
-        undo: None,
     },
-    Code {
-        id: "W910",
-        name: "parameter assumed",
+    code! { "W910" "parameter assumed",
         what: "A simulation used a value for a parameter that the link's record only bounds or does not hold.",
         why: "Simulated times are off by as much as that value is.",
         how: "Figures net.latency, net.overhead_send, net.overhead_recv and net.gap of the run of --on have no value; each says why.",
         next: "Measure the link again with more time, or choose another with --link.",
-        undo: None,
     },
-    Code {
-        id: "W911",
-        name: "cost extrapolated",
+    code! { "W911" "cost extrapolated",
         what: "A prediction uses a law or cost at a number of ranks or bytes where nothing was measured.",
         why: "Libraries change their algorithms with ranks and sizes: beyond its points a law may be far off, and its interval does not tell.",
         how: "Ranks and sizes of mpi.cost or simulate.cost of the operation in the run of --on.",
         next: "Measure there: machmeter mpi with more ranks or sizes, or machmeter simulate --table for more ranks than the machine has.",
-        undo: None,
     },
-    Code {
-        id: "W912",
-        name: "calls left out",
+    code! { "W912" "calls left out",
         what: "Calls of a trace have no part in its replay: they take no time there and nobody waits for them.",
         why: "A prediction is too short by what they cost.",
         how: "One-sided and neighborhood calls, files, probes of messages, messages whose other side left no trace, collectives that do not match.",
         next: "Look for their share of the time in the trace; predict on the costs of the machine where it was traced and compare.",
-        undo: None,
     },
-    Code {
-        id: "W913",
-        name: "order assumed",
+    code! { "W913" "order assumed",
         what: "A trace does not say which message or request a call was about; it was taken from the order of calls.",
         why: "Where ranks take messages in another order, others wait in the prediction than in the program.",
         how: "Receives from any rank, waits for one of several requests, starts of persistent requests.",
         next: "Nothing, where the order is that of the program; else trace with named ranks and waits for all.",
-        undo: None,
     },
-    Code {
-        id: "W914",
-        name: "ranks share CPUs",
+    code! { "W914" "ranks share CPUs",
         what: "There are more ranks than CPUs of the machine that was traced, or whose costs are used.",
         why: "Ranks of a replay have a CPU each. Traced calculation of ranks that shared one has the time of the others.",
         how: "cpu.count of the records.",
         next: "Trace no more ranks than CPUs. For more ranks: costs of a cluster, or of one link with simulated collectives (simulate --table).",
-        undo: None,
     },
 ];
 
@@ -119,8 +89,8 @@ pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
     all
 }
 
-fn define() -> Command {
-    Command::new(ENTRY.name).about("What a code of a check or warning means, and what to do").arg(
+fn define(name: &'static str) -> Command {
+    Command::new(name).about("What a code of a check or warning means, and what to do").arg(
         Arg::new("code").value_name("CODE").num_args(1..).required(true).help("Codes such as E104 or W301"),
     )
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
+use clap::{ArgMatches, Args, FromArgMatches, builder::PossibleValuesParser};
 use machmeter_compare::glob_matches;
 use machmeter_data::Table;
 use machmeter_data::quantity::{Unit, human};
@@ -14,14 +14,15 @@ use machmeter_store::parquet;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 
-use super::{CommandEntry, report};
+use super::{CommandEntry, options_of, report};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::output;
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "export", define, takes: &[], run };
+pub(crate) const ENTRY: CommandEntry =
+    CommandEntry { name: "export", define: options_of::<Asked>, takes: &[], run };
 
 /// A format of schedules, which only traced runs have.
 pub(super) struct ScheduleFormat {
@@ -79,10 +80,6 @@ fn formats() -> Vec<&'static str> {
     names
 }
 
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
-}
-
 fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (mut record, path) = report::located(&asked.run)?;
@@ -114,7 +111,7 @@ fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Re
 fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit, Failure> {
     match &asked.output {
         None => output::write(bytes).map_err(Failure::cannot)?,
-        Some(path) => machmeter_store::text::write(path, bytes).map_err(Failure::cannot)?,
+        Some(path) => machmeter_store::atomic::write(path, bytes).map_err(Failure::cannot)?,
     }
     Ok(Exit::Fine)
 }

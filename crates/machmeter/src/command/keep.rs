@@ -8,15 +8,14 @@ use machmeter_data::record::Record;
 use machmeter_data::{CheckState, Table};
 use machmeter_engine::probe::Output;
 use machmeter_report::usual;
-use machmeter_store::{History, history, json, text};
+use machmeter_store::{History, atomic, history, json};
 use machmeter_sys::guard::signals;
 
 use super::reference;
 use crate::exit::Exit;
 use crate::globals::{Globals, Raw};
-use crate::output;
 use crate::session::warning;
-use crate::view;
+use crate::{output, state, view};
 
 /// Above this many rows, raw samples are stored only when asked for.
 pub(super) const MANY_ROWS: usize = 5_000_000;
@@ -32,6 +31,11 @@ pub(super) struct Keeping<'a> {
     pub(super) outputs: Vec<Output>,
     /// Begin of the names of a record and a report in this directory.
     pub(super) stem: Option<&'a str>,
+}
+
+/// [`keep`] of a record that was calculated.
+pub(super) fn keep_figures(record: Record, globals: &Globals) -> Exit {
+    keep(record, Vec::new(), Keeping { history: state::history(), outputs: Vec::new(), stem: None }, globals)
 }
 
 /// Stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be written in one place is still
@@ -103,7 +107,7 @@ fn write_outputs(record: &mut Record, outputs: Vec<Output>) -> (Vec<String>, Vec
     for Output { path, content } in outputs {
         let written = content
             .map_err(|why| format!("{}: not written: {why}", path.display()))
-            .and_then(|bytes| text::write(&path, &bytes).map(|()| bytes.len()).map_err(|e| e.to_string()));
+            .and_then(|bytes| atomic::write(&path, &bytes).map(|()| bytes.len()).map_err(|e| e.to_string()));
         match written {
             Ok(bytes) => {
                 record.run.side_effects.push(format!("wrote {:?}", path.to_string_lossy()));
@@ -163,7 +167,7 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<String, S
             }
         }
     } else {
-        text::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
+        atomic::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
     }
     let size = path.metadata().map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
     Ok(format!("{}{size}{beside}", path.display()))

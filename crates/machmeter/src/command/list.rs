@@ -20,8 +20,8 @@ pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, take
 
 const KINDS: [&str; 8] = ["codes", "formats", "loads", "metrics", "probes", "readers", "runs", "tasks"];
 
-fn define() -> Command {
-    Command::new(ENTRY.name)
+fn define(name: &'static str) -> Command {
+    Command::new(name)
         .about("What there is: runs, metrics, codes, tasks, loads, formats, ...")
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }

@@ -7,7 +7,7 @@ use machmeter_data::record::{Record, SummaryLine};
 use machmeter_engine::part::run_together;
 use machmeter_engine::probe::{Command, Destination, Outcome, Output, Page, Parameters, page_share_ns};
 use machmeter_engine::{Entry, Host, ProbeError};
-use machmeter_store::{date, text};
+use machmeter_store::{atomic, date};
 use machmeter_sys::guard::signals;
 
 use super::keep::{Keeping, keep};
@@ -183,7 +183,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
 
 /// Refuses files that could not be written now.
 fn writable(destinations: &[Destination]) -> Result<(), Failure> {
-    destinations.iter().try_for_each(|d| text::could_write(&d.path).map_err(Failure::usage))
+    destinations.iter().try_for_each(|d| atomic::could_replace(&d.path).map_err(Failure::usage))
 }
 
 /// What a run would do beside measuring.

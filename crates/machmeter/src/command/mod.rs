@@ -20,7 +20,7 @@ mod trend;
 
 use std::path::Path;
 
-use clap::{ArgMatches, Command, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machmeter_engine::Stored;
 use machmeter_sys::guard::signals;
 
@@ -33,10 +33,21 @@ use crate::output;
 
 pub(crate) struct CommandEntry {
     pub(crate) name: &'static str,
-    pub(crate) define: fn() -> Command,
+    /// The command of that name.
+    pub(crate) define: fn(&'static str) -> Command,
     /// Ids of the options of [`Globals`] that act on it.
     pub(crate) takes: &'static [&'static str],
     pub(crate) run: fn(&Registries, &Globals, &ArgMatches) -> Result<Exit, Failure>,
+}
+
+/// Options that act on what is calculated.
+const SIMULATED: &[&str] = &[
+    "cpus", "output", "json", "csv", "md", "tag", "no_save", "dry_run", "quiet", "verbose", "color", "ascii",
+];
+
+/// A command whose options are those of a structure.
+fn options_of<A: Args>(name: &'static str) -> Command {
+    A::augment_args(Command::new(name))
 }
 
 /// All commands, sorted by name.
@@ -101,7 +112,6 @@ fn repeated(globals: &Globals, run: impl Fn() -> Result<Exit, Failure>) -> Resul
 
 /// A stored run with its raw samples, for a probe that builds on an earlier one.
 pub(crate) fn open_stored(name: &str) -> Result<Stored, String> {
-    let (record, path) = report::located(Path::new(name)).map_err(|f| f.what)?;
-    let tables = report::tables(&record, &path).map_err(|f| f.what)?;
+    let (record, tables) = report::with_tables(Path::new(name)).map_err(|f| f.what)?;
     Ok(Stored { record, tables })
 }

@@ -15,14 +15,14 @@ use crate::{output, state};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "reference", define, takes: &[], run };
 
-fn define() -> Command {
+fn define(name: &'static str) -> Command {
     let records = Arg::new("record")
         .value_name("RECORD")
         .num_args(1..)
         .required(true)
         .value_parser(value_parser!(PathBuf))
         .help("last, last~N, a tag, a record, or a report");
-    Command::new(ENTRY.name)
+    Command::new(name)
         .about("Let ranges of what is usual grow from records")
         .subcommand_required(true)
         .subcommand(Command::new("add").about("Add the figures in the rows of records").arg(records))

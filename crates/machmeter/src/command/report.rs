@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::Record;
 use machmeter_data::summary::{self, RowInfo};
 use machmeter_report::usual;
@@ -10,7 +10,7 @@ use machmeter_store::document::{self, Document};
 use machmeter_store::foreign::{self, SideFacts};
 use machmeter_store::{history, json};
 
-use super::{CommandEntry, reference, trend};
+use super::{CommandEntry, options_of, reference, trend};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ use crate::{output, state, view};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry {
     name: "report",
-    define,
+    define: options_of::<Asked>,
     takes: &["output", "json", "csv", "md", "verbose", "color", "ascii"],
     run,
 };
@@ -46,10 +46,6 @@ struct Asked {
     tick_hz: Option<f64>,
 }
 
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
-}
-
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let known = SideFacts { tick_hz: asked.tick_hz, ..SideFacts::default() };
@@ -66,7 +62,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     let mut saved = Vec::new();
     for (path, ending) in globals.output.iter().zip(endings) {
         let text = view::render(ending, &record).map_err(Failure::cannot)?;
-        machmeter_store::text::write(path, &text).map_err(Failure::cannot)?;
+        machmeter_store::atomic::write(path, &text).map_err(Failure::cannot)?;
         saved.push(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)));
     }
     let mut globals = globals.clone();
@@ -121,6 +117,18 @@ pub(super) fn located(name: &Path) -> Result<(Record, PathBuf), Failure> {
         history.resolve(&name.to_string_lossy()).map_err(Failure::usage)?
     };
     Ok((json::read(&path).map_err(Failure::usage)?, path))
+}
+
+/// Runs of ours by name or file.
+pub(super) fn records(names: &[&PathBuf]) -> Result<Vec<Record>, Failure> {
+    names.iter().map(|name| located(name).map(|(record, _)| record)).collect()
+}
+
+/// A run of ours with its raw tables.
+pub(super) fn with_tables(name: &Path) -> Result<(Record, Vec<machmeter_data::Table>), Failure> {
+    let (record, path) = located(name)?;
+    let tables = tables(&record, &path)?;
+    Ok((record, tables))
 }
 
 /// Raw tables of a run of ours, where they are still there.

@@ -12,8 +12,8 @@ use crate::output;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "schema", define, takes: &[], run };
 
-fn define() -> Command {
-    Command::new(ENTRY.name).about("JSON Schema of record, comparison or a probe's parameters").arg(
+fn define(name: &'static str) -> Command {
+    Command::new(name).about("JSON Schema of record, comparison or a probe's parameters").arg(
         Arg::new("what").value_name("WHAT").default_value("record").help("record, comparison or a probe"),
     )
 }

@@ -1,13 +1,13 @@
 //! `machmeter selftest PROBE`: injects known disturbances into this machine and checks what the probe says of them.
 
-use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
+use clap::{ArgMatches, Args, FromArgMatches, builder::PossibleValuesParser};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::{CommandEntry, measure};
+use super::{CommandEntry, measure, options_of};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use crate::view;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry {
     name: "selftest",
-    define,
+    define: options_of::<Asked>,
     takes: &["time", "cpus", "output", "json", "tag", "seed", "dry_run", "quiet"],
     run,
 };
@@ -39,10 +39,6 @@ struct Asked {
     /// Fewer and shorter injections: less than half the time
     #[arg(long)]
     quick: bool,
-}
-
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -73,7 +69,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     let mut trouble = Vec::new();
     for path in globals.output.iter().chain(globals.json.iter().filter(|p| p.as_os_str() != "-")) {
         let text = view::render(view::ending(path, "json").unwrap_or("json"), &record);
-        let wrote = text.and_then(|t| machmeter_store::text::write(path, &t).map_err(|e| e.to_string()));
+        let wrote = text.and_then(|t| machmeter_store::atomic::write(path, &t).map_err(|e| e.to_string()));
         trouble.extend(wrote.err());
     }
     let shown = if globals.json.as_ref().is_some_and(|p| p.as_os_str() == "-") {

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, ExitStatus, Stdio};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::record::{Machine, Provenance};
 use machmeter_data::trace::{DIRECTORY_VARIABLE, EXTENSION, LIMIT_VARIABLE};
 use machmeter_engine::Info;
@@ -17,8 +17,8 @@ use machmeter_sys::guard::signals;
 use machmeter_sys::process::terminate_process;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use super::CommandEntry;
 use super::keep::{Keeping, MANY_ROWS, keep};
+use super::{CommandEntry, options_of};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ use crate::session::Session;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry {
     name: "trace",
-    define,
+    define: options_of::<Asked>,
     takes: &[
         "output", "json", "csv", "md", "raw", "name", "tag", "no_save", "quiet", "verbose", "color", "ascii",
     ],
@@ -76,10 +76,6 @@ struct Asked {
     /// The program with its arguments
     #[arg(value_name = "COMMAND", last = true, num_args = 1.., required_unless_present = "collect")]
     command: Vec<OsString>,
-}
-
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {

@@ -42,12 +42,7 @@ fn quantum(name: &str) -> Quantum {
 pub(super) fn define(name: &'static str) -> Command {
     let command = Command::new(name)
         .about("Fixed time quantum benchmark as of 2009: counts of work in windows of 2^BITS clock ticks")
-        .arg(
-            number('i', "interval", 3..=30)
-                .value_name("BITS")
-                .default_value("20")
-                .help("Windows of 2^BITS ticks (3 to 30)"),
-        )
+        .arg(number('i', "interval", 3..=30, "BITS", "Windows of 2^BITS ticks (3 to 30)").default_value("20"))
         .arg(samples("524288", "Windows to record (at most 2000000)"));
     let command = with_output(command, "ftq");
     if is_threaded(name) {

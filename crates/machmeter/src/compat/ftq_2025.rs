@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use machmeter_noise::Quantum;
+use machmeter_store::atomic;
 use machmeter_store::foreign::write::{self, Ftq2025Header};
 use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
@@ -15,7 +16,7 @@ use machmeter_sys::sched::Policy;
 use super::bench::{Bench, counts_of, fact, uname};
 use super::ftq::LEAST_TURNS;
 use super::{
-    nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
+    flag, nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,27 +28,11 @@ const FIFO_PRIORITY: u8 = machmeter_engine::placement::AUTO_FIFO_PRIORITY;
 pub(super) fn define(name: &'static str) -> Command {
     let command = Command::new(name)
         .about("Fixed time quantum benchmark as of 2025: counts of work in windows by frequency")
-        .arg(
-            number('f', "frequency", 1..=1_000_000)
-                .value_name("HZ")
-                .default_value("10000")
-                .help("Windows per second"),
-        )
+        .arg(number('f', "frequency", 1..=1_000_000, "HZ", "Windows per second").default_value("10000"))
         .arg(samples("524288", "Windows to record (at most 2000000)"))
         .arg(threads().default_value("1"))
-        .arg(
-            number('d', "delay", 0..=3_600_000)
-                .value_name("MS")
-                .default_value("0")
-                .help("Wait before the start"),
-        )
-        .arg(
-            Arg::new("realtime")
-                .short('r')
-                .long("realtime")
-                .action(ArgAction::SetTrue)
-                .help("Policy SCHED_FIFO, on every CPU asked for"),
-        )
+        .arg(number('d', "delay", 0..=3_600_000, "MS", "Wait before the start").default_value("0"))
+        .arg(flag('r', "realtime", "Policy SCHED_FIFO, on every CPU asked for"))
         .arg(
             Arg::new("ticksperns")
                 .short('T')
@@ -56,13 +41,7 @@ pub(super) fn define(name: &'static str) -> Command {
                 .value_parser(value_parser!(f64))
                 .help("Clock ticks per ns: compared with the clock's own rate, which is used"),
         )
-        .arg(
-            Arg::new("ignore_wire_failures")
-                .short('w')
-                .long("ignore_wire_failures")
-                .action(ArgAction::SetTrue)
-                .help("Accepted; threads are always pinned here"),
-        );
+        .arg(flag('w', "ignore_wire_failures", "Accepted; threads are always pinned here"));
     with_output(command, "ftq")
 }
 
@@ -129,7 +108,7 @@ fn put(
         let header = Ftq2025Header { thread, cpu: i32::try_from(cpu).ok(), ..header.clone() };
         if let Some(prefix) = prefix {
             let path = write::ftq_2025_path(prefix, thread);
-            write::to_file(&path, |out| write::ftq_2025(out, &header, &start_ns, counts))
+            atomic::replace(&path, |out| write::ftq_2025(out, &header, &start_ns, counts))
                 .map_err(Failure::cannot)?;
         } else {
             print_filled(|out| write::ftq_2025(out, &header, &start_ns, counts))?;

@@ -31,10 +31,8 @@ pub(super) fn define(name: &'static str) -> Command {
     let command = Command::new(name)
         .about("Fixed work quantum benchmark: clock ticks taken by each of many equal pieces of work")
         .arg(
-            number('w', "work", 3..=30)
-                .value_name("BITS")
-                .default_value("20")
-                .help("Pieces of 2^BITS turns of the loop (8 to 30)"),
+            number('w', "work", 3..=30, "BITS", "Pieces of 2^BITS turns of the loop (8 to 30)")
+                .default_value("20"),
         )
         .arg(samples("10000", "Pieces to time (at most 2000000)"))
         .arg(threads().default_value("1"));

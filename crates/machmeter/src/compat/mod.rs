@@ -17,6 +17,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use machmeter_data::quantity::parse_duration_ns;
 use machmeter_sys::guard::signals;
 
 use crate::Registries;
@@ -54,8 +55,8 @@ fn find(asked: &OsStr) -> Option<(&'static str, Mode)> {
     MODES.into_iter().find_map(|mode| Some((*mode.names.iter().find(|name| asked == **name)?, mode)))
 }
 
-fn define() -> Command {
-    Command::new(ENTRY.name)
+fn define(name: &'static str) -> Command {
+    Command::new(name)
         .about("Be another benchmark: ftq, fwq, selfish, netgauge, interbench")
         .long_about(format!(
             "Takes the options of another benchmark and writes its files: {}. A symlink of such a name to this program does \
@@ -120,36 +121,46 @@ const THREADS: RangeInclusive<i64> = 1..=65_536;
 
 /// `-n`, how many to record.
 fn samples(default: &'static str, help: &'static str) -> Arg {
-    number('n', "numsamples", SAMPLES).value_name("SAMPLES").default_value(default).help(help)
+    number('n', "numsamples", SAMPLES, "SAMPLES", help).default_value(default)
 }
 
 /// `-t`, without a default.
 fn threads() -> Arg {
-    number('t', "threads", THREADS).value_name("THREADS").help("Threads, each pinned to a CPU of its own")
+    number('t', "threads", THREADS, "THREADS", "Threads, each pinned to a CPU of its own")
 }
 
 /// The command with `-s` and `-o`, which [`target::asked`] reads.
 fn with_output(command: Command, prefix: &'static str) -> Command {
     command
-        .arg(Arg::new("stdout").short('s').long("stdout").action(ArgAction::SetTrue).help("Write to stdout"))
-        .arg(
-            Arg::new("outname")
-                .short('o')
-                .long("outname")
-                .value_name("PREFIX")
-                .default_value(prefix)
-                .value_parser(value_parser!(OsString))
-                .help("Prefix of the files"),
-        )
+        .arg(flag('s', "stdout", "Write to stdout"))
+        .arg(file("outname", "PREFIX", "Prefix of the files").default_value(prefix))
+}
+
+/// `-o`, what is written.
+fn file(long: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(long).short('o').long(long).value_name(value).value_parser(value_parser!(OsString)).help(help)
+}
+
+/// `--time`, of which ten seconds are enough.
+fn time(help: &'static str) -> Arg {
+    let time = Arg::new("time").long("time").value_name("DUR").default_value("10s");
+    time.value_parser(parse_duration_ns).help(help)
+}
+
+fn flag(short: char, long: &'static str, help: &'static str) -> Arg {
+    Arg::new(long).short(short).long(long).action(ArgAction::SetTrue).help(help)
 }
 
 /// A whole number within bounds, given as `-x N`; a negative one is out of bounds, not an option.
-fn number(short: char, long: &'static str, range: RangeInclusive<i64>) -> Arg {
-    Arg::new(long)
-        .short(short)
-        .long(long)
-        .allow_negative_numbers(true)
-        .value_parser(value_parser!(i64).range(range))
+fn number(
+    short: char,
+    long: &'static str,
+    range: RangeInclusive<i64>,
+    value: &'static str,
+    help: &'static str,
+) -> Arg {
+    let number = Arg::new(long).short(short).long(long).value_name(value).help(help);
+    number.allow_negative_numbers(true).value_parser(value_parser!(i64).range(range))
 }
 
 /// The value of [`number`], which always has one.

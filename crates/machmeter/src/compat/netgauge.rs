@@ -6,18 +6,18 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use machmeter_data::quantity::parse_duration_ns;
+use clap::{Arg, ArgMatches, Command};
 use machmeter_noise::Quantum;
 use machmeter_noise::samples::{CpuSamples, Samples};
 use machmeter_noise::windows::Turn;
+use machmeter_store::atomic;
 use machmeter_store::foreign::write::{self, NetgaugeHeader, SelfishFacts};
 use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
 
 use super::bench::{Bench, uname};
 use super::ftq::LEAST_TURNS;
-use super::{SAMPLES, THREADS, fwq, number, print, target, tell_more, value_of};
+use super::{SAMPLES, THREADS, file, flag, fwq, number, print, target, tell_more, time, value_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -26,6 +26,10 @@ use crate::output;
 const FIRST_NS: u64 = 1_000_000_000;
 /// Base windows, ns: how soon a signal is noticed.
 const WINDOW_NS: f64 = 1e6;
+
+const LENGTH: &str = "Length of a window (ftq) or of an undisturbed piece of work (fwq), us";
+const RANKS: &str = "Threads in place of MPI ranks, each pinned to a CPU of its own";
+const THRESHOLD: &str = "Least length of a detour as percent of an undisturbed turn (selfish)";
 
 pub(super) fn define(name: &'static str) -> Command {
     Command::new(name)
@@ -39,53 +43,15 @@ pub(super) fn define(name: &'static str) -> Command {
                 .help("Method"),
         )
         .arg(
-            number('s', "samples", SAMPLES)
-                .value_name("N")
-                .default_value("100000")
-                .help("Detours (at most), windows or pieces to record"),
+            number('s', "samples", SAMPLES, "N", "Detours (at most), windows or pieces to record")
+                .default_value("100000"),
         )
-        .arg(
-            number('d', "duration", 1..=1_000_000)
-                .value_name("US")
-                .default_value("1000")
-                .help("Length of a window (ftq) or of an undisturbed piece of work (fwq), us"),
-        )
-        .arg(
-            number('t', "threshold", 101..=1_000_000_000)
-                .value_name("PERCENT")
-                .default_value("900")
-                .help("Least length of a detour as percent of an undisturbed turn (selfish)"),
-        )
-        .arg(
-            number('p', "ranks", THREADS)
-                .value_name("RANKS")
-                .default_value("1")
-                .help("Threads in place of MPI ranks, each pinned to a CPU of its own"),
-        )
-        .arg(
-            Arg::new("write-all")
-                .short('w')
-                .long("write-all")
-                .action(ArgAction::SetTrue)
-                .help("A file FILE.RANK for each rank, not only FILE for rank 0"),
-        )
-        .arg(
-            Arg::new("output")
-                .short('o')
-                .long("output")
-                .value_name("FILE")
-                .default_value("ng.out")
-                .value_parser(value_parser!(OsString))
-                .help("File to write, - for stdout"),
-        )
-        .arg(
-            Arg::new("time")
-                .long("time")
-                .value_name("DUR")
-                .default_value("10s")
-                .value_parser(parse_duration_ns)
-                .help("Longest run of the selfish method (the original never ends on a quiet machine)"),
-        )
+        .arg(number('d', "duration", 1..=1_000_000, "US", LENGTH).default_value("1000"))
+        .arg(number('t', "threshold", 101..=1_000_000_000, "PERCENT", THRESHOLD).default_value("900"))
+        .arg(number('p', "ranks", THREADS, "RANKS", RANKS).default_value("1"))
+        .arg(flag('w', "write-all", "A file FILE.RANK for each rank, not only FILE for rank 0"))
+        .arg(file("output", "FILE", "File to write, - for stdout").default_value("ng.out"))
+        .arg(time("Longest run of the selfish method (the original never ends on a quiet machine)"))
 }
 
 struct Task<'a> {
@@ -258,12 +224,12 @@ impl Task<'_> {
 
     fn path(&self, rank: usize) -> Option<PathBuf> {
         let file = self.file.as_deref()?;
-        Some(if self.all_ranks { target::with_suffix(file, &format!(".{rank}")) } else { file.to_owned() })
+        Some(if self.all_ranks { write::with_suffix(file, &format!(".{rank}")) } else { file.to_owned() })
     }
 
     fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         if let Some(path) = self.path(rank) {
-            return write::to_file(&path, |out| fill(out)).map_err(Failure::cannot);
+            return atomic::replace(&path, |out| fill(out)).map_err(Failure::cannot);
         }
         let mut text = Vec::new();
         fill(&mut text).map_err(Failure::cannot)?;

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use machmeter_data::quantity::parse_duration_ns;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use machmeter_engine::Entry;
 use machmeter_engine::host::Silent;
 use machmeter_engine::probe::Parameters;
 use machmeter_report::format::by_name;
 use serde_json::json;
 
+use super::{file, time};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,52 +19,25 @@ use crate::output;
 use crate::session::Session;
 
 pub(super) fn define(name: &'static str) -> Command {
-    let text = |id: &'static str, short: char, value: &'static str| {
-        Arg::new(id).short(short).value_name(value).value_parser(value_parser!(String))
+    let text = |short: char, long: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(long).short(short).long(long).value_name(value).help(help)
     };
     Command::new(name)
         .about("Netgauge's LogGP parameters of a link between two CPUs (-x loggp)")
+        .arg(text('x', "comm_pattern", "PATTERN", "loggp; -x noise is `selfish`").required(true))
+        .arg(text('m', "mode", "MODE", "A transport of `machmeter net` in place of MPI").default_value("shm"))
         .arg(
-            text("pattern", 'x', "PATTERN")
-                .long("comm_pattern")
-                .required(true)
-                .help("loggp; -x noise is `selfish`"),
+            text('s', "size", "MIN-MAX", "Message sizes, bytes; in equal ratios, not in steps of 1 KiB")
+                .default_value("1-131072"),
         )
-        .arg(
-            text("mode", 'm', "MODE")
-                .long("mode")
-                .default_value("shm")
-                .help("A transport of `machmeter net` in place of MPI"),
-        )
-        .arg(
-            text("size", 's', "MIN-MAX")
-                .long("size")
-                .default_value("1-131072")
-                .help("Message sizes, bytes; in equal ratios, not in steps of 1 KiB"),
-        )
-        .arg(
-            Arg::new("output")
-                .short('o')
-                .long("output")
-                .value_name("FILE")
-                .default_value("ng.out")
-                .value_parser(value_parser!(OsString))
-                .help("File to write, - for stdout"),
-        )
-        .arg(
-            Arg::new("time")
-                .long("time")
-                .value_name("DUR")
-                .default_value("10s")
-                .value_parser(parse_duration_ns)
-                .help("Time to take"),
-        )
+        .arg(file("output", "FILE", "File to write, - for stdout").default_value("ng.out"))
+        .arg(time("Time to take"))
 }
 
 pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
     let given = |id: &str| matches.get_one::<String>(id).map_or("", String::as_str);
-    if given("pattern") != "loggp" {
-        return Err(Failure::usage(format!("{name}: -x {}: only loggp", given("pattern")))
+    if given("comm_pattern") != "loggp" {
+        return Err(Failure::usage(format!("{name}: -x {}: only loggp", given("comm_pattern")))
             .help("`machmeter compat selfish` is -x noise"));
     }
     // Under a launcher of MPI the link is that of its first two ranks.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::ArgMatches;
+use machmeter_store::atomic::folder_of;
 use machmeter_store::foreign::SideFacts;
-use machmeter_store::foreign::write::side_file;
+use machmeter_store::foreign::write::{side_file, with_suffix};
 
 use super::bench::Bench;
 use crate::failure::Failure;
@@ -97,20 +98,6 @@ pub(super) fn side_facts(
         command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     side_file(prefix, &facts).map(|_| ()).map_err(Failure::cannot)
-}
-
-/// The path with `suffix` at its end.
-pub(super) fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
-    let mut name = prefix.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    }
 }
 
 fn beside(path: &Path, kind: &str) -> PathBuf {

@@ -32,7 +32,7 @@ fn interbench_writes_its_table_to_console_and_log() {
     // A second run is added, and the reader takes the last.
     let again = ok(&lab, "interbench -t 1 -W Audio -w None");
     assert_eq!(fs::read_to_string(kernel_log(&lab)).unwrap(), log + &again.stdout);
-    let read = read_any(&[kernel_log(&lab)]).unwrap();
+    let read = read_knowing(&[kernel_log(&lab)], &SideFacts::default()).unwrap();
     assert!(read.metrics.iter().all(|m| m.params["task"].to_string() == "audio"));
     assert!(read.warnings.iter().all(|w| w.code == "W712"), "{:?}", read.warnings);
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use machmeter_data::MetricInfo;
-use machmeter_store::foreign::{INTERBENCH_METRICS, LADDER_METRICS, read_any};
+use machmeter_store::foreign::{INTERBENCH_METRICS, LADDER_METRICS, SideFacts, read_knowing};
 use program::{Ended, Lab, Running};
 use rustix::process::Signal;
 
@@ -63,7 +63,7 @@ fn cpus() -> usize {
 
 /// Rows of a run as our own reader sees it, which must find its clock rate and no defect.
 fn rows(lab: &Lab, name: &str, table: &str) -> usize {
-    let read = read_any(&[lab.work().join(name)]).unwrap();
+    let read = read_knowing(&[lab.work().join(name)], &SideFacts::default()).unwrap();
     let table = read.table(table).unwrap();
     assert!(table.note("tick_hz").is_some_and(|hz| hz.parse::<f64>().unwrap() > 1e6), "{:?}", table.notes);
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
@@ -151,7 +151,7 @@ fn selfish_and_its_other_methods_write_columns_of_netgauge() {
         [("-e ftq -o f.out", "f.out", "noise_windows"), ("-e fwq -w -o w.out", "w.out.0", "noise_work")]
     {
         ok(&lab, &format!("selfish -d 200 -s 100 {options}"));
-        let read = read_any(&[lab.work().join(file)]).unwrap();
+        let read = read_knowing(&[lab.work().join(file)], &SideFacts::default()).unwrap();
         assert_eq!(read.table(table).unwrap().rows(), 100);
     }
 }

@@ -1,6 +1,6 @@
 //! Lines of numbers in, table columns out.
 
-use machmeter_data::{Column, Table, Unit, Values};
+use machmeter_data::{Column, Table, Unit};
 
 use super::{Imported, Input, SourceFile, StoreError, codes};
 
@@ -115,43 +115,21 @@ pub(super) fn number_after(text: &str, separator: char) -> Option<(&str, i32)> {
     Some((before, digits.parse().ok()?))
 }
 
-pub(super) fn int32(name: &str, unit: Unit, v: Vec<i32>) -> Column {
-    Column { name: name.to_owned(), unit, values: Values::I32(v) }
-}
-pub(super) fn int64(name: &str, unit: Unit, v: Vec<i64>) -> Column {
-    Column { name: name.to_owned(), unit, values: Values::I64(v) }
-}
-pub(super) fn real(name: &str, unit: Unit, v: Vec<f64>) -> Column {
-    Column { name: name.to_owned(), unit, values: Values::F64(v) }
-}
-pub(super) fn text(name: &str, v: Vec<String>) -> Column {
-    Column { name: name.to_owned(), unit: Unit::One, values: Values::Text(v) }
+/// Adds a table of columns that were filled together.
+pub(super) fn add_table(out: &mut Imported, name: &str, columns: Vec<Column>, notes: &[(&str, String)]) {
+    let notes = notes.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+    out.tables.push(Table { name: name.to_owned(), notes, columns });
 }
 
-pub(super) fn table(
-    name: &str,
-    columns: Vec<Column>,
-    notes: &[(&str, String)],
-    input: &Input,
-) -> Result<Table, StoreError> {
-    let mut t = Table::new(name, columns).map_err(|e| input.fault(e.to_string()))?;
-    t.notes = notes.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
-    Ok(t)
-}
-
-/// Gaps as a table, in order of CPU and start.
-pub(super) fn gap_table(
-    mut gaps: Vec<(i32, i64, i64)>,
-    notes: &[(&str, String)],
-    input: &Input,
-) -> Result<Table, StoreError> {
+/// Adds gaps as a table, in order of CPU and start.
+pub(super) fn add_gaps(out: &mut Imported, mut gaps: Vec<(i32, i64, i64)>, notes: &[(&str, String)]) {
     gaps.sort_unstable();
     let columns = vec![
-        int32("cpu", Unit::Count, gaps.iter().map(|g| g.0).collect()),
-        int64("start_ticks", Unit::Ticks, gaps.iter().map(|g| g.1).collect()),
-        int64("end_ticks", Unit::Ticks, gaps.iter().map(|g| g.2).collect()),
+        Column::new("cpu", Unit::Count, gaps.iter().map(|g| g.0).collect::<Vec<_>>()),
+        Column::new("start_ticks", Unit::Ticks, gaps.iter().map(|g| g.1).collect::<Vec<_>>()),
+        Column::new("end_ticks", Unit::Ticks, gaps.iter().map(|g| g.2).collect::<Vec<_>>()),
     ];
-    table("noise_gaps", columns, notes, input)
+    add_table(out, "noise_gaps", columns, notes);
 }
 
 /// Samples of all CPUs as they are gathered: two numbers each.
@@ -170,30 +148,22 @@ impl<T> Samples<T> {
     }
 }
 
-pub(super) fn window_table(
-    windows: Samples<i32>,
-    notes: &[(&str, String)],
-    input: &Input,
-) -> Result<Table, StoreError> {
+pub(super) fn add_windows(out: &mut Imported, windows: Samples<i32>, notes: &[(&str, String)]) {
     let columns = vec![
-        int32("cpu", Unit::Count, windows.cpu),
-        int64("start_ticks", Unit::Ticks, windows.first),
-        int32("count", Unit::Count, windows.second),
+        Column::new("cpu", Unit::Count, windows.cpu),
+        Column::new("start_ticks", Unit::Ticks, windows.first),
+        Column::new("count", Unit::Count, windows.second),
     ];
-    table("noise_windows", columns, notes, input)
+    add_table(out, "noise_windows", columns, notes);
 }
 
-pub(super) fn work_table(
-    work: Samples<i64>,
-    notes: &[(&str, String)],
-    input: &Input,
-) -> Result<Table, StoreError> {
+pub(super) fn add_work(out: &mut Imported, work: Samples<i64>, notes: &[(&str, String)]) {
     let columns = vec![
-        int32("cpu", Unit::Count, work.cpu),
-        int64("index", Unit::Count, work.first),
-        int64("duration_ticks", Unit::Ticks, work.second),
+        Column::new("cpu", Unit::Count, work.cpu),
+        Column::new("index", Unit::Count, work.first),
+        Column::new("duration_ticks", Unit::Ticks, work.second),
     ];
-    table("noise_work", columns, notes, input)
+    add_table(out, "noise_work", columns, notes);
 }
 
 /// The least of numbers, 0 of none.

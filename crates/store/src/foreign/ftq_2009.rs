@@ -8,7 +8,7 @@
 //!   even change places in every second file.
 
 use super::codes::{self, warn};
-use super::columns::{self, Samples, least, list, number_after, samples, window_table};
+use super::columns::{self, Samples, add_windows, least, list, number_after, samples};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 mod stride;
@@ -133,7 +133,7 @@ fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<(), S
         ("cpu_is", if known.cpus.is_empty() { "thread" } else { "cpu" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    out.tables.push(window_table(all, &notes, input)?);
+    add_windows(out, all, &notes);
     Ok(())
 }
 

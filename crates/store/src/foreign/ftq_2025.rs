@@ -3,7 +3,7 @@
 //! Windows have an absolute schedule (window i ends at first start + (i+1) lengths); after an overrun the windows it swallowed
 //! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
 
-use super::columns::{Samples, add_cpu, all, counts, list, number_after, samples, window_table};
+use super::columns::{Samples, add_cpu, add_windows, all, counts, list, number_after, samples};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
@@ -50,7 +50,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         ("cpu_is", if real_cpus { "cpu" } else { "thread" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    out.tables.push(window_table(windows, &notes, input)?);
+    add_windows(out, windows, &notes);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! LLNL FWQ: durations of equal pieces of work, one per line, in clock ticks (its summary line calls them nanoseconds).
 
 use super::codes::{self, warn};
-use super::columns::{Samples, add_cpu, all, least, list, number_after, samples, work_table};
+use super::columns::{Samples, add_cpu, add_work, all, least, list, number_after, samples};
 use super::{Imported, Input, Reader, StoreError};
 
 pub(super) const READER: Reader = Reader {
@@ -38,6 +38,6 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(&cpus)),
     ];
-    out.tables.push(work_table(work, &notes, input)?);
+    add_work(out, work, &notes);
     Ok(())
 }

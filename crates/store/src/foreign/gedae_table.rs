@@ -53,16 +53,13 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     }
     let published: Vec<Value> = sections
         .iter()
-        .map(|s| {
-            json!({
-                "graph": s.graph, "processor": s.processor, "claims": s.claims, "table": { "rows": s.rows },
-            })
-        })
+        .map(|s| json!({ "graph": s.graph, "processor": s.processor, "claims": s.claims, "table": { "rows": s.rows } }))
         .collect();
     out.assume("times are in s; names with -req, -nreq, -state or a blank are those without");
     let row = json!({ "params": {}, "rejected": [0, 0, 0, 0], "extras": {} }).to_string();
-    let facts = [("fact.graphs.published".to_owned(), Value::from(published).to_string())];
-    cost_tables(out, input, ["flow", "graphs"], vec![("published", row)], &facts)
+    let facts = [("fact.graphs.published", Value::from(published).to_string())];
+    cost_tables(out, ["flow", "graphs"], vec![("published", row)], &facts);
+    Ok(())
 }
 
 fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<(), StoreError> {

@@ -1,10 +1,10 @@
 //! What the JSON formats of timer and latency tools share: one histogram per thread, keyed by microseconds.
 
-use machmeter_data::Unit;
+use machmeter_data::{Column, Table, Unit};
 use serde_json::Value;
 
 use super::codes::{self, warn};
-use super::columns::{int32, int64, list, real, shortened, table};
+use super::columns::{list, shortened};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 /// cyclictest (rt-tests): how late a sleeping thread woke up. Older versions write the keys `cmdline:` and `rt_test_version:`
@@ -137,12 +137,7 @@ struct Thread {
 
 /// Parses the document, puts the table of histograms into `out`, and returns the document.
 fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, StoreError> {
-    let [file] = input.files.as_slice() else {
-        return Err(StoreError::new(
-            "input".as_ref(),
-            format!("{} is read from one file at a time", layout.format),
-        ));
-    };
+    let file = input.first()?;
     let document: Value =
         serde_json::from_str(&file.text).map_err(|e| file.fault_at(e.line(), format!("broken JSON: {e}")))?;
     let unit_ns = (layout.unit_ns)(&document)
@@ -155,21 +150,20 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
         add_thread(&mut buckets, t, layout, unit_ns, last_key, out);
     }
     let overflow = if out.warnings.is_empty() { "none" } else { "last bucket of a CPU" };
-    let notes = [
-        ("quantity", layout.quantity.to_owned()),
-        ("bucket_ns", unit_ns.to_string()),
-        ("cpus", list(&threads.iter().map(|t| t.cpu).collect::<Vec<_>>())),
-        ("overflow", overflow.to_owned()),
+    let mut notes = vec![
+        ("quantity".to_owned(), layout.quantity.to_owned()),
+        ("bucket_ns".to_owned(), unit_ns.to_string()),
+        ("cpus".to_owned(), list(&threads.iter().map(|t| t.cpu).collect::<Vec<_>>())),
+        ("overflow".to_owned(), overflow.to_owned()),
     ];
+    notes.extend(threads.iter().flat_map(|t| thread_notes(t, unit_ns)));
     let columns = vec![
-        int32("cpu", Unit::Count, buckets.iter().map(|b| b.cpu).collect()),
-        real("low_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.low_ns).collect()),
-        real("high_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.high_ns).collect()),
-        int64("count", Unit::Count, buckets.iter().map(|b| b.count).collect()),
+        Column::new("cpu", Unit::Count, buckets.iter().map(|b| b.cpu).collect::<Vec<_>>()),
+        Column::new("low_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.low_ns).collect::<Vec<_>>()),
+        Column::new("high_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.high_ns).collect::<Vec<_>>()),
+        Column::new("count", Unit::Count, buckets.iter().map(|b| b.count).collect::<Vec<_>>()),
     ];
-    let mut table = table("noise_histogram", columns, &notes, input)?;
-    table.notes.extend(threads.iter().flat_map(|t| thread_notes(t, unit_ns)));
-    out.tables.push(table);
+    out.tables.push(Table { name: "noise_histogram".to_owned(), notes, columns });
     for (key, names) in [
         ("command", ["cmdline", "cmdline:"]),
         ("tool_version", ["rt_test_version", "rt_test_version:"]),

@@ -51,21 +51,16 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
 }
 
 fn notes(run: &parse::Run, out: &mut Imported) {
-    let texts = [("kernel", &run.kernel), ("datestamp", &run.datestamp), ("comment", &run.comment)];
-    for (key, value) in texts {
-        if let Some(value) = value {
-            out.note(key, value);
-        }
-    }
-    let numbers = [
-        ("loops_per_ms", run.loops_per_ms),
-        ("seconds_per_cell", run.seconds),
-        ("burn_threads", run.processors),
-    ];
-    for (key, value) in numbers {
-        if let Some(value) = value {
-            out.note(key, value.to_string());
-        }
+    let number = |value: Option<u64>| value.map(|v| v.to_string());
+    for (key, value) in [
+        ("kernel", run.kernel.clone()),
+        ("datestamp", run.datestamp.clone()),
+        ("comment", run.comment.clone()),
+        ("loops_per_ms", number(run.loops_per_ms)),
+        ("seconds_per_cell", number(run.seconds)),
+        ("burn_threads", number(run.processors)),
+    ] {
+        out.notes.extend(value.map(|value| (key.to_owned(), value)));
     }
     for b in &run.blocks {
         let mut words = Vec::new();

@@ -2,10 +2,10 @@
 //! multichase make them. Levels are found by the same function as those of the memory probe, and have its names.
 
 use machmeter_data::metric::params;
-use machmeter_data::quantity::{Better, human};
+use machmeter_data::quantity::human;
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
-use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit};
+use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit, metric};
 use machmeter_stats::levels::{CurvePoint, Level, levels};
 
 use super::columns::{all, shortened};
@@ -32,39 +32,23 @@ pub(super) const SIZE_NS: Reader = Reader {
     fill: |input, out| fill(input, out, size_ns),
 };
 
-const fn info(id: &'static str, params: &'static [&'static str], unit: Unit, better: Better) -> MetricInfo {
-    MetricInfo {
-        id,
-        params,
-        unit,
-        better,
-        description: "As found on the printed curve.",
-        weakened_by: &[],
-        may_be_negative: false,
-    }
-}
-
-const LATENCY: MetricInfo = info(
-    "memory.latency",
-    &["level", "order", "pages", "stride_bytes", "working_set_bytes"],
-    Unit::Nanoseconds,
-    Better::Lower,
+metric!(
+    LATENCY, "memory.latency", ["level", "order", "pages", "stride_bytes", "working_set_bytes"], Nanoseconds, Lower,
+    weakened by [], "As found on the printed curve."
 );
-const CACHE_SIZE: MetricInfo = info("memory.cache_size", &["level"], Unit::Bytes, Better::Higher);
+metric!(
+    CACHE_SIZE, "memory.cache_size", ["level"], Bytes, Higher,
+    weakened by [], "As found on the printed curve."
+);
 
 /// Figures of a curve, under ids of the memory probe.
 pub const METRICS: &[MetricInfo] = &[LATENCY, CACHE_SIZE];
 
+#[derive(Default)]
 struct Ladder {
     name: String,
     stride_bytes: Option<i64>,
     points: Vec<CurvePoint>,
-}
-
-impl Ladder {
-    fn new(name: String, stride_bytes: Option<i64>) -> Self {
-        Self { name, stride_bytes, points: Vec::new() }
-    }
 }
 
 /// Bytes of the line that begins a curve of `lat_mem_rd`.
@@ -114,7 +98,7 @@ fn looks_like_size_ns(file: &SourceFile) -> bool {
 }
 
 fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
-    let mut ladder = Ladder::new(file.name().to_owned(), None);
+    let mut ladder = Ladder { name: file.name().to_owned(), ..Ladder::default() };
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         ladder.points.push(point(line, bytes).ok_or_else(|| unexpected(file, i, line, "a size and ns"))?);
     }
@@ -125,7 +109,11 @@ fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     let mut out: Vec<Ladder> = Vec::new();
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         if let Some(bytes) = stride(line) {
-            out.push(Ladder::new(format!("stride {bytes} B"), Some(bytes)));
+            out.push(Ladder {
+                name: format!("stride {bytes} B"),
+                stride_bytes: Some(bytes),
+                points: Vec::new(),
+            });
         } else if let Some(ladder) = out.last_mut() {
             // Five decimals of megabytes: sizes are whole lines.
             let whole = |text: &str| Some((positive(text)? * 1_048_576.0 / 64.0).round().max(1.0) * 64.0);
@@ -142,7 +130,8 @@ fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     for (i, line) in file.text.lines().enumerate() {
         if let Some(at) = pointer_column(line) {
             column = Some(at);
-            out.push(Ladder::new(heading.take().unwrap_or_else(|| "1xPTR".to_owned()), None));
+            let name = heading.take().unwrap_or_else(|| "1xPTR".to_owned());
+            out.push(Ladder { name, ..Ladder::default() });
             continue;
         }
         // `Executing ramlat on cpu0 (Cortex-A53), results in ns:`

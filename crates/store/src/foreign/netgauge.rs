@@ -9,7 +9,7 @@ use machmeter_data::quantity::human;
 
 use super::codes::{self, warn};
 use super::columns::{
-    self, Samples, all, gap_table, least, list, number_after, samples, window_table, work_table,
+    self, Samples, add_gaps, add_windows, add_work, all, least, list, number_after, samples,
 };
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
@@ -21,11 +21,10 @@ pub(super) const READER: Reader = Reader {
 };
 
 fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
-    let methods: Vec<&str> = input.files.iter().filter_map(|f| f.header("# Benchmark Method: ")).collect();
-    let (Some(method), Some(first)) = (methods.first(), input.files.first()) else {
-        return Err(StoreError::new("input".as_ref(), "no file given"));
-    };
-    if methods.iter().any(|m| m != method) {
+    let first = input.first()?;
+    let method_of = |f: &SourceFile| f.header("# Benchmark Method: ").unwrap_or("").to_owned();
+    let method = method_of(first);
+    if input.files.iter().any(|f| method_of(f) != method) {
         return Err(first.fault("the files hold different methods; read one run at a time"));
     }
     let ranks: Vec<i32> = input
@@ -36,9 +35,9 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     if (1..ranks.len()).any(|i| ranks[..i].contains(&ranks[i])) {
         return Err(first.fault("two files of the same rank; read one run at a time"));
     }
-    out.note("method", *method);
+    out.note("method", method.as_str());
     out.assume("rank r ran on CPU r, where the program pins it");
-    match *method {
+    match method.as_str() {
         "selfish" => selfish(input, &ranks, out),
         "ftq" => ftq(input, &ranks, out),
         "fwq" => fwq(input, &ranks, out),
@@ -75,7 +74,7 @@ fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), Store
     if let Some(percent) = threshold_percent {
         notes.push(("threshold_ns", (shortest_turn_ns * percent / 100.0).to_string()));
     }
-    out.tables.push(gap_table(gaps, &notes, input)?);
+    add_gaps(out, gaps, &notes);
     Ok(())
 }
 
@@ -128,7 +127,7 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreErro
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    out.tables.push(window_table(windows, &notes, input)?);
+    add_windows(out, windows, &notes);
     Ok(())
 }
 
@@ -149,7 +148,7 @@ fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreErro
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    out.tables.push(work_table(work, &notes, input)?);
+    add_work(out, work, &notes);
     Ok(())
 }
 

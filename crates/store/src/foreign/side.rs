@@ -58,7 +58,7 @@ impl SideFacts {
 }
 
 /// `PREFIX` with more text.
-pub(super) fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
     name.push(suffix);
     name.into()

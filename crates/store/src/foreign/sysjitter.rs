@@ -4,7 +4,7 @@
 //! come from a clock rate rounded down to whole MHz; cycles are exact, so gaps are kept in cycles.
 
 use super::codes::{self, warn};
-use super::columns::{add_cpu, all, gap_table, list, number_after, rows, warn_if_cut};
+use super::columns::{add_cpu, add_gaps, all, list, number_after, rows, warn_if_cut};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
@@ -60,7 +60,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     if let Some(ns) = threshold_ns {
         notes.push(("threshold_ns", ns.to_string()));
     }
-    out.tables.push(gap_table(gaps, &notes, input)?);
+    add_gaps(out, gaps, &notes);
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! The table that sysjitter prints: `name: value per core`.
 
-use machmeter_data::Unit;
+use machmeter_data::{Column, Unit};
 
 use super::codes::{self, warn};
-use super::columns::{Cell, int32, list, real, shortened, table, text};
+use super::columns::{Cell, add_table, list, shortened};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
@@ -47,11 +47,11 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         }
     }
     let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        text("statistic", statistic),
-        real("value_ns", Unit::Nanoseconds, value_ns),
+        Column::new("cpu", Unit::Count, cpu),
+        Column::new("statistic", Unit::One, statistic),
+        Column::new("value_ns", Unit::Nanoseconds, value_ns),
     ];
-    out.tables.push(table("noise_summary", columns, &notes, input)?);
+    add_table(out, "noise_summary", columns, &notes);
     Ok(())
 }
 

@@ -13,6 +13,10 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign").join(name)
 }
 
+fn read_any(paths: &[PathBuf]) -> Result<Imported, StoreError> {
+    read_knowing(paths, &SideFacts::default())
+}
+
 fn read(names: &[&str]) -> Imported {
     let paths: Vec<PathBuf> = names.iter().map(|n| fixture(n)).collect();
     read_any(&paths).unwrap_or_else(|e| panic!("{e}"))

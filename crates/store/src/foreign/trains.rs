@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use machmeter_data::{Column, ParamValue, Table, Unit, Values};
+use machmeter_data::{Column, ParamValue, Unit, Values};
 use machmeter_stats::quantile::{quantile, sorted};
 use serde_json::json;
 
 use super::codes::{IMPOSSIBLE_NUMBERS, WRONG_UNIT, warn};
-use super::columns::all;
+use super::columns::{add_table, all};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const NETGAUGE_LOGGP: Reader = Reader {
@@ -67,9 +67,11 @@ struct Point {
 }
 
 type Points = BTreeMap<u64, Point>;
+/// By transport and direction.
+type Links = BTreeMap<(String, String), Points>;
 
 fn netgauge(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
-    let mut links: BTreeMap<(String, String), Points> = BTreeMap::new();
+    let mut links = Links::new();
     let (mut not_numbers, mut negative, mut repeated) = (0, Vec::new(), 0);
     for file in &input.files {
         for (comment, cells) in lines::<11>(file) {
@@ -125,7 +127,7 @@ fn netgauge(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
 }
 
 fn netpipe(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
-    let mut links: BTreeMap<(String, String), Points> = BTreeMap::new();
+    let mut links = Links::new();
     for file in &input.files {
         let points = links.entry((file.name().to_owned(), "there".to_owned())).or_default();
         for (_, [size, _, seconds]) in lines::<3>(file) {
@@ -142,11 +144,7 @@ fn netpipe(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
 }
 
 /// As tables of the net probe, whose rows of samples are empty.
-fn finish(
-    out: &mut Imported,
-    input: &Input,
-    links: &BTreeMap<(String, String), Points>,
-) -> Result<(), StoreError> {
+fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<(), StoreError> {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for ((transport, direction), points) in links {
         let mut push = |operation: &'static str, ns: f64, relative: f64, more: &[(&str, u64)]| {
@@ -185,19 +183,19 @@ fn finish(
     if links.values().all(BTreeMap::is_empty) {
         return Err(input.fault("no line of it holds a time that can be"));
     }
-    cost_tables(out, input, ["net", "links"], rows, &[])
+    cost_tables(out, ["net", "links"], rows, &[]);
+    Ok(())
 }
 
 /// Tables of a probe of costs whose rows have no samples: operations, and what else they have as JSON. `notes`: facts of its analysis.
 pub(super) fn cost_tables(
     out: &mut Imported,
-    input: &Input,
     [probe, part]: [&str; 2],
     rows: Vec<(&str, String)>,
-    notes: &[(String, String)],
-) -> Result<(), StoreError> {
+    notes: &[(&str, String)],
+) {
     let n = rows.len();
-    let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::One, values };
+    let column = |name: &str, values: Values| Column::new(name, Unit::One, values);
     let text = |value: &str| Values::Text(vec![value.to_owned(); n]);
     let whole = || Values::I64(vec![1; n]);
     let of_rows = vec![
@@ -222,15 +220,11 @@ pub(super) fn cost_tables(
         column("core_width", f64s()),
         column("addition_ticks", f64s()),
     ];
+    // Times are in ns.
+    let notes = [&[("tick_hz", "1000000000".to_owned())], notes].concat();
     for (name, columns) in [("rows", of_rows), ("pairs", of_pairs)] {
-        let table = Table::new(&format!("{probe}_{name}"), columns);
-        let mut table = table.map_err(|e| input.fault(e.to_string()))?;
-        // Times are in ns.
-        table.notes.push(("tick_hz".to_owned(), "1000000000".to_owned()));
-        table.notes.extend(notes.iter().cloned());
-        out.tables.push(table);
+        add_table(out, &format!("{probe}_{name}"), columns, &notes);
     }
-    Ok(())
 }
 
 /// Relative error of a time: how far each lies beside the line through its two neighbors. A tenth of them may be where a line ends; the

@@ -1,23 +1,14 @@
 //! Writers of the formats whose programs machmeter stands in for: same names, same lines, same columns.
 //!
-//! Each takes any writer, so that the same lines go to a file (through [`to_file`], in one step) or to standard output.
+//! Each takes any writer, so that the same lines go to a file (through [`atomic::replace`], in one step) or to standard output.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::side::{self, SideFacts, with_suffix};
+pub use super::side::with_suffix;
+use super::side::{self, SideFacts};
 use crate::atomic;
 use crate::error::StoreError;
-
-/// Writes a file in one step.
-/// Errors: what the system answered; an old file is as it was.
-pub fn to_file(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<(), StoreError> {
-    atomic::replace(path, fill)
-}
 
 /// One decimal number per line, as FTQ 2009 and FWQ write.
 pub fn numbers<T: std::fmt::Display>(out: &mut dyn Write, values: &[T]) -> io::Result<()> {
@@ -33,8 +24,8 @@ pub fn ftq_2009(
 ) -> Result<[PathBuf; 2], StoreError> {
     let times = with_suffix(prefix, &format!("_{thread}_times.dat"));
     let counted = with_suffix(prefix, &format!("_{thread}_counts.dat"));
-    to_file(&times, |out| numbers(out, start_ticks))?;
-    to_file(&counted, |out| numbers(out, counts))?;
+    atomic::replace(&times, |out| numbers(out, start_ticks))?;
+    atomic::replace(&counted, |out| numbers(out, counts))?;
     Ok([times, counted])
 }
 
@@ -98,7 +89,7 @@ pub fn ftq_2025_path(prefix: &Path, thread: usize) -> PathBuf {
 /// The file of a thread of LLNL FWQ, one duration in ticks per line.
 pub fn fwq(prefix: &Path, thread: usize, duration_ticks: &[i64]) -> Result<PathBuf, StoreError> {
     let path = with_suffix(prefix, &format!("_{thread}_times.dat"));
-    to_file(&path, |out| numbers(out, duration_ticks))?;
+    atomic::replace(&path, |out| numbers(out, duration_ticks))?;
     Ok(path)
 }
 
@@ -179,7 +170,7 @@ pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf, StoreError
     if let Some(fault) = facts.fault() {
         return Err(StoreError::new(&path, fault));
     }
-    to_file(&path, |out| {
+    atomic::replace(&path, |out| {
         serde_json::to_writer_pretty(&mut *out, facts)?;
         out.write_all(b"\n")
     })?;

@@ -1,7 +1,7 @@
 //! What a trace reports: metrics, rows of the page, codes.
 
 use machmeter_data::summary::{Pick, RowInfo};
-use machmeter_data::{Code, MetricInfo, metric};
+use machmeter_data::{Code, MetricInfo, code, metric};
 
 metric!(RANKS, "mpi.ranks", [], Count, Neither, weakened by [], "Ranks of the program.");
 metric!(
@@ -65,60 +65,42 @@ pub const ROWS: &[RowInfo] = &[
     .each("operation"),
 ];
 
-pub(super) const MISSING_RANKS: Code = Code {
-    id: "W720",
-    name: "traces missing",
+code! { pub(super) MISSING_RANKS = "W720" "traces missing",
     what: "Ranks of the program left no trace.",
     why: "Sums are over the others, and no collective of a communicator with a missing rank is matched.",
     how: "Each trace says how many ranks the program has.",
     next: "Name a directory that all machines share with --dir; run machmeter trace --collect DIR where all files are.",
-    undo: None,
-};
-pub(super) const STOPPED: Code = Code {
-    id: "W721",
-    name: "recording ended early",
+}
+code! { pub(super) STOPPED = "W721" "recording ended early",
     what: "The recording of a rank ended before the program: its limit was reached, or the disk had no space for more.",
     why: "What the program did later is in no figure.",
     how: "A rank allocates its file in pieces before it writes to them, and stops when one cannot be had.",
     next: "Give a directory with more space (--dir), or a greater --limit.",
-    undo: None,
-};
-pub(super) const UNFINISHED: Code = Code {
-    id: "W722",
-    name: "no MPI_Finalize",
+}
+code! { pub(super) UNFINISHED = "W722" "no MPI_Finalize",
     what: "A rank did not call MPI_Finalize: it crashed, was killed, or left without.",
     why: "Its time ends with its last call or block of calls.",
     how: "The trace of such a rank is whole up to its last call, but nobody closed it.",
     next: "See what ended the program; calls that did not return are named by W723.",
-    undo: None,
-};
-pub(super) const OPEN_CALL: Code = Code {
-    id: "W723",
-    name: "call did not return",
+}
+code! { pub(super) OPEN_CALL = "W723" "call did not return",
     what: "A rank was inside an MPI call when its trace ended.",
     why: "In a program that hung or was killed this is what it waited for. Its time is in no figure.",
     how: "A call is written when it begins; its time is added when it returns.",
     next: "Look at what the named peer did last: export --to perfetto shows all ranks on one axis.",
-    undo: None,
-};
-pub(super) const SEVERAL_CLOCKS: Code = Code {
-    id: "W724",
-    name: "several clocks",
+}
+code! { pub(super) SEVERAL_CLOCKS = "W724" "several clocks",
     what: "Ranks ran on several machines, whose clocks differ by more than calls take.",
     why: "Who entered a collective last is not known then; shares, counts and times of calls are.",
     how: "Ranks of one boot of one machine share its monotonic clock. Others are placed by their wall clocks.",
     next: "Trace on one machine to see who waits for whom.",
-    undo: None,
-};
-pub(super) const NOT_MATCHED: Code = Code {
-    id: "W725",
-    name: "collectives do not match",
+}
+code! { pub(super) NOT_MATCHED = "W725" "collectives do not match",
     what: "From some call on, ranks called different collectives over one communicator.",
     why: "Later calls of this communicator are in no figure about waiting.",
     how: "The n-th collective call over a communicator must be the same operation for all members.",
     next: "Threads that use one communicator at once can look so; else the program is wrong.",
-    undo: None,
-};
+}
 
 /// All codes.
 pub const CODES: &[Code] = &[MISSING_RANKS, STOPPED, UNFINISHED, OPEN_CALL, SEVERAL_CLOCKS, NOT_MATCHED];

@@ -99,13 +99,13 @@ pub fn analyze(
     files: &[(PathBuf, Vec<u8>)],
     most_rows: usize,
 ) -> Result<Option<Collected>, StoreError> {
-    let believed = |(path, bytes)| Trace::read(bytes).map_err(|e| StoreError::new(path, e.to_string()));
-    let mut traces =
-        files.iter().map(|(path, bytes)| believed((path, bytes))).collect::<Result<Vec<_>, _>>()?;
+    let mut traces = Vec::new();
+    for (path, bytes) in files {
+        traces.push(Trace::read(bytes).map_err(|e| StoreError::new(path, e.to_string()))?);
+    }
     traces.sort_by_key(|t| t.rank);
     let Some(first) = traces.first() else { return Ok(None) };
-    let twice = traces.windows(2).find(|w| w[0].rank == w[1].rank);
-    if let Some(twice) = twice {
+    if let Some(twice) = traces.windows(2).find(|w| w[0].rank == w[1].rank) {
         let what = format!(
             "two traces of rank {}: it holds several programs, each needs a directory",
             twice[0].rank
@@ -155,10 +155,6 @@ fn placed<'a>(traces: &'a [Trace<'a>], is_one_clock: bool) -> Vec<Rank<'a>> {
     traces.iter().zip(communicators).map(place).collect()
 }
 
-fn column(name: &str, unit: Unit, values: Values) -> Column {
-    Column { name: name.to_owned(), unit, values }
-}
-
 /// A table whose columns were filled together.
 fn table(name: &str, columns: Vec<Column>) -> Table {
     Table { name: name.to_owned(), notes: Vec::new(), columns }
@@ -172,19 +168,19 @@ fn events(ranks: &[Rank<'_>]) -> Table {
     let mut table = table(
         EVENTS,
         vec![
-            column("rank", Unit::Count, ints(&|r, _| r.trace.rank as i32)),
-            column("thread", Unit::Count, ints(&|_, c| c.thread as i32)),
-            column("operation", Unit::Count, ints(&|_, c| c.operation as i32)),
-            column("start_ns", Unit::Nanoseconds, longs(&|r, c| r.after_start_ns(c.start_ns))),
-            column(
+            Column::new("rank", Unit::Count, ints(&|r, _| r.trace.rank as i32)),
+            Column::new("thread", Unit::Count, ints(&|_, c| c.thread as i32)),
+            Column::new("operation", Unit::Count, ints(&|_, c| c.operation as i32)),
+            Column::new("start_ns", Unit::Nanoseconds, longs(&|r, c| r.after_start_ns(c.start_ns))),
+            Column::new(
                 "duration_ns",
                 Unit::Nanoseconds,
                 longs(&|_, c| c.duration_ns.map_or(-1, |ns| ns.min(i64::MAX as u64) as i64)),
             ),
-            column("bytes", Unit::Bytes, longs(&|_, c| c.bytes as i64)),
-            column("peer", Unit::Count, ints(&|_, c| c.peer)),
-            column("tag", Unit::Count, ints(&|_, c| c.tag)),
-            column(
+            Column::new("bytes", Unit::Bytes, longs(&|_, c| c.bytes as i64)),
+            Column::new("peer", Unit::Count, ints(&|_, c| c.peer)),
+            Column::new("tag", Unit::Count, ints(&|_, c| c.tag)),
+            Column::new(
                 "communicator",
                 Unit::Count,
                 ints(&|r, c| r.communicator(c).map_or(-1, |index| index as i32)),
@@ -212,9 +208,9 @@ fn members(ranks: &[Rank<'_>]) -> Table {
     table(
         COMMUNICATORS,
         vec![
-            column("communicator", Unit::Count, of(|r| r.0)),
-            column("member", Unit::Count, of(|r| r.1)),
-            column("rank", Unit::Count, of(|r| r.2)),
+            Column::new("communicator", Unit::Count, of(|r| r.0)),
+            Column::new("member", Unit::Count, of(|r| r.1)),
+            Column::new("rank", Unit::Count, of(|r| r.2)),
         ],
     )
 }
@@ -223,13 +219,13 @@ fn members(ranks: &[Rank<'_>]) -> Table {
 fn spans(ranks: &[Rank<'_>]) -> Table {
     let longs =
         |of: &dyn Fn(&Rank<'_>) -> u64| Values::I64(ranks.iter().map(|r| r.after_start_ns(of(r))).collect());
-    let rank = Values::I32(ranks.iter().map(|r| r.trace.rank as i32).collect());
+    let rank: Vec<i32> = ranks.iter().map(|r| r.trace.rank as i32).collect();
     table(
         SPANS,
         vec![
-            column("rank", Unit::Count, rank),
-            column("start_ns", Unit::Nanoseconds, longs(&|r| r.trace.start_ns)),
-            column("end_ns", Unit::Nanoseconds, longs(&|r| r.trace.end_ns)),
+            Column::new("rank", Unit::Count, rank),
+            Column::new("start_ns", Unit::Nanoseconds, longs(&|r| r.trace.start_ns)),
+            Column::new("end_ns", Unit::Nanoseconds, longs(&|r| r.trace.end_ns)),
         ],
     )
 }

@@ -2,20 +2,18 @@
 
 use std::path::PathBuf;
 
-use machmeter_data::Record;
 use machmeter_data::quantity::parse_bytes;
 use machmeter_data::record::Warning;
 use machmeter_simulate::expr::{self, Answer, ExprError, Outside, Sheet};
 use serde_json::json;
 
-use crate::command::keep::{Keeping, keep};
+use crate::command::keep::keep_figures;
 use crate::command::report;
 use crate::command::simulate::record_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::session::warning;
-use crate::state;
 
 /// A free variable and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +49,7 @@ pub(super) fn run(
     globals: &Globals,
 ) -> Result<Exit, Failure> {
     let expr = expr::parse(text).map_err(|e| refused(&e))?;
-    let located = on.iter().map(|run| report::located(run).map(|(record, _)| record));
-    let records: Vec<Record> = located.collect::<Result<_, _>>()?;
+    let records = report::records(on)?;
     let Some(first) = records.first() else {
         return Err(Failure::usage("no costs to calculate with")
             .help("--on RECORD, a run of any probe; --with others"));
@@ -85,8 +82,7 @@ pub(super) fn run(
         let next = "measure there: machmeter mpi with more ranks or sizes; or machmeter simulate --table";
         record.warn(Warning { changes: true, ..warning("W911", line, next) });
     }
-    let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
-    Ok(keep(record, Vec::new(), to, globals))
+    Ok(keep_figures(record, globals))
 }
 
 /// Says where on the range it was.

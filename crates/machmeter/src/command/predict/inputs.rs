@@ -53,8 +53,7 @@ pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
 
 /// A run with a trace, and its tables.
 pub(super) fn traced(run: &Path) -> Result<(Record, Vec<Table>), Failure> {
-    let (record, path) = report::located(run)?;
-    let tables = report::tables(&record, &path)?;
+    let (record, tables) = report::with_tables(run)?;
     if tables.iter().any(|t| t.name == EVENTS) {
         return Ok((record, tables));
     }
@@ -81,8 +80,7 @@ pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
             .help("--on RECORD, a run of machmeter mpi or machmeter net")
     })?;
     let names: Vec<&PathBuf> = [on].into_iter().chain(&asked.with).collect();
-    let located = names.iter().map(|run| report::located(run).map(|(record, _)| record));
-    let records: Vec<Record> = located.collect::<Result<_, _>>()?;
+    let records = report::records(&names)?;
     let of = |record: &Record| match &asked.link {
         Some(wanted) => of_record(record, Some(wanted), Dialect::Machmeter),
         None => of_mpi(record).map_or_else(|| of_record(record, None, Dialect::Machmeter), Ok),

@@ -6,10 +6,10 @@ mod replayed;
 
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_simulate::predict::{RUNS, Variation};
 
-use super::CommandEntry;
+use super::{CommandEntry, SIMULATED, options_of};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,15 +17,8 @@ use crate::globals::Globals;
 use crate::view;
 use inputs::Algorithm;
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "predict",
-    define,
-    takes: &[
-        "cpus", "output", "json", "csv", "md", "tag", "no_save", "dry_run", "quiet", "verbose", "color",
-        "ascii",
-    ],
-    run,
-};
+pub(crate) const ENTRY: CommandEntry =
+    CommandEntry { name: "predict", define: options_of::<Asked>, takes: SIMULATED, run };
 
 /// Predict a traced MPI program on another machine
 ///
@@ -83,10 +76,6 @@ impl Asked {
     fn variations(&self) -> Vec<Variation> {
         self.vary.iter().flat_map(|v| v.0.iter().copied()).collect()
     }
-}
-
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
 }
 
 fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {

@@ -12,14 +12,13 @@ use serde_json::{Value, json};
 
 use super::Asked;
 use super::inputs::{Costs, costs, largest_measured, options, statements, traced};
-use crate::command::keep::{Keeping, keep};
+use crate::command::keep::keep_figures;
 use crate::command::simulate::{EVENTS_PER_SECOND, Need, machine, over_threads, record_of, taken, warn_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::progress::Reporter;
 use crate::session::warning;
-use crate::state;
 
 /// Memory of an operation of a replay and of its run, bytes: of the structures, with room to grow.
 const BYTES_PER_EVENT: u64 = 200;
@@ -85,8 +84,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     };
     fill(&mut record, &told);
     warn(&mut record, &of_run, &on, &prediction, &replay, calls.ranks);
-    let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
-    Ok(keep(record, Vec::new(), to, globals))
+    Ok(keep_figures(record, globals))
 }
 
 fn shown(asked: &Asked) -> String {

@@ -107,9 +107,8 @@ pub(in crate::command) fn machine(noise: &str, plan: &mut Value) -> Result<Machi
         plan["noise"] = json!(noise);
         return described(noise).map_err(wrong);
     }
-    let (record, path) = report::located(Path::new(noise))?;
+    let (record, tables) = report::with_tables(Path::new(noise))?;
     plan["noise"] = json!(record.id);
-    let tables = report::tables(&record, &path)?;
     Machine::recorded(&tables)
         .map_err(|e| wrong(e.to_string()).help("machmeter noise --raw all records them"))
 }

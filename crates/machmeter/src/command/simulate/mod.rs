@@ -7,7 +7,7 @@ mod table;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::Record;
 use machmeter_data::quantity::{Unit, human, parse_duration_ns};
 use machmeter_data::record::Machine as Host;
@@ -21,29 +21,22 @@ use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::topology::CpuSet;
 use serde_json::{Value, json};
 
-use super::CommandEntry;
-use super::keep::{Keeping, keep};
+use super::keep::keep_figures;
+use super::{CommandEntry, SIMULATED, options_of};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::progress::Reporter;
 use crate::session::{self, empty_record, warning};
-use crate::{output, state, view};
+use crate::{output, view};
 use inputs::{ladder, params, plan, read_schedule, title, what};
 pub(super) use inputs::{machine, taken};
 pub(super) use runs::over_threads;
 use runs::{Work, merged, steps_to_json};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "simulate",
-    define,
-    takes: &[
-        "cpus", "output", "json", "csv", "md", "tag", "no_save", "dry_run", "quiet", "verbose", "color",
-        "ascii",
-    ],
-    run,
-};
+pub(crate) const ENTRY: CommandEntry =
+    CommandEntry { name: "simulate", define: options_of::<Asked>, takes: SIMULATED, run };
 
 /// Events per second of a CPU, for what is said before the start: 5 to 13 M were measured at 2.6 GHz.
 pub(super) const EVENTS_PER_SECOND: f64 = 5e6;
@@ -117,10 +110,6 @@ struct Asked {
 }
 
 type Ladder = Arc<[u32]>;
-
-fn define() -> Command {
-    Asked::augment_args(Command::new(ENTRY.name))
-}
 
 fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
@@ -246,8 +235,7 @@ fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, glob
     );
     let assumed = plan["assumptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     warn_of(&mut record, assumed);
-    let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
-    keep(record, Vec::new(), to, globals)
+    keep_figures(record, globals)
 }
 
 /// A record of a simulation or prediction without its figures.

@@ -8,11 +8,10 @@ use serde_json::json;
 use super::inputs::{link, of_link};
 use super::runs::over_threads;
 use super::{Asked, Need, PLAN, record_of, warn_of};
-use crate::command::keep::{Keeping, keep};
+use crate::command::keep::keep_figures;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::state;
 
 /// Largest message, bytes: that of the mpi probe.
 const MOST_BYTES: u64 = 64 << 20;
@@ -56,8 +55,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let title = format!("2 to {last} simulated ranks on {}", of_link(asked, &of.name));
     fill(&mut record, &title, &analyze(&of, &done));
     warn_of(&mut record, of.assumptions.iter().map(String::as_str));
-    let to = Keeping { history: state::history(), outputs: Vec::new(), stem: None };
-    Ok(keep(record, Vec::new(), to, globals))
+    Ok(keep_figures(record, globals))
 }
 
 fn chosen(names: &[String]) -> Result<Vec<usize>, Failure> {

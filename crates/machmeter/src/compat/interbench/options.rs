@@ -1,7 +1,5 @@
 //! interbench's options.
 
-use std::ops::RangeInclusive;
-
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::names::{self, Side, Simulation};
@@ -49,9 +47,6 @@ impl Selection {
 }
 
 pub(in crate::compat) fn define(name: &'static str) -> Command {
-    let whole = |short, long, range: RangeInclusive<i64>, value: &'static str, help: &'static str| {
-        number(short, long, range).value_name(value).help(help)
-    };
     let flag = |short: char, id: &'static str, help: &'static str| {
         Arg::new(id).short(short).action(ArgAction::SetTrue).help(help)
     };
@@ -60,17 +55,17 @@ pub(in crate::compat) fn define(name: &'static str) -> Command {
     };
     Command::new(name)
         .about("interbench as of 0.31: latency of simulated interactive tasks in the presence of simulated loads")
-        .arg(whole('l', "loops", 1..=1_000_000_000_000, "LOOPS", "Fixed work of LOOPS per ms instead of CPU time, to compare machines"))
-        .arg(whole('L', "burn", 1..=10_000, "THREADS", "Threads of the burn load").default_value(BURN_THREADS))
-        .arg(whole('t', "seconds", 1..=1_000_000, "SECONDS", "Seconds to run each benchmark").default_value("30"))
-        .arg(whole('B', "bench-nice", -20..=19, "NICE", "Nice value of the benchmarked thread").default_value("0"))
-        .arg(whole('N', "load-nice", -20..=19, "NICE", "Nice value of the load").default_value("0"))
+        .arg(number('l', "loops", 1..=1_000_000_000_000, "LOOPS", "Fixed work of LOOPS per ms instead of CPU time, to compare machines"))
+        .arg(number('L', "burn", 1..=10_000, "THREADS", "Threads of the burn load").default_value(BURN_THREADS))
+        .arg(number('t', "seconds", 1..=1_000_000, "SECONDS", "Seconds to run each benchmark").default_value("30"))
+        .arg(number('B', "bench-nice", -20..=19, "NICE", "Nice value of the benchmarked thread").default_value("0"))
+        .arg(number('N', "load-nice", -20..=19, "NICE", "Nice value of the load").default_value("0"))
         .arg(flag('u', "uniprocessor", "Imitate a uniprocessor: everything on the first CPU"))
         .arg(flag('b', "benchmark", "Nothing: loops_per_ms is measured each time"))
         .arg(flag('c', "console", "Output to console only (default: console and log file)"))
         .arg(flag('r', "real-time", "Real time benchmarks: audio, video, custom as SCHED_FIFO, in us"))
-        .arg(whole('C', "custom-cpu", 1..=100, "PERCENT", "CPU use of a custom task and load (needs -I as well)"))
-        .arg(whole('I', "custom-interval", 10..=60_000_000, "US", "Interval of the custom task and load, us (needs -C as well)"))
+        .arg(number('C', "custom-cpu", 1..=100, "PERCENT", "CPU use of a custom task and load (needs -I as well)"))
+        .arg(number('I', "custom-interval", 10..=60_000_000, "US", "Interval of the custom task and load, us (needs -C as well)"))
         .arg(Arg::new("comment").short('m').value_name("COMMENT").help("Add COMMENT to the log file as a separate line"))
         .arg(list('w', "load", "LOAD", "Test against LOAD only; may be given several times"))
         .arg(list('x', "without-load", "LOAD", "Exclude LOAD from the loads"))

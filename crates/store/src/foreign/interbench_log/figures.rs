@@ -2,40 +2,32 @@
 //! stand beside its runs.
 
 use machmeter_data::metric::params;
-use machmeter_data::quantity::{Better, human};
+use machmeter_data::quantity::human;
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit};
+use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit, metric};
 
 use super::super::{Imported, codes};
-use super::parse::{Block, Printed, Row, Run};
+use super::parse::{Block, Row, Run};
 
 /// The mean that 0.31 and before print is cut off to whole microseconds before it is converted, ns.
 const CUT_OFF_NS: f64 = 1e3;
 
-const fn info(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
-    MetricInfo {
-        id,
-        params: &["task", "load"],
-        unit,
-        better,
-        description,
-        weakened_by: &[],
-        may_be_negative: false,
-    }
-}
-
-const LATENESS: MetricInfo =
-    info("interactive.lateness", Unit::Nanoseconds, Better::Lower, "Mean wait of a job as printed; maximum.");
-const JITTER: MetricInfo =
-    info("interactive.jitter", Unit::Nanoseconds, Better::Lower, "Standard deviation of the wait.");
-const DESIRED_CPU: MetricInfo =
-    info("interactive.desired_cpu", Unit::One, Better::Higher, "Jobs executed of those that were due.");
-const MET: MetricInfo = info(
-    "interactive.deadlines_met",
-    Unit::One,
-    Better::Higher,
-    "Deadlines met of all, as counted by the program.",
+metric!(
+    LATENESS, "interactive.lateness", ["task", "load"], Nanoseconds, Lower,
+    weakened by [], "Mean wait of a job as printed; maximum."
+);
+metric!(
+    JITTER, "interactive.jitter", ["task", "load"], Nanoseconds, Lower,
+    weakened by [], "Standard deviation of the wait."
+);
+metric!(
+    DESIRED_CPU, "interactive.desired_cpu", ["task", "load"], One, Higher,
+    weakened by [], "Jobs executed of those that were due."
+);
+metric!(
+    MET, "interactive.deadlines_met", ["task", "load"], One, Higher,
+    weakened by [], "Deadlines met of all, as counted by the program."
 );
 
 /// Figures that a log gives, under ids of the interactive probe.
@@ -57,7 +49,7 @@ pub(super) fn fill(run: &Run, out: &mut Imported) {
 }
 
 fn metrics(run: &Run, block: &Block, row: &Row) -> Vec<Metric> {
-    let key = || params([("task", block.task.as_str().into()), ("load", row.load.as_str().into())]);
+    let key = || key(block, row);
     let mut lateness = Metric::new(&LATENESS, key(), row.mean.ns, "mean as printed", 0);
     if lateness.value.is_some() {
         lateness = lateness.with_max(row.max_ns);
@@ -65,20 +57,7 @@ fn metrics(run: &Run, block: &Block, row: &Row) -> Vec<Metric> {
             lateness = lateness.with_quantiles(&[(0.5, median_ns)]);
         }
     }
-    let jitter = match deviation(run, block, row) {
-        Deviation::Printed => Metric::new(&JITTER, key(), row.spread.ns, "standard deviation as printed", 0),
-        Deviation::Derived { ns, low_ns, high_ns } => {
-            Metric::new(&JITTER, key(), ns, "from root mean square and mean as printed", 0)
-                .with_ci(Interval::new(0.999, low_ns, high_ns, "bound of printed digits"))
-        }
-        Deviation::Unknown => Metric::rejected(
-            &JITTER,
-            key(),
-            "from root mean square and mean as printed",
-            "the printed root mean square is below the mean: the digits do not suffice",
-        ),
-    };
-    let mut all = vec![lateness, jitter, share(&DESIRED_CPU, key(), row.desired_cpu)];
+    let mut all = vec![lateness, jitter(run, block, row), share(&DESIRED_CPU, key(), row.desired_cpu)];
     all.extend(row.deadlines_met.map(|met| share(&MET, key(), met)));
     if !run.by_machmeter {
         for m in all.iter_mut().filter(|m| m.id != DESIRED_CPU.id && m.value.is_some()) {
@@ -95,31 +74,32 @@ fn share(info: &MetricInfo, key: Params, value: f64) -> Metric {
     Metric::new(info, key, value, "share as printed", 0)
 }
 
-/// What is known of the standard deviation.
-enum Deviation {
-    Printed,
-    Derived { ns: f64, low_ns: f64, high_ns: f64 },
-    Unknown,
+fn key(block: &Block, row: &Row) -> Params {
+    params([("task", block.task.as_str().into()), ("load", row.load.as_str().into())])
 }
 
-fn deviation(run: &Run, block: &Block, row: &Row) -> Deviation {
+/// What is known of the standard deviation.
+fn jitter(run: &Run, block: &Block, row: &Row) -> Metric {
+    let (key, rms, mean) = (key(block, row), row.spread, row.mean);
     if run.by_machmeter || !block.spread_is_rms() {
-        return Deviation::Printed;
+        return Metric::new(&JITTER, key, rms.ns, "standard deviation as printed", 0);
     }
-    let (rms, mean) = (row.spread, row.mean);
+    let estimator = "from root mean square and mean as printed";
     // Also false for what is not a number.
     if rms.ns >= mean.ns && mean.ns >= 0.0 {
-        let (low_ns, high_ns) = bounds(rms, mean);
-        Deviation::Derived { ns: root(rms.ns, mean.ns), low_ns, high_ns }
-    } else {
-        Deviation::Unknown
+        let most_mean = mean.ns + mean.half_step_ns + CUT_OFF_NS;
+        let least_mean = (mean.ns - mean.half_step_ns).max(0.0);
+        let low_ns = root(rms.ns - rms.half_step_ns, most_mean);
+        let high_ns = root(rms.ns + rms.half_step_ns, least_mean);
+        return Metric::new(&JITTER, key, root(rms.ns, mean.ns), estimator, 0).with_ci(Interval::new(
+            0.999,
+            low_ns,
+            high_ns,
+            "bound of printed digits",
+        ));
     }
-}
-
-fn bounds(rms: Printed, mean: Printed) -> (f64, f64) {
-    let most_mean = mean.ns + mean.half_step_ns + CUT_OFF_NS;
-    let least_mean = (mean.ns - mean.half_step_ns).max(0.0);
-    (root(rms.ns - rms.half_step_ns, most_mean), root(rms.ns + rms.half_step_ns, least_mean))
+    let why = "the printed root mean square is below the mean: the digits do not suffice";
+    Metric::rejected(&JITTER, key, estimator, why)
 }
 
 fn root(rms_ns: f64, mean_ns: f64) -> f64 {
@@ -176,12 +156,7 @@ fn table(run: &Run, block: &Block) -> Dataset {
         _ => Cell::Empty(()),
     };
     let rows = block.rows.iter().map(|r| {
-        let deviation = match deviation(run, block, r) {
-            Deviation::Printed => Some(r.spread.ns),
-            Deviation::Derived { ns, .. } => Some(ns),
-            Deviation::Unknown => None,
-        };
-        let (mean, spread) = (Some(r.mean.ns), Some(r.spread.ns));
+        let (mean, spread, deviation) = (Some(r.mean.ns), Some(r.spread.ns), jitter(run, block, r).value);
         let values = [mean, spread, deviation, Some(r.max_ns), Some(r.desired_cpu), r.deadlines_met];
         let shown = values.into_iter().zip(columns).filter(|(_, column)| column.2);
         TableRow { name: r.load.clone(), cells: shown.map(|(v, _)| cell(v)).collect() }
