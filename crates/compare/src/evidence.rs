@@ -22,6 +22,8 @@ const LEAST_EARLIER: usize = 3;
 const PULL_IN_SD: f64 = 4.0;
 /// Variance of the shift of Hodges and Lehmann over that of a difference of means, for the normal law (Annals of Mathematical Statistics 34, 1963).
 const SHIFT_VARIANCE: f64 = std::f64::consts::PI / 3.0;
+/// Probability of missing a change of the size given as detectable.
+const MISS: f64 = 0.1;
 /// Differences below this part of a value are taken for equal.
 const RESOLUTION: f64 = 1e-6;
 
@@ -48,6 +50,12 @@ impl Evidence {
     /// Distance from zero that a difference without a change exceeds with the two-sided probability `p`.
     pub(crate) fn distance(&self, p: f64) -> Option<f64> {
         Some(t_quantile(1.0 - p / 2.0, self.dof)? * self.se).filter(|d| d.is_finite())
+    }
+
+    /// Smallest change that would have been found at the two-sided bound `p`, but for the probability [`MISS`].
+    pub(crate) fn detectable(&self, p: f64) -> Option<f64> {
+        let change = self.scale.change(self.distance(p)? + self.distance(2.0 * MISS)?);
+        Some(change).filter(|c| c.is_finite())
     }
 
     /// Probability of a difference at most this large between sides that are `margin` or more apart (Schuirmann, Journal of
@@ -168,12 +176,6 @@ fn assumed(pair: &Pair<'_>) -> f64 {
     if pair.scale == Scale::Relative {
         return assumed::sd(pair.a[0], pair.population);
     }
-    let own: Vec<f64> = pair
-        .a
-        .iter()
-        .chain(&pair.b)
-        .filter_map(|m| Some(pair.own_sd(m, true)?.max(pair.own_sd(m, false)?).powi(2)))
-        .collect();
-    let own = spread::mean(&own).unwrap_or_default().sqrt();
+    let own = pair.own_sd_of_all();
     if own > 0.0 { own } else { 1.0 }
 }

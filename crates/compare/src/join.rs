@@ -10,7 +10,7 @@ use crate::assumed;
 use crate::comparison::{Comparison, Counts, Group, Row, RunName, Scale, Side, Verdict};
 use crate::environment::{difference, same_state};
 use crate::evidence::{lend, seen, weigh};
-use crate::judge::judge;
+use crate::judge::{judge, unclear};
 use crate::options::{Options, glob_matches};
 use crate::pair::Pair;
 
@@ -77,9 +77,7 @@ fn without_spread(row: &Row) -> Verdict {
     if row.a.value.is_some() && row.a.value == row.b.value {
         return Verdict::Same;
     }
-    Verdict::Unclear {
-        why: "one figure a side without interval: nothing tells how far it could be off".to_owned(),
-    }
+    unclear("one figure a side without interval: nothing tells how far it could be off")
 }
 
 fn by_key<'a>(

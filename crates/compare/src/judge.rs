@@ -10,12 +10,11 @@ use crate::evidence::Evidence;
 use crate::options::Options;
 
 const LEVEL: f64 = 0.95;
+pub(crate) const NOT_EXCLUDED: &str = "no change found, and one that matters is not excluded";
 /// Bound on a false "same".
 const ALPHA: f64 = 0.05;
 /// What the ranks of runs must reach for a change.
 const RANKS: f64 = 0.01;
-/// Probability of missing a change of the size given as detectable.
-const MISS: f64 = 0.1;
 /// A share that changes by a point weighs as much as a cost that changes by 10 %.
 const POINTS_PER_RATIO: f64 = 0.1;
 
@@ -37,11 +36,7 @@ pub(crate) fn judge(rows: &mut [Row], evidence: &[Option<Evidence>], options: &O
             let (row, Some(e)) = (&mut rows[*i], &evidence[*i]) else { continue };
             describe(row, e);
             (row.p, row.p_adjusted, row.p_rank) = (Some(*p), Some(adjusted), e.p_rank);
-            row.detectable = e
-                .distance(error / members.len() as f64)
-                .zip(e.distance(2.0 * MISS))
-                .map(|(found, hidden)| e.scale.change(found + hidden))
-                .filter(|d| d.is_finite());
+            row.detectable = e.detectable(error / members.len() as f64);
             row.verdict = verdict(row, e, adjusted <= error, options.at_least);
         }
     }
@@ -71,7 +66,7 @@ fn verdict(row: &Row, e: &Evidence, improbable: bool, at_least: f64) -> Verdict 
         return Verdict::Same;
     }
     match e.p_rank {
-        _ if !improbable => unclear("no change found, and one that matters is not excluded"),
+        _ if !improbable => unclear(NOT_EXCLUDED),
         Some(p) if p > RANKS => {
             unclear(&format!("levels differ, but the runs of both sides overlap (ranks: p {p:.2})"))
         }
@@ -79,6 +74,6 @@ fn verdict(row: &Row, e: &Evidence, improbable: bool, at_least: f64) -> Verdict 
     }
 }
 
-fn unclear(why: &str) -> Verdict {
+pub(crate) fn unclear(why: &str) -> Verdict {
     Verdict::Unclear { why: why.to_owned() }
 }

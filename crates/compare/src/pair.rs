@@ -97,6 +97,13 @@ impl<'a> Pair<'a> {
         sd.is_finite().then_some(sd)
     }
 
+    /// What the figures of both sides are known to be off by, by their own intervals: a standard deviation, 0 where none tells.
+    pub(crate) fn own_sd_of_all(&self) -> f64 {
+        let variance = |m: &&Metric| Some(self.own_sd(m, true)?.max(self.own_sd(m, false)?).powi(2));
+        let all: Vec<f64> = self.a.iter().chain(&self.b).filter_map(variance).collect();
+        spread::mean(&all).unwrap_or_default().sqrt()
+    }
+
     /// Standard deviation of a figure by its blocks, of which [`TOGETHER`] count as one: they hang together, or it had an interval.
     fn sd_of_blocks(&self, m: &Metric) -> Option<f64> {
         let blocks: Vec<f64> = m.blocks.iter().map(|b| self.scale.apply(*b)).collect();

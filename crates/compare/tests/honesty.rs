@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
-use machines::Machine;
+use machines::{Machine, QUIET};
 use machmeter_compare::paired::{self, LEAST_ROUNDS, Round, order};
 use machmeter_compare::{Options, Verdict, compare};
 use machmeter_data::Record;
@@ -16,13 +16,8 @@ const ROWS: usize = 60;
 /// Comparisons of a line of the table.
 const COMPARISONS: usize = 100;
 
-const fn machine(own_sd: f64, between_sd: f64, other_state: f64) -> Machine {
-    Machine { own_sd, between_sd, other_state }
-}
-
-const QUIET: Machine = machine(0.002, 0.004, 0.0);
-const RESTLESS: Machine = machine(0.002, 0.02, 0.0);
-const STATES: Machine = machine(0.002, 0.004, 0.1);
+const RESTLESS: Machine = Machine { between_sd: 0.02, ..QUIET };
+const STATES: Machine = Machine { other_state: 0.1, ..QUIET };
 
 /// Comparisons with a false change, and the share of planted changes that were found, in percent: `changed` of the rows by `factor`.
 fn observe(m: Machine, runs: usize, earlier: usize, changed: usize, factor: f64) -> (usize, f64) {

@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
-use machines::{Machine, known, metric, record};
+use machines::{QUIET, known, metric, record};
 use machmeter_compare::{Comparison, Options, compare, csv, html, markdown, text};
 use machmeter_data::{Better, Fact, Unit};
 use machmeter_stats::random::Random;
@@ -28,8 +28,7 @@ fn sample() -> Comparison {
 #[test]
 fn the_table_is_ascii_short_and_keeps_to_its_width() {
     let mut r = Random::new(1);
-    let quiet = Machine { own_sd: 0.002, between_sd: 0.004, other_state: 0.0 };
-    let mut runs = |changed| vec![quiet.run(0, 449, changed, 1.5, &mut r)];
+    let mut runs = |changed| vec![QUIET.run(0, 449, changed, 1.5, &mut r)];
     let many = compare(&runs(0), &runs(200), &Options::default());
     assert!(many.counts.worse > 150);
     for c in [&sample(), &many] {

@@ -360,6 +360,14 @@ pub struct MetricInfo {
     pub may_be_negative: bool,
 }
 
+impl MetricInfo {
+    /// A figure without parameters and words of which less is better, such as those of files of others.
+    pub const fn of(id: &'static str, unit: Unit) -> Self {
+        let better = Better::Lower;
+        Self { id, params: &[], unit, better, weakened_by: &[], description: "", may_be_negative: false }
+    }
+}
+
 /// Builds [`Params`] from pairs.
 pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
     // Collecting would compile a sort for each number of pairs.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use machmeter_data::metric::params;
-use machmeter_data::{Better, Interval, Metric, MetricInfo, Params, Record, Unit};
+use machmeter_data::{Interval, Metric, MetricInfo, Params, Record, Unit};
 use machmeter_store::foreign::{Input, READERS, SideFacts, SourceFile};
 use machmeter_store::{json, mpi_trace, parquet};
 
@@ -48,17 +48,8 @@ pub fn expression(bytes: &[u8]) {
 fn costs() -> Record {
     let mut record = Record::default();
     let mut push = |id: &'static str, unit: Unit, keys: Params, value: f64| {
-        let info = MetricInfo {
-            id,
-            params: &[],
-            unit,
-            better: Better::Lower,
-            weakened_by: &[],
-            description: "",
-            may_be_negative: false,
-        };
         let ci = Interval::new(0.95, 0.9 * value, 1.2 * value, "planted");
-        record.metrics.push(Metric::new(&info, keys, value, "planted", 9).with_ci(ci));
+        record.metrics.push(Metric::new(&MetricInfo::of(id, unit), keys, value, "planted", 9).with_ci(ci));
     };
     let name = |name: &str| ("operation", name.into());
     for (term, value) in [("1", 300.0), ("log(p)", 40.0), ("d", 0.5)] {

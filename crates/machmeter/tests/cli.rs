@@ -7,7 +7,7 @@ mod program;
 use std::fs;
 
 use machmeter::{Registries, command_line};
-use program::{Lab, Running, kept_runs, record_in};
+use program::{Lab, Running, kept_runs, record_in, words};
 
 const SAVED: [&str; 7] =
     ["compare a b", "doctor", "explain W301", "export --to csv", "list", "report", "schema"];
@@ -15,8 +15,7 @@ const PROBES: [&str; 6] = ["interactive", "memory", "net", "noise", "ops", "sync
 
 /// What a verb prints on 80 columns for `option`.
 fn help(lab: &Lab, verb: &str, option: &str) -> String {
-    let words: Vec<&str> = verb.split_whitespace().chain([option]).collect();
-    let mut command = lab.command(&words);
+    let mut command = lab.command(&[&words(verb), &[option][..]].concat());
     command.env("COLUMNS", "80");
     Running::of(command).end().expect(0).stdout.clone()
 }
@@ -39,11 +38,11 @@ fn options_are_refused_where_they_do_not_act() {
     for option in measuring.split(' ') {
         let long = option.split('=').next().unwrap();
         for line in SAVED {
-            let words: Vec<&str> = line.split(' ').collect();
-            assert!(!help(&lab, words[0], "--help").contains(long), "{line} shows {long}");
-            let about = format!("{} takes no {long}", words[0]);
-            lab.run(&[&words[..], &[option]].concat()).refused(&about);
-            lab.run(&[&[option], &words[..]].concat()).refused(&about);
+            let verb = words(line)[0];
+            assert!(!help(&lab, verb, "--help").contains(long), "{line} shows {long}");
+            let about = format!("{verb} takes no {long}");
+            lab.line(&format!("{line} {option}")).refused(&about);
+            lab.line(&format!("{option} {line}")).refused(&about);
         }
         assert!(PROBES.iter().all(|p| help(&lab, p, "--help").contains(long)), "{long}");
     }
@@ -88,9 +87,8 @@ fn a_dry_run_refuses_what_the_run_refuses() {
     fs::write(lab.work().join("key.toml"), "[noise]\nnokey = 1\n").unwrap();
     fs::write(lab.work().join("wrong.toml"), "[memory]\npages = \"x\"\n").unwrap();
     for (verb, options) in WRONG.iter().flat_map(|(v, all)| all.split('|').map(move |o| (*v, o))) {
-        let words: Vec<&str> = verb.split_whitespace().chain(options.split(' ')).collect();
         let refusals = ["-q", "--dry-run"].map(|more| {
-            let ended = lab.run(&[&words[..], &[more]].concat());
+            let ended = lab.line(&format!("{verb} {options} {more}"));
             // It names an option or its value, or says that the time is short or that there is no CPU.
             let mut words = options.split([' ', ',']).chain(["short", "CPU", "pages", "nokey"]);
             ended.refused(words.find(|w| ended.errors().iter().any(|e| e.contains(w))).unwrap_or(options));
@@ -106,15 +104,15 @@ fn a_dry_run_refuses_what_the_run_refuses() {
 #[test]
 fn a_dry_run_measures_nothing_and_leaves_nothing() {
     let lab = Lab::new();
-    let selftests = PROBES.map(|probe| vec!["selftest", probe]);
-    let verbs = PROBES.map(|verb| vec![verb]);
-    for words in selftests.into_iter().chain(verbs).chain([vec!["doctor"], vec![], vec!["-t", "300ms"]]) {
-        let plan = lab.run(&[&words[..], &["--dry-run"]].concat());
+    let selftests = PROBES.map(|probe| format!("selftest {probe}"));
+    let verbs = PROBES.into_iter().chain(["doctor", "", "-t 300ms"]).map(str::to_owned);
+    for line in selftests.into_iter().chain(verbs) {
+        let plan = lab.line(&format!("{line} --dry-run"));
         // It takes 20 ms; tests run on busy machines.
         assert!(plan.expect(0).wall.as_secs() < 2, "{plan:?}");
         assert!(plan.stderr.is_empty() && plan.stdout.starts_with("plan: "), "{plan:?}");
-        assert_eq!(plan.stdout.contains("; without interactive: "), words == ["-t", "300ms"], "{plan:?}");
-        let record = lab.run(&[&words[..], &["--dry-run", "--json"]].concat()).expect(0).record();
+        assert_eq!(plan.stdout.contains("; without interactive: "), line == "-t 300ms", "{plan:?}");
+        let record = lab.line(&format!("{line} --dry-run --json")).expect(0).record();
         assert_eq!((record.stopped_by.as_str(), record.metrics.len()), ("plan", 0));
     }
     assert!(lab.files().is_empty() && !lab.state().exists());
@@ -157,7 +155,7 @@ fn messages_say_what_is_meant_and_where_help_is() {
         ("compare last last --metric nothing*", "no metric of these runs", "machmeter compare --help"),
         ("compat ftq -x", "-x", "machmeter compat ftq -h"),
     ] {
-        let run = lab.run(&line.split(' ').collect::<Vec<_>>());
+        let run = lab.line(line);
         run.refused(about);
         assert!(run.stderr.trim_end().ends_with(advice), "{line}: {}", run.stderr);
     }

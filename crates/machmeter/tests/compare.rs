@@ -5,7 +5,7 @@
 mod program;
 
 use machmeter_data::record::Record;
-use program::Lab;
+use program::{Lab, words};
 use serde_json::Value;
 
 /// A stored run of the history, `factor` times as dear as `from`.
@@ -54,11 +54,8 @@ fn groups_are_told_apart_however_they_are_named() {
         let run = lab.line(line);
         let c: Value = serde_json::from_str(&run.expect(1).stdout).unwrap();
         let of = |name: &str| c["counts"][name].as_u64().unwrap();
-        assert_eq!(
-            (c["a"]["runs"].as_array().unwrap().len(), c["b"]["runs"].as_array().unwrap().len()),
-            (6, 6),
-            "{line}"
-        );
+        let runs = ["a", "b"].map(|side| c[side]["runs"].as_array().unwrap().len());
+        assert_eq!(runs, [6, 6], "{line}");
         // A busy machine leaves rows without a figure.
         let compared = of("rows") - of("not_comparable");
         let told = compared >= 10 && of("worse") * 10 >= compared * 8 && of("better") == 0;
@@ -77,11 +74,8 @@ fn sides_that_are_the_same_are_the_same() {
     let run = lab.line("compare --at-least 100% --json last~11..last~9 -- last~8..last~6");
     let c: Value = serde_json::from_str(&run.expect(0).stdout).unwrap();
     let of = |name: &str| c["counts"][name].as_u64().unwrap();
-    assert!(
-        of("same") * 2 > of("rows") && of("worse") + of("better") + of("changed") == 0,
-        "{}",
-        c["counts"]
-    );
+    let differ = of("worse") + of("better") + of("changed");
+    assert!(of("same") * 2 > of("rows") && differ == 0, "{}", c["counts"]);
 }
 
 #[test]
@@ -131,12 +125,8 @@ fn wrong_sides_are_one_line() {
 fn runs_of_n_are_stored_one_by_one() {
     let lab = Lab::new();
     let run = lab.line("ops -t 200ms --parts arithmetic -n 3 --tag side=a");
-    assert_eq!(
-        run.expect(0).stdout.lines().filter(|l| l.starts_with("saved run ")).count(),
-        3,
-        "{}",
-        run.stdout
-    );
+    let saved = run.expect(0).stdout.lines().filter(|l| l.starts_with("saved run "));
+    assert_eq!(saved.count(), 3, "{}", run.stdout);
     let listed = lab.line("list runs");
     assert_eq!(listed.expect(0).stdout.matches("side=a").count(), 3, "{}", listed.stdout);
 }
@@ -146,42 +136,14 @@ fn settings_in_turns_find_a_hog_and_leave_nothing() {
     let lab = Lab::new();
     // The hog takes a fifth of every CPU: it stays for as long as its setting.
     let hog = "for i in 1 2; do while :; do timeout 0.02 sh -c 'while :; do :; done'; sleep 0.06; done & done; wait";
-    let run = lab.run(&[
-        "ab",
-        "true",
-        hog,
-        "-t",
-        "60s",
-        "--metric",
-        "noise.stolen_fraction",
-        "--json",
-        "--",
-        "noise",
-        "-t",
-        "300ms",
-    ]);
+    let noise = "-t 60s --metric noise.stolen_fraction --json -- noise -t 300ms";
+    let run = lab.run(&[&["ab", "true", hog], &words(noise)[..]].concat());
     let c: Value = serde_json::from_str(&run.expect(0).stdout).unwrap();
     assert!(c["counts"]["worse"].as_u64().unwrap() >= 1, "{}", run.stdout);
     let failing = lab.run(&["ab", "true", "exit 3", "-t", "60s", "--", "noise", "-t", "100ms"]);
-    let errors = failing.expect(4).errors();
-    assert!(errors.len() == 1 && errors[0].contains("setting B, `exit 3`"), "{errors:?}");
-    let niced = lab.run(&[
-        "ab",
-        "--set",
-        "nice=0",
-        "--set",
-        "nice=5",
-        "-t",
-        "20s",
-        "--metric",
-        "ops.cost",
-        "--",
-        "ops",
-        "-t",
-        "200ms",
-        "--parts",
-        "arithmetic",
-    ]);
+    failing.failed(4, "setting B, `exit 3`");
+    let line = "ab --set nice=0 --set nice=5 -t 20s --metric ops.cost -- ops -t 200ms --parts arithmetic";
+    let niced = lab.line(line);
     assert!([0, 3].contains(&niced.code.unwrap()), "{}", niced.stderr);
     assert!(lab.files().is_empty());
 }

@@ -16,7 +16,7 @@ use machmeter_data::{Metric, Record};
 use machmeter_sys::cgroup::Group;
 use machmeter_sys::process::commands_with;
 use machmeter_sys::thread::monotonic_ns;
-use program::{Ended, Lab, Running, can_mount, is_root, names_in, soon, turn, warned};
+use program::{Ended, Lab, Running, can_mount, is_root, names_in, soon, turn, value, warned, words};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -24,12 +24,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 const LATE: Duration = Duration::from_secs(6);
 const ON_FILES: [&str; 4] = ["open_close", "pread", "stat", "page_fault_file"];
 
-fn arguments<'a>(part: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["ops", "--parts", part, "-t", "2", "--json", "-q"], more].concat()
-}
-
 fn price(record: &Record, operation: &str) -> Option<f64> {
-    record.metric("ops.cost", &[("operation", operation)])?.value
+    value(record, "ops.cost", &[("operation", operation)])
 }
 
 /// Why an operation has no price.
@@ -51,8 +47,7 @@ fn a_run_prices_what_happened_and_keeps_its_time() {
     // Where neighbors disturb most samples there is a reason instead of a price, and more time helps.
     let mut record = None;
     for seconds in [6, 15, 40] {
-        let time = seconds.to_string();
-        let ended = lab.run(&["ops", "-t", &time, "--json", "-q", "--directory", &directory]);
+        let ended = lab.line(&format!("ops -t {seconds} --json -q --directory {directory}"));
         assert!(ended.wall < Duration::from_secs(seconds) + LATE, "{:?}", ended.wall);
         let seen = ended.record();
         let unknown: Vec<_> = priced.clone().filter(|o| price(&seen, o).is_none()).collect();
@@ -88,7 +83,7 @@ fn programs_that_fail_or_do_not_end_have_no_price() {
         ("broken", "#!/nowhere/at/all\n", "No such file"),
     ] {
         let target = lab.script(name, text);
-        let ended = lab.run(&arguments("processes", &["--exec-target", &target]));
+        let ended = lab.line(&format!("ops --parts processes -t 2 --json -q --exec-target {target}"));
         assert!(ended.wall < Duration::from_secs(2) + LATE, "{target}: {:?}", ended.wall);
         let record = ended.record();
         for operation in ["spawn", "fork_exec"] {
@@ -132,10 +127,9 @@ fn a_program_that_stops_ending_is_killed_with_its_children_and_the_run_goes_on()
     let _turn = turn();
     let lab = Lab::new();
     let target = tiring(&lab, 31, "7101.31");
-    let ended = lab.run(&arguments("processes", &["--exec-target", &target]));
+    let ended = lab.line(&format!("ops --parts processes -t 2 --json -q --exec-target {target}"));
     assert!(ended.wall < Duration::from_secs(2) + LATE, "{:?}", ended.wall);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let record = ended.record();
+    let record = ended.expect(0).record();
     for operation in ["spawn", "fork_exec"] {
         let said = why(&record, operation);
         assert!(said.contains(&target) && said.contains("did not end within"), "{said}");
@@ -150,7 +144,7 @@ fn a_signal_is_answered_at_once_while_a_program_hangs() {
     let _turn = turn();
     let lab = Lab::new();
     let target = tiring(&lab, 1, "7102.31");
-    let running = lab.start(&["ops", "--parts", "processes", "-t", "60", "--exec-target", &target]);
+    let running = lab.start(&format!("ops --parts processes -t 60 --exec-target {target}"));
     assert!(soon(|| !commands_with("7102.31").is_empty()), "the program was started");
     let asked_ns = monotonic_ns();
     running.send(Signal::INT);
@@ -158,7 +152,7 @@ fn a_signal_is_answered_at_once_while_a_program_hangs() {
     // A visit would be waited for 3 s.
     let answered = Duration::from_nanos(monotonic_ns() - asked_ns);
     assert!(answered < Duration::from_secs(2), "{answered:?}");
-    assert_eq!(ended.code, Some(130), "{ended:?}");
+    ended.expect(130);
     assert!(commands_with("7102.31").is_empty(), "nothing is left behind");
 }
 
@@ -176,9 +170,9 @@ fn directories_without_room_give_reasons_and_no_prices() {
         assert!(price(&record, "getppid").is_some(), "the rest is priced");
     };
     let (small, path) = folder(&lab);
-    let directory = ["--directory", &path];
+    let line = format!("ops --parts calls -t 2 --json -q --directory {path}");
     // 512 or 1024 bytes each, by the shell.
-    let calls = lab.command(&arguments("calls", &directory));
+    let calls = lab.command(&words(&line));
     let limited = lab.after(&["/bin/sh", "-c"], "ulimit -f 2000", &calls);
     check(Running::of(limited).end(), "ulimit -f");
     if !is_root() {
@@ -191,8 +185,7 @@ fn directories_without_room_give_reasons_and_no_prices() {
     } else {
         println!("skipped: no file systems can be mounted here");
     }
-    let closed = lab.as_nobody(&arguments("calls", &directory));
-    check(Running::of(closed).end(), "Permission denied");
+    check(lab.nobody(&line), "Permission denied");
     assert!(names_in(&small).is_empty());
 }
 
@@ -219,7 +212,7 @@ fn a_signal_leaves_no_files() {
     let _turn = turn();
     let lab = Lab::new();
     let (files, directory) = folder(&lab);
-    let running = lab.start(&["ops", "--parts", "calls", "-t", "30", "--directory", &directory]);
+    let running = lab.start(&format!("ops --parts calls -t 30 --directory {directory}"));
     assert!(soon(|| !names_in(&files).is_empty()), "the run made its directory");
     running.send(Signal::TERM);
     running.end();
@@ -242,13 +235,13 @@ fn some_cpu() -> usize {
 fn one_cpu_only_has_nobody_to_pay_for() {
     let _turn = turn();
     let lab = Lab::new();
-    let cpu = some_cpu().to_string();
-    let record = lab.run(&["sync", "-c", &cpu, "-t", "4", "--json", "-q"]).record();
+    let cpu = some_cpu();
+    let record = lab.line(&format!("sync -c {cpu} -t 4 --json -q")).record();
     warned(&record, "W422");
     for id in ["memory.core_to_core", "sync.handoff"] {
         assert!(of(&record, id).all(|m| m.value.is_none()), "{id}");
     }
-    let record = lab.run(&["memory", "-c", &cpu, "--parts", "table", "-t", "4", "--json", "-q"]).record();
+    let record = lab.line(&format!("memory -c {cpu} --parts table -t 4 --json -q")).record();
     warned(&record, "W415");
 }
 
@@ -258,7 +251,7 @@ fn partners_that_are_pinned_away_give_no_distance() {
     let _turn = turn();
     let lab = Lab::new();
     let (seconds, late) = (Duration::from_secs(5), Duration::from_secs(8));
-    let running = lab.start(&["sync", "--parts", "transfer", "-t", "5", "--json", "-q"]);
+    let running = lab.start("sync --parts transfer -t 5 --json -q");
     let mut one = CpuSet::new();
     one.set(some_cpu());
     let begun = Instant::now();
@@ -289,8 +282,8 @@ fn too_little_memory_files_or_processes_are_named() {
         ("ulimit -v 200000", "sync --parts locks -t 2"),
         ("ulimit -n 8", "sync --parts wakeups -t 3"),
     ] {
-        let words: Vec<&str> = arguments.split(' ').chain(["--json", "-q"]).collect();
-        let ended = Running::of(lab.after(&["/bin/sh", "-c"], before, &lab.command(&words))).end();
+        let plain = lab.command(&words(&format!("{arguments} --json -q")));
+        let ended = Running::of(lab.after(&["/bin/sh", "-c"], before, &plain)).end();
         println!("{before}, {arguments}: exit code {:?}, {}", ended.code, ended.stderr);
         told(&ended);
     }
@@ -321,15 +314,15 @@ fn table_a_fits_the_limit_of_its_control_group() {
     };
     let join: Vec<String> =
         group.directories().map(|d| format!("echo $$ > {}/cgroup.procs", d.display())).collect();
-    let within = |arguments: &[&str]| {
-        let command = lab.command(&[&["memory", "--parts", "table", "--json", "-q"], arguments].concat());
+    let within = |options: &str| {
+        let command = lab.command(&words(&format!("memory --parts table --json -q {options}")));
         Running::of(lab.after(&["/bin/sh", "-c"], &join.join(" && "), &command)).end()
     };
-    let record = within(&["-t", "6"]).record();
+    let record = within("-t 6").record();
     let priced = of(&record, "memory.shared").filter(|m| m.value.is_some()).count();
     println!("{priced} rows priced, {:?}", record.warnings);
     assert!(priced > 3, "{:?}", record.warnings);
     // More than the limit leaves is refused before it is taken.
-    within(&["-t", "2", "--cache-size", "48M"]).refused("--cache-size");
+    within("-t 2 --cache-size 48M").refused("--cache-size");
     assert_eq!(group.oom_kills().unwrap_or(0), 0, "{LIMIT}: the kernel ended a process");
 }

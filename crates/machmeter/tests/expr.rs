@@ -4,56 +4,28 @@
 
 mod program;
 
+use machmeter_data::Unit;
 use machmeter_data::metric::ParamValue;
-use machmeter_data::record::{Run, Tool};
-use machmeter_data::{Better, Interval, Metric, MetricInfo, Record, Unit};
 use program::Lab;
-
-fn plant(record: &mut Record, id: &'static str, keys: &[(&str, ParamValue)], ns: f64, reach: f64) {
-    let info = MetricInfo {
-        id,
-        params: &[],
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        weakened_by: &[],
-        description: "",
-        may_be_negative: false,
-    };
-    let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
-    let ci = Interval::new(0.95, ns - reach, ns + reach, "planted");
-    record.metrics.push(Metric::new(&info, keys, ns, "planted", 9).with_ci(ci));
-}
+use program::planted::{plant, record, save};
 
 /// allreduce of 2 to 64 ranks: 200 + 100 log p ns; a system call of 80 ns in another record.
 fn lab() -> Lab {
     let lab = Lab::new();
-    let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
-    let save = |id: &str, name: &str, fill: &dyn Fn(&mut Record)| {
-        let mut record = Record::new(id.to_owned(), tool.clone(), Run::default());
-        fill(&mut record);
-        machmeter_store::history::save_as(&mut record, &[], &lab.work().join(name)).unwrap();
-    };
+    let (mut mpi, mut ops) = (record("0123456789abcdef"), record("0123456789abcdee"));
     let allreduce = || ("operation", ParamValue::from("allreduce"));
-    save("0123456789abcdef", "mpi.json", &|r| {
-        for (term, ns, reach) in [("1", 200.0, 10.0), ("log(p)", 100.0, 5.0)] {
-            let keys = [allreduce(), ("term", term.into()), ("from_bytes", 0i64.into())];
-            plant(r, "mpi.coefficient", &keys, ns, reach);
-        }
-        for ranks in [2i64, 8, 64] {
-            for bytes in [0i64, 1024] {
-                plant(
-                    r,
-                    "mpi.cost",
-                    &[allreduce(), ("ranks", ranks.into()), ("size_bytes", bytes.into())],
-                    1.0,
-                    0.1,
-                );
-            }
-        }
-    });
-    save("0123456789abcdee", "ops.json", &|r| {
-        plant(r, "ops.cost", &[("operation", "getppid".into()), ("code", "libc".into())], 80.0, 4.0);
-    });
+    for (term, ns, reach) in [("1", 200.0, 10.0), ("log(p)", 100.0, 5.0)] {
+        let keys = [allreduce(), ("term", term.into()), ("from_bytes", 0i64.into())];
+        plant(&mut mpi, "mpi.coefficient", Unit::Nanoseconds, &keys, ns, reach);
+    }
+    for (ranks, bytes) in [(2i64, 0i64), (2, 1024), (8, 0), (8, 1024), (64, 0), (64, 1024)] {
+        let keys = [allreduce(), ("ranks", ranks.into()), ("size_bytes", bytes.into())];
+        plant(&mut mpi, "mpi.cost", Unit::Nanoseconds, &keys, 1.0, 0.1);
+    }
+    let keys = [("operation", "getppid".into()), ("code", "libc".into())];
+    plant(&mut ops, "ops.cost", Unit::Nanoseconds, &keys, 80.0, 4.0);
+    save(&lab, mpi, &[], "mpi.json");
+    save(&lab, ops, &[], "ops.json");
     lab
 }
 
@@ -61,10 +33,8 @@ fn lab() -> Lab {
 fn an_expression_has_values_over_a_variable_and_warns_beyond_what_was_measured() {
     let lab = lab();
     let line = |over: &str, more: &str| {
-        let mut all = vec!["predict", "--expr", "100*allreduce(p=P,d=8) + 2000*syscall", "--on", "mpi.json"];
-        all.extend(["--with", "ops.json", "--over", over]);
-        all.extend(more.split(' '));
-        lab.run(&all)
+        let expression = "100*allreduce(p=P,d=8)+2000*syscall";
+        lab.line(&format!("predict --expr {expression} --on mpi.json --with ops.json --over {over} {more}"))
     };
     let shown = line("P=2-64", "-o inside.json").expect(0).stdout.clone();
     assert!(shown.contains("PREDICT") && !shown.contains("W911"), "{shown}");
@@ -102,9 +72,8 @@ fn what_has_no_value_is_one_line() {
         ("syscall+1", "a time + a number"),
         ("syscall^2", "a time to the power of 2 is no figure"),
     ] {
-        let line =
-            ["predict", "--expr", expression, "--on", "mpi.json", "--with", "ops.json", "--over", "P=1-4"];
-        lab.run(&line).refused(about);
+        lab.line(&format!("predict --expr {expression} --on mpi.json --with ops.json --over P=1-4"))
+            .refused(about);
     }
     lab.line("predict --expr 1+1").refused("--on");
     lab.line("predict --expr 1+1 --on mpi.json --over P=4-2").refused("is no variable over a range");

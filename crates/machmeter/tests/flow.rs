@@ -8,19 +8,20 @@ use std::fs;
 
 use machmeter_data::shape::Cell;
 use machmeter_data::{Record, Shape};
-use program::{Lab, prompt_policy, turn};
+use program::{Ended, Lab, prompt_policy, turn};
+
+const ONE_GRAPH: &str = "flow --parts graphs --graph noise_removal --json -q";
 
 fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> f64 {
-    record.metric(id, params).and_then(|m| m.value).unwrap_or_else(|| panic!("{id} {params:?}"))
+    program::value(record, id, params).unwrap_or_else(|| panic!("{id} {params:?}"))
 }
 
 #[test]
 fn figures_of_a_run_hang_together() {
     let _turn = turn();
     let lab = Lab::new();
-    let words =
-        ["flow", "-t", "8", "--graph", "e_comm,noise_removal", "--prio", prompt_policy(), "--json", "-q"];
-    let record = lab.run(&words).record();
+    let line = format!("flow -t 8 --graph e_comm,noise_removal --prio {} --json -q", prompt_policy());
+    let record = lab.line(&line).record();
     let cost = |operation: &str, kernel: &str, more: &[(&str, &str)]| {
         value(&record, "flow.cost", &[&[("operation", operation), ("kernel", kernel)], more].concat())
     };
@@ -52,20 +53,8 @@ fn figures_of_a_run_hang_together() {
 fn other_granularities_are_predicted_from_a_stored_run() {
     let _turn = turn();
     let lab = Lab::new();
-    let graph = &[
-        "flow",
-        "--parts",
-        "graphs",
-        "--graph",
-        "noise_removal",
-        "--kernel",
-        "fused",
-        "--json",
-        "-q",
-        "--prio",
-        prompt_policy(),
-    ][..];
-    let record = lab.run(&[graph, &["--granularity", "1-16", "-t", "4"]].concat()).record();
+    let graph = format!("{ONE_GRAPH} --kernel fused --prio {}", prompt_policy());
+    let record = lab.line(&format!("{graph} --granularity 1-16 -t 4")).record();
     let at = |record: &Record, id: &str, granularity: &str| {
         value(record, id, &[("graph", "noise_removal"), ("granularity", granularity)])
     };
@@ -83,13 +72,11 @@ fn other_granularities_are_predicted_from_a_stored_run() {
     let queues = table(&record, "flow.edges.noise_removal");
     let queues = queues.iter().filter(|e| e.cells[2] == Cell::Text("queue".to_owned()));
     assert_eq!(queues.count(), 7);
-    let trace = lab.run(&["export", "last", "--to", "perfetto", "-o", "trace"]);
-    trace.expect(0);
+    lab.line("export last --to perfetto -o trace").expect(0);
     let trace = fs::read(lab.work().join("trace")).unwrap();
     assert!(trace.windows(11).filter(|w| *w == b"overlap-add").count() > 10);
     // Held out: neither 1, 2, 4, 8 nor 16.
-    let predicted =
-        lab.run(&[graph, &["--granularity", "6", "--predict-from", "last", "-t", "3"]].concat()).record();
+    let predicted = lab.line(&format!("{graph} --granularity 6 --predict-from last -t 3")).record();
     let ratio = at(&predicted, "flow.prediction", "6");
     println!("predicted over measured: {ratio}");
     // Counts are exact; time is that of a machine that others use.
@@ -105,9 +92,7 @@ fn other_granularities_are_predicted_from_a_stored_run() {
             "it has no run of e_comm by fused-mirror-bitmap, but of noise_removal by fused-mirror-bitmap",
         ),
     ] {
-        let ended = lab.run(&["flow", "--predict-from", from, "--graph", graph, "--kernel", "fused"]);
-        ended.expect(2);
-        assert!(ended.errors()[0].contains(said), "{:?}", ended.errors());
+        lab.line(&format!("flow --predict-from {from} --graph {graph} --kernel fused")).refused(said);
     }
 }
 
@@ -115,21 +100,8 @@ fn other_granularities_are_predicted_from_a_stored_run() {
 fn what_each_idea_takes_away_adds_up() {
     let _turn = turn();
     let lab = Lab::new();
-    let asked = [
-        "flow",
-        "--parts",
-        "graphs",
-        "--graph",
-        "noise_removal",
-        "--ablation",
-        "-t",
-        "6",
-        "--json",
-        "-q",
-        "--prio",
-        prompt_policy(),
-    ];
-    let record = lab.run(&asked).record();
+    let graph = format!("{ONE_GRAPH} --prio {}", prompt_policy());
+    let record = lab.line(&format!("{graph} --ablation -t 6")).record();
     let ratio = value(&record, "flow.published_ratio", &[("graph", "noise_removal")]);
     let shares = ["mirrored queues", "bitmap", "fused boxes"]
         .map(|idea| value(&record, "flow.worth", &[("graph", "noise_removal"), ("idea", idea)]));
@@ -138,10 +110,7 @@ fn what_each_idea_takes_away_adds_up() {
     let sum: f64 = shares.iter().sum();
     assert!(ratio > 1.2 && (0.5..1.5).contains(&sum) && shares[0] > 0.3, "{ratio} {shares:?}");
     // Turns here and there cost the same a call, and break no law.
-    let sampled =
-        ["flow", "--parts", "graphs", "--graph", "noise_removal", "--kernel", "fused", "--one-of", "5"];
-    let record =
-        lab.run(&[&sampled[..], &["-t", "2", "--json", "-q", "--prio", prompt_policy()]].concat()).record();
+    let record = lab.line(&format!("{graph} --kernel fused --one-of 5 -t 2")).record();
     let efficiency = value(&record, "flow.efficiency", &[("graph", "noise_removal")]);
     assert!(efficiency > 0.8 && !record.warnings.iter().any(|w| w.code == "W471"), "{efficiency}");
 }
@@ -149,24 +118,19 @@ fn what_each_idea_takes_away_adds_up() {
 #[test]
 fn wrong_words_are_one_line() {
     let lab = Lab::new();
-    for (arguments, said) in [
-        (&["--graph", "nope"][..], "it is none of rt_stap_easy, e_comm, noise_removal"),
-        (&["--kernel", "table,stack"], "'stack' is none of table, fused; copy, mirror; heap, bitmap"),
-        (&["--granularity", "0"], "a number from 1 to 4096"),
-        (&["--granularity", "8-4"], "the smaller first"),
+    for (options, said) in [
+        ("--graph nope", "it is none of rt_stap_easy, e_comm, noise_removal"),
+        ("--kernel table,stack", "'stack' is none of table, fused; copy, mirror; heap, bitmap"),
+        ("--granularity 0", "a number from 1 to 4096"),
+        ("--granularity 8-4", "the smaller first"),
     ] {
-        let ended = lab.run(&[&["flow", "-t", "1"][..], arguments].concat());
-        ended.expect(2);
-        assert!(ended.errors().len() == 1 && ended.errors()[0].contains(said), "{:?}", ended.errors());
+        lab.line(&format!("flow -t 1 {options}")).refused(said);
     }
 }
 
-/// Arguments of a quick run of one graph by one kernel.
-fn quick(words: &str) -> Vec<&str> {
-    "flow -t 1 -q --parts graphs --kernel fused,mirror,bitmap --graph"
-        .split(' ')
-        .chain(words.split(' '))
-        .collect()
+/// A quick run of one graph by one kernel.
+fn quick(lab: &Lab, words: &str) -> Ended {
+    lab.line(&format!("flow -t 1 -q --parts graphs --kernel fused,mirror,bitmap --graph {words}"))
 }
 
 /// A WAV file of one channel of floats, 16 kHz, as its format has been since 1994.
@@ -186,7 +150,7 @@ fn graphs_run_over_files_and_write_what_they_give() {
     let noise: Vec<f32> =
         (0_u32..5000).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 16_777_216.0 - 0.5).collect();
     fs::write(lab.work().join("noisy.wav"), wav(&noise)).unwrap();
-    let record = lab.run(&quick("noise_removal --in noisy.wav --out clean.wav --json")).record();
+    let record = quick(&lab, "noise_removal --in noisy.wav --out clean.wav --json").record();
     let clean = fs::read(lab.work().join("clean.wav")).unwrap();
     let data = clean.windows(4).position(|w| w == b"data").unwrap() + 8;
     assert_eq!(clean.len() - data, 4 * noise.len());
@@ -202,8 +166,8 @@ fn graphs_run_over_files_and_write_what_they_give() {
     );
     assert_eq!(record.run.parameters["flow"]["in"], "noisy.wav");
 
-    lab.run(&quick("e_comm --out heard.c32")).expect(0);
-    let record = lab.run(&quick("e_comm --in heard.c32 --out again.c32 --json")).record();
+    quick(&lab, "e_comm --out heard.c32").expect(0);
+    let record = quick(&lab, "e_comm --in heard.c32 --out again.c32 --json").record();
     assert!(note(&record).contains("; 100 frames received, 0 of them out of step"), "{}", note(&record));
     assert!(
         fs::read(lab.work().join("heard.c32")).unwrap() == fs::read(lab.work().join("again.c32")).unwrap()
@@ -235,9 +199,7 @@ fn files_that_cannot_be_are_refused_before_anything_is_measured() {
         ("noise_removal --in good.wav --out . --dry-run", "it is a folder"),
         ("noise_removal --in good.wav --out ./good.wav", "it is the file of --in"),
     ] {
-        let ended = lab.run(&quick(words));
-        ended.expect(2);
-        assert!(ended.errors().len() == 1 && ended.errors()[0].contains(said), "{:?}", ended.errors());
+        quick(&lab, words).refused(said);
     }
     let job = lab.line("--job job.toml -q -t 1");
     job.refused("the job writes a file: \"x.wav\" (flow.out)");
@@ -250,9 +212,8 @@ fn files_that_cannot_be_are_refused_before_anything_is_measured() {
 fn what_was_measured_is_kept_where_the_disk_is_full() {
     let _turn = turn();
     let lab = Lab::new();
-    let ended = lab.run(&quick("noise_removal --out /dev/full -o r.json"));
-    ended.expect(4);
-    assert!(ended.errors()[0].contains("/dev/full: cannot write: no space left"), "{:?}", ended.errors());
+    let ended = quick(&lab, "noise_removal --out /dev/full -o r.json");
+    ended.failed(4, "/dev/full: cannot write: no space left");
     let record = lab.record("r.json");
     assert!(record.metrics.iter().any(|m| m.id == "flow.efficiency"));
     assert!(!record.run.side_effects.iter().any(|s| s.contains("full")), "{:?}", record.run.side_effects);

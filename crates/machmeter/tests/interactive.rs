@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive};
-use program::{Ended, Lab, descendants, is_root, soon, warned};
+use program::{Ended, Lab, descendants, is_root, soon, value, warned};
 use rustix::process::Signal;
 
 /// Longest time beyond its plan that a run may take, whatever is killed; tests run on busy machines.
@@ -29,7 +29,7 @@ fn all_gone(processes: &[i32], place: &str) {
 
 /// Value of a metric of a cell.
 fn figure(record: &Record, id: &str, task: &str, load: &str) -> Option<f64> {
-    record.metric(id, &[("task", task), ("load", load)])?.value
+    value(record, id, &[("task", task), ("load", load)])
 }
 
 /// Every release of every cell is accounted for.
@@ -102,8 +102,7 @@ fn without_rights_it_works_and_says_what_is_weaker() {
 fn a_signal_ends_it_with_what_was_measured() {
     for load in ["burn", "compile", "memload"] {
         let lab = Lab::new();
-        let mut run =
-            lab.start(&["interactive", "--tasks", "audio-pro", "--loads", load, "-t", "30", "--json"]);
+        let mut run = lab.start(&format!("interactive --tasks audio-pro --loads {load} -t 30 --json"));
         run.hear(&format!("audio-pro under {load}")).expect("no segment was measured");
         thread::sleep(Duration::from_millis(900));
         let below = descendants(run.id() as i32);
@@ -125,8 +124,7 @@ fn a_signal_ends_it_with_what_was_measured() {
 fn killing_the_program_takes_everything_along() {
     for load in ["burn", "compile", "write", "memload"] {
         let lab = Lab::new();
-        let mut run =
-            lab.start(&["interactive", "--tasks", "audio-pro,launch", "--loads", load, "-t", "30", "-v"]);
+        let mut run = lab.start(&format!("interactive --tasks audio-pro,launch --loads {load} -t 30 -v"));
         run.hear(&format!("load {load}")).expect("the load did not begin");
         thread::sleep(Duration::from_millis(700));
         let below = descendants(run.id() as i32);
@@ -141,8 +139,7 @@ fn killing_the_program_takes_everything_along() {
 fn a_killed_task_or_load_makes_a_run_partial() {
     for (loads, worker) in [("none", "interactive-task"), ("burn", "load")] {
         let lab = Lab::new();
-        let mut run =
-            lab.start(&["interactive", "-t", "4s", "--tasks", "video", "--loads", loads, "--json", "-v"]);
+        let mut run = lab.start(&format!("interactive -t 4s --tasks video --loads {loads} --json -v"));
         run.hear("load ").expect("it did not begin");
         thread::sleep(Duration::from_millis(800));
         let below = descendants(run.id() as i32);
@@ -164,7 +161,7 @@ fn random_kills_leave_a_valid_record_and_nothing_else() {
         let lab = Lab::new();
         let loads = ["burn,compile", "write,ring", "memload,video", "read,hack"][random.below(4)];
         let line = format!("interactive --tasks audio-pro,video --loads none,{loads} -t 6 --json -v");
-        let mut run = lab.start(&line.split(' ').collect::<Vec<_>>());
+        let mut run = lab.start(&line);
         run.hear("load ").expect("it did not begin");
         let main = run.id() as i32;
         let mut below = Vec::new();

@@ -6,29 +6,28 @@ mod program;
 
 use std::time::Duration;
 
-use machmeter_data::Record;
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive, stop_process};
-use program::{Lab, descendants, is_loaded, is_root, prompt_policy, turn, warned};
+use program::{Lab, descendants, is_loaded, is_root, prompt_policy, soon, turn, value, warned, words};
 use rustix::process::Signal;
 
-fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Option<f64> {
-    record.metric(id, params)?.value
-}
-
-fn cpus() -> usize {
-    machmeter_sys::affinity::mask().unwrap().to_vec().len()
+/// Whether it says that it skips for want of a second CPU.
+fn has_one_cpu() -> bool {
+    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec().len();
+    if cpus < 2 {
+        println!("skipped: one CPU");
+    }
+    cpus < 2
 }
 
 #[test]
 fn figures_of_a_run_hang_together() {
-    if cpus() < 2 {
-        println!("skipped: one CPU");
+    if has_one_cpu() {
         return;
     }
     let _turn = turn();
     let lab = Lab::new();
     // Ends that wait by polling, beside more loops than CPUs, hardly ever run at once under the ordinary policy.
-    let ended = lab.run(&["net", "-t", "6", "--sizes", "1-64K", "--prio", prompt_policy(), "--json", "-q"]);
+    let ended = lab.line(&format!("net -t 6 --sizes 1-64K --prio {} --json -q", prompt_policy()));
     assert!(ended.wall < Duration::from_secs(12), "{:?}", ended.wall);
     let record = ended.record();
     let trip = |transport: &str, wait: &str| {
@@ -62,91 +61,71 @@ fn figures_of_a_run_hang_together() {
 #[test]
 fn one_cpu_and_wrong_words_are_one_line() {
     let lab = Lab::new();
-    let cpu = machmeter_sys::affinity::mask().unwrap().to_vec()[0].to_string();
-    for (words, code, said) in [
-        (&["net", "-c", &cpu, "-q"][..], 4, "needs two CPUs"),
-        (&["net", "--transports", "smoke", "-q"], 2, "'smoke' is not one of"),
-        (&["net", "--sizes", "9-1", "-q"], 2, "--sizes 9-1"),
-    ] {
-        let ended = lab.run(words);
-        ended.expect(code);
-        assert!(ended.errors()[0].contains(said), "{:?}", ended.errors());
-    }
+    let cpu = machmeter_sys::affinity::mask().unwrap().to_vec()[0];
+    lab.line(&format!("net -c {cpu} -q")).failed(4, "needs two CPUs");
+    lab.line("net --transports smoke -q").refused("'smoke' is not one of");
+    lab.line("net --sizes 9-1 -q").refused("--sizes 9-1");
     assert!(lab.files().is_empty());
 }
 
 /// The far end of a running probe.
 fn far_end(main: u32) -> i32 {
     let mut found = None;
-    let is_there = (0..500).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        found = descendants(i32::try_from(main).unwrap())
-            .into_iter()
-            .find(|p| commands_with("net-far").contains(p));
-        found.is_some()
-    });
-    assert!(is_there, "the far end was started");
+    assert!(
+        soon(|| {
+            let below = descendants(i32::try_from(main).unwrap());
+            found = commands_with("net-far").into_iter().find(|p| below.contains(p));
+            found.is_some()
+        }),
+        "the far end was not started"
+    );
     found.unwrap()
 }
 
 #[test]
 fn either_end_may_be_killed_or_stopped_and_nothing_hangs_or_stays() {
-    if cpus() < 2 {
-        println!("skipped: one CPU");
+    if has_one_cpu() {
         return;
     }
     let _turn = turn();
     let lab = Lab::new();
+    let hit = |how: fn(i32) -> std::io::Result<()>| {
+        let running = lab.start("net -t 4 --json -q");
+        let far = far_end(running.id());
+        std::thread::sleep(Duration::from_millis(600));
+        how(far).unwrap();
+        let ended = running.end();
+        assert!(ended.wall < Duration::from_secs(14), "{:?}", ended.wall);
+        assert!(soon(|| !pid_is_alive(far)), "the far end was left behind");
+        ended.record()
+    };
     // The far end is gone: what was measured stays, the rest has a reason.
-    let running = lab.start(&["net", "-t", "4", "--json", "-q"]);
-    let far = far_end(running.id());
-    std::thread::sleep(Duration::from_millis(600));
-    kill_process(far).unwrap();
-    let ended = running.end();
-    assert!(ended.wall < Duration::from_secs(14), "{:?}", ended.wall);
-    let record = ended.record();
-    warned(&record, "W460");
+    warned(&hit(kill_process), "W460");
     // It stands still: waits end at their limits.
-    let running = lab.start(&["net", "-t", "4", "--json", "-q"]);
-    let far = far_end(running.id());
-    std::thread::sleep(Duration::from_millis(600));
-    stop_process(far).unwrap();
-    let ended = running.end();
-    assert!(ended.wall < Duration::from_secs(14), "{:?}", ended.wall);
-    ended.record();
-    assert!(!pid_is_alive(far), "the far end was left behind");
+    hit(stop_process);
     // The near end is killed: the far end goes with it.
     let mut child = lab.command(&["net", "-t", "20", "-q"]).spawn().unwrap();
     let far = far_end(child.id());
     child.kill().unwrap();
     child.wait().unwrap();
-    let is_gone = (0..500).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        !pid_is_alive(far)
-    });
-    assert!(is_gone, "the far end outlived the near one");
+    assert!(soon(|| !pid_is_alive(far)), "the far end outlived the near one");
     // A signal ends it early, with what there is.
-    let running = lab.start(&["net", "-t", "60", "--json", "-q"]);
+    let running = lab.start("net -t 60 --json -q");
     far_end(running.id());
     std::thread::sleep(Duration::from_millis(500));
     running.send(Signal::INT);
     let ended = running.end();
     assert!(ended.wall < Duration::from_secs(10), "{:?}", ended.wall);
-    assert_eq!(ended.code, Some(130));
-    ended.record();
+    ended.expect(130).record();
 }
 
 #[test]
 fn a_plain_user_needs_no_rights() {
-    if !is_root() || cpus() < 2 {
-        println!("skipped: needs root to become somebody else, and two CPUs");
-        return;
+    if !is_root() || has_one_cpu() {
+        return println!("skipped: needs root to become somebody else");
     }
     let _turn = turn();
-    let lab = Lab::new();
-    let mut command = lab.as_nobody(&["net", "-t", "2", "--sizes", "1-4K", "--json", "-q"]);
-    let output = command.output().unwrap();
-    let record = program::sound(&String::from_utf8(output.stdout).unwrap(), "stdout");
+    let record = Lab::new().nobody("net -t 2 --sizes 1-4K --json -q").record();
     let tcp = [("transport", "tcp"), ("wait", "polling")];
     assert!(value(&record, "net.round_trip", &tcp).is_some() || is_loaded(&record));
 }
@@ -180,8 +159,7 @@ fn files_of_netgauge_and_netpipe_are_fitted_anew() {
 
 #[test]
 fn another_machine_serves_and_is_killed_or_not_there() {
-    if cpus() < 2 {
-        println!("skipped: one CPU");
+    if has_one_cpu() {
         return;
     }
     let _turn = turn();
@@ -192,29 +170,20 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     std::fs::set_permissions(&token, mine).unwrap();
     // A port of its own: other tests may serve, too.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let serve = ["serve", "--listen", &port, "--token-file", "token", "-t", "40"];
-    let net = ["net", "--peer", &port, "--token-file", "token", "-t", "5", "-q", "--json"];
-    let nobody = lab.run(&net);
-    nobody.expect(4);
-    assert!(nobody.errors()[0].contains("is `machmeter serve` running there?"), "{:?}", nobody.errors());
-    let wait = || {
-        let is_there = |_| {
-            std::thread::sleep(Duration::from_millis(20));
-            std::net::TcpStream::connect(&port).is_ok()
-        };
-        assert!((0..250).any(is_there), "it listens");
-    };
+    let serve = format!("serve --listen {port} --token-file token -t 40");
+    let net = format!("net --peer {port} --token-file token -t 5 -q --json");
+    lab.line(&net).failed(4, "is `machmeter serve` running there?");
+    let wait = || assert!(soon(|| std::net::TcpStream::connect(&port).is_ok()), "it does not listen");
     let serving = lab.start(&serve);
     wait();
-    let record = lab.run(&[&net[..], &["--load", "burn", "--sizes", "1-4K"]].concat()).record();
+    let record = lab.line(&format!("{net} --load burn --sizes 1-4K")).record();
     for load in [&[][..], &[("load", "burn")]] {
         let key = [&[("transport", "tcp"), ("wait", "sleeping"), ("peer", port.as_str())], load].concat();
         assert!(value(&record, "net.round_trip", &key).is_some(), "{key:?}");
     }
-    let served = serving.end();
-    served.expect(0);
+    serving.end().expect(0);
     // The far end is killed in the middle: a valid record with reasons, in time.
-    let mut serving = lab.command(&serve).spawn().unwrap();
+    let mut serving = lab.command(&words(&serve)).spawn().unwrap();
     wait();
     let running = lab.start(&net);
     std::thread::sleep(Duration::from_millis(1_500));
@@ -226,7 +195,7 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     // The near end is killed: the server says so, is done and ends.
     let serving = lab.start(&serve);
     wait();
-    let mut near = lab.command(&net).spawn().unwrap();
+    let mut near = lab.command(&words(&net)).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(1_500));
     near.kill().unwrap();
     near.wait().unwrap();
@@ -236,5 +205,5 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     let serving = lab.start(&serve);
     wait();
     serving.send(Signal::INT);
-    assert_eq!(serving.end().code, Some(130));
+    serving.end().expect(130);
 }

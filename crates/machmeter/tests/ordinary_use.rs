@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
 use machmeter_data::{Metric, Unit};
-use program::{Lab, Running, is_root};
+use program::{Lab, Running, is_root, words};
 
 #[test]
 fn an_inherited_nice_value_is_kept_and_said() {
@@ -17,7 +17,7 @@ fn an_inherited_nice_value_is_kept_and_said() {
         "interactive -t 3s --tasks video --loads burn --json",
     ] {
         let lab = Lab::new();
-        let words: Vec<&str> = line.split(' ').collect();
+        let words = words(line);
         let plain = if is_root() { lab.as_nobody(&words) } else { lab.command(&words) };
         let mut niced = lab.after(&["nice", "-n", "19", "sh", "-c"], ":", &plain);
         if is_root() {

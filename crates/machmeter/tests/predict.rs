@@ -4,16 +4,10 @@
 
 mod program;
 
-use machmeter_data::metric::ParamValue;
-use machmeter_data::record::{Run, Tool};
 use machmeter_data::trace::{EVENTS, OPERATIONS, SPANS};
-use machmeter_data::{Better, Column, Interval, Metric, MetricInfo, Record, Table, Unit, Values};
+use machmeter_data::{Column, Metric, Record, Table, Unit, Values};
 use program::Lab;
-
-fn record(id: &str) -> Record {
-    let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
-    Record::new(id.to_owned(), tool, Run::default())
-}
+use program::planted::{plant, record, save};
 
 /// Rank, operation, start, duration, bytes, peer, tag; ns.
 type Row = (i32, &'static str, i64, i64, i64, i32, i32);
@@ -31,19 +25,21 @@ const CALLS: [Row; 6] = [
 fn tables(rounds: i64) -> Vec<Table> {
     let round = 30_000;
     let rows: Vec<(i64, Row)> = (0..rounds).flat_map(|n| CALLS.map(|row| (n * round, row))).collect();
-    let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::Count, values };
+    let column = |name: &str, values: Values| Column::new(name, Unit::Count, values);
     let ints =
-        |name, of: fn(&Row) -> i32| column(name, Values::I32(rows.iter().map(|(_, r)| of(r)).collect()));
-    let operation = |name: &str| OPERATIONS.iter().position(|o| o.name == name).unwrap() as i32;
+        |name, of: fn(&Row) -> i32| column(name, rows.iter().map(|(_, r)| of(r)).collect::<Vec<_>>().into());
+    let longs = |name, of: fn(i64, &Row) -> i64| {
+        column(name, rows.iter().map(|(at, r)| of(*at, r)).collect::<Vec<_>>().into())
+    };
     let mut events = Table::new(
         EVENTS,
         vec![
             ints("rank", |r| r.0),
             ints("thread", |_| 0),
-            column("operation", Values::I32(rows.iter().map(|(_, r)| operation(r.1)).collect())),
-            column("start_ns", Values::I64(rows.iter().map(|(at, r)| at + r.2).collect())),
-            column("duration_ns", Values::I64(rows.iter().map(|(_, r)| r.3).collect())),
-            column("bytes", Values::I64(rows.iter().map(|(_, r)| r.4).collect())),
+            ints("operation", |r| OPERATIONS.iter().position(|o| o.name == r.1).unwrap() as i32),
+            longs("start_ns", |at, r| at + r.2),
+            longs("duration_ns", |_, r| r.3),
+            longs("bytes", |_, r| r.4),
             ints("peer", |r| r.5),
             ints("tag", |r| r.6),
             ints("communicator", |_| 0),
@@ -51,43 +47,18 @@ fn tables(rounds: i64) -> Vec<Table> {
     )
     .unwrap();
     events.name_codes("operation", OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
-    let ends = vec![rounds * round; 2];
-    let spans = vec![column("rank", Values::I32(vec![0, 1])), column("end_ns", Values::I64(ends))];
+    let spans = vec![column("rank", vec![0, 1].into()), column("end_ns", vec![rounds * round; 2].into())];
     vec![events, Table::new(SPANS, spans).unwrap()]
-}
-
-fn plant(
-    record: &mut Record,
-    id: &'static str,
-    unit: Unit,
-    keys: &[(&str, ParamValue)],
-    value: f64,
-    reach: f64,
-) {
-    let info = MetricInfo {
-        id,
-        params: &[],
-        unit,
-        better: Better::Lower,
-        weakened_by: &[],
-        description: "",
-        may_be_negative: false,
-    };
-    let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
-    let ci = Interval::new(0.95, value - reach, value + reach, "planted").filter(|_| reach > 0.0);
-    record.metrics.push(Metric::new(&info, keys, value, "planted", 9).with_ci(ci));
 }
 
 /// o 100 ns, L 500 ns, g 200 ns, G 0.5 ns/B of two ranks of MPI; an allreduce of 900 ns.
 fn costs(id: &str, reach: f64) -> Record {
     let mut record = record(id);
     let figures = [("mpi.latency", 500.0), ("mpi.overhead_send", 100.0), ("mpi.overhead_recv", 100.0)];
-    let figures = figures.into_iter().chain([("mpi.gap", 200.0), ("mpi.message_time", 200.0)]);
-    for (name, ns) in figures {
-        let keys = [("receive", "posted".into()), ("from_bytes", 1i64.into())];
+    let keys = [("receive", "posted".into()), ("from_bytes", 1i64.into())];
+    for (name, ns) in figures.into_iter().chain([("mpi.gap", 200.0), ("mpi.message_time", 200.0)]) {
         plant(&mut record, name, Unit::Nanoseconds, &keys, ns, reach * ns);
     }
-    let keys = [("receive", "posted".into()), ("from_bytes", 1i64.into())];
     plant(&mut record, "mpi.gap_per_byte", Unit::NanosecondsPerByte, &keys, 0.5, 0.0);
     let keys = [("operation", "allreduce".into()), ("ranks", 2i64.into()), ("size_bytes", 8i64.into())];
     plant(&mut record, "mpi.cost", Unit::Nanoseconds, &keys, 900.0, reach * 900.0);
@@ -96,13 +67,10 @@ fn costs(id: &str, reach: f64) -> Record {
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    let save = |record: &mut Record, tables: &[Table], name: &str| {
-        machmeter_store::history::save_as(record, tables, &lab.work().join(name)).unwrap();
-    };
-    save(&mut record("0123456789abcdef"), &[], "bare.json");
-    save(&mut record("0123456789abcdee"), &tables(10), "run.json");
-    save(&mut costs("0123456789abcded", 0.0), &[], "exact.json");
-    save(&mut costs("0123456789abcdec", 0.1), &[], "on.json");
+    save(&lab, record("0123456789abcdef"), &[], "bare.json");
+    save(&lab, record("0123456789abcdee"), &tables(10), "run.json");
+    save(&lab, costs("0123456789abcded", 0.0), &[], "exact.json");
+    save(&lab, costs("0123456789abcdec", 0.1), &[], "on.json");
     lab
 }
 
@@ -200,7 +168,7 @@ fn what_cannot_be_is_refused() {
     }
     let mut record = costs("0123456789abcdeb", 0.0);
     record.metrics.retain(|m| m.id != "mpi.cost");
-    machmeter_store::history::save_as(&mut record, &[], &lab.work().join("link.json")).unwrap();
+    save(&lab, record, &[], "link.json");
     lab.line("predict run.json --on link.json").refused("--on link.json: no cost of allreduce");
     lab.line("predict run.json --on link.json --with exact.json -q").expect(0);
     lab.line("predict run.json --on link.json --algorithm allreduce=ring -q").expect(0);
@@ -212,14 +180,8 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn an_interrupt_keeps_what_was_predicted() {
     let lab = lab();
-    machmeter_store::history::save_as(
-        &mut record("0123456789abcdea"),
-        &tables(20_000),
-        &lab.work().join("long.json"),
-    )
-    .unwrap();
-    let line = "predict long.json --on on.json --runs 1000000 -q -o cut.json";
-    let running = lab.start(&line.split(' ').collect::<Vec<_>>());
+    save(&lab, record("0123456789abcdea"), &tables(20_000), "long.json");
+    let running = lab.start("predict long.json --on on.json --runs 1000000 -q -o cut.json");
     std::thread::sleep(std::time::Duration::from_secs(4));
     running.send(rustix::process::Signal::INT);
     running.end().expect(130);

@@ -26,7 +26,7 @@ fn with_samples<const N: usize>(record: &Record, others: [&str; N]) -> Vec<Strin
 fn the_first_figure_comes_soon() {
     let lab = Lab::new();
     // The page as anybody starts it: its length changes nothing about its beginning.
-    let mut run = lab.start(&[]);
+    let mut run = lab.start("");
     let first = run.hear("first look").expect("no first figure");
     run.send(Signal::INT);
     let ended = run.end();
@@ -206,7 +206,7 @@ fn pages_of_one_second_have_names_of_their_own_and_are_all_kept() {
     let lab = Lab::new();
     fs::write(lab.work().join("n.toml"), "[noise]\n").unwrap();
     let words = "--job n.toml -t 60ms -q --raw none --name m --tag same=x";
-    let runs: Vec<Running> = (0..6).map(|_| lab.start(&words.split(' ').collect::<Vec<_>>())).collect();
+    let runs: Vec<Running> = (0..6).map(|_| lab.start(words)).collect();
     for run in runs {
         run.end().expect(0);
     }

@@ -7,44 +7,34 @@ mod program;
 use std::fs;
 use std::path::Path;
 
-use machmeter_data::metric::params;
-use machmeter_data::record::{Run, Tool};
-use machmeter_data::{Better, Column, Metric, MetricInfo, Record, Table, Unit, Values};
+use machmeter_data::record::Run;
+use machmeter_data::{Column, Record, Table, Unit, Values};
 use program::Lab;
+use program::planted::{plant, record, save};
 
 /// A record of a link: o 100 ns, L 500 ns, g 200 ns, a handshake above 1 MiB; with the gaps of two CPUs.
 fn lab() -> Lab {
     let lab = Lab::new();
-    let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
-    let mut record = Record::new("0123456789abcdef".to_owned(), tool, Run::default());
-    let figures = [("latency", 500.0), ("overhead_send", 100.0), ("overhead_recv", 100.0), ("gap", 200.0)];
-    for (name, ns) in figures.into_iter().chain([("message_time", 200.0), ("gap_per_byte", 0.5)]) {
-        let info = MetricInfo {
-            id: Box::leak(format!("net.{name}").into_boxed_str()),
-            params: &["transport", "direction", "from_bytes"],
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            weakened_by: &[],
-            description: "",
-            may_be_negative: false,
-        };
-        let keys =
-            params([("transport", "shm".into()), ("direction", "there".into()), ("from_bytes", 1i64.into())]);
-        record.metrics.push(Metric::new(&info, keys, ns, "planted", 1));
+    let mut record = record("0123456789abcdef");
+    let keys = [("transport", "shm".into()), ("direction", "there".into()), ("from_bytes", 1i64.into())];
+    let figures = [("net.latency", 500.0), ("net.overhead_send", 100.0), ("net.overhead_recv", 100.0)];
+    let gaps = [("net.gap", 200.0), ("net.message_time", 200.0), ("net.gap_per_byte", 0.5)];
+    for (id, ns) in figures.into_iter().chain(gaps) {
+        plant(&mut record, id, Unit::Nanoseconds, &keys, ns, 0.0);
     }
-    let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::Ticks, values };
+    let column = |name: &str, values: Values| Column::new(name, Unit::Ticks, values);
     let start: Vec<i64> = (0..400).map(|i| i / 2 * 50_000 + i % 2 * 7000).collect();
     let end: Vec<i64> = start.iter().enumerate().map(|(i, s)| s + 500 + (i as i64 * 37) % 900).collect();
     let columns = vec![
-        column("cpu", Values::I32((0..400).map(|i| i % 2).collect())),
-        column("start_ticks", Values::I64(start)),
-        column("end_ticks", Values::I64(end)),
+        column("cpu", (0..400).map(|i| i % 2).collect::<Vec<i32>>().into()),
+        column("start_ticks", start.into()),
+        column("end_ticks", end.into()),
     ];
     let notes = [("tick_hz", "1000000000"), ("t0_ticks", "0"), ("wall_ticks", "10000000")];
     let notes = notes.map(|(k, v)| (k.to_owned(), v.to_owned()));
     let mut table = Table::new("noise_gaps", columns).unwrap();
     table.notes.extend(notes);
-    machmeter_store::history::save_as(&mut record, &[table], &lab.work().join("on.json")).unwrap();
+    save(&lab, record, &[table], "on.json");
     lab
 }
 
@@ -188,9 +178,8 @@ fn the_table_of_operations_has_laws_in_ranks_and_says_that_it_is_simulated() {
 #[test]
 fn an_interrupt_keeps_what_was_simulated() {
     let lab = lab();
-    let line =
-        "simulate --pattern barrier --ranks 4K --on on.json --noise on.json --runs 100000 -q -o cut.json";
-    let running = lab.start(&line.split(' ').collect::<Vec<_>>());
+    let line = "simulate --pattern barrier --ranks 4K --on on.json --noise on.json --runs 100000 -q";
+    let running = lab.start(&format!("{line} -o cut.json"));
     std::thread::sleep(std::time::Duration::from_secs(2));
     running.send(rustix::process::Signal::INT);
     running.end().expect(130);

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use machmeter_data::trace::{End, OPERATIONS, Trace};
 use machmeter_simulate::goal;
-use program::{Ended, Lab, Running, can_mount, is_root, kept_runs, turn, warned};
+use program::{Ended, Lab, Running, allowed, can_mount, is_root, kept_runs, turn, warned, words};
 
 const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
 /// Instructions that are added to a call of up to six arguments, at most.
@@ -58,14 +58,10 @@ fn compiled(lab: &Lab, library: &str, source: &str) -> Option<String> {
     }
 }
 
-fn command(lab: &Lab, words: &[&str]) -> Command {
-    let mut command = lab.command(words);
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command
-}
-
-fn run(lab: &Lab, words: &[&str]) -> Ended {
-    Running::of(command(lab, words)).end()
+/// A run of `machmeter trace` with `options` on a line of a shell.
+fn traced(lab: &Lab, options: &str, line: &str) -> Ended {
+    let command = lab.command(&[&words(&format!("trace -q {options} --")), &["sh", "-c", line][..]].concat());
+    Running::of(allowed(command)).end()
 }
 
 /// Trace files of a directory by rank.
@@ -111,9 +107,8 @@ fn calls_and_bytes_are_those_that_programs_count_themselves() {
         for source in ["calls.c", "mpif.f", "f08.f90"] {
             let lab = Lab::new();
             let Some(program) = compiled(&lab, library, source) else { continue };
-            let launcher = format!("mpiexec.{library}");
-            let words = ["trace", "-q", "--dir", "traces", "--json", "--", &launcher, "-n", "2", &program];
-            let ended = run(&lab, &words);
+            let ended =
+                traced(&lab, "--dir traces --json", &format!("exec mpiexec.{library} -n 2 {program}"));
             let record = ended.expect(0).record();
             // With JSON on stdout the program's words go to stderr.
             let wanted = said(&ended.stderr);
@@ -135,40 +130,36 @@ fn report_history_compare_and_perfetto_follow() {
     let lab = Lab::new();
     let found = LIBRARIES.iter().find_map(|l| Some((l, compiled(&lab, l, "calls.c")?)));
     let Some((library, program)) = found else { return };
-    let launcher = format!("mpiexec.{library}");
+    let line = format!("mpiexec.{library} -n 2 {program}");
     for _ in 0..2 {
-        let page = run(&lab, &["trace", "-q", "--", &launcher, "-n", "2", &program]);
+        let page = traced(&lab, "", &line);
         page.expect(0);
         assert!(page.stdout.contains("program, ranks | calls | time | in MPI"), "{page:?}");
         assert!(page.stdout.contains("0 Barrier 3 0"), "the program's own words: {page:?}");
     }
     assert_eq!((kept_runs(&lab.state()).len(), lab.files().len()), (2, 1), "only the test program is left");
-    let whole = run(&lab, &["report", "last", "-v", "-o", "page.html"]).expect(0).stdout.clone();
+    let whole = lab.line("report last -v -o page.html").expect(0).stdout.clone();
     for table in ["MPI operations", "MPI ranks", "Time of MPI calls", "Messages from rank to rank"] {
         assert!(whole.contains(table), "{table}\n{whole}");
     }
-    run(&lab, &["export", "--to", "perfetto", "-o", "x.pftrace", "last"]).expect(0);
-    let trace = fs::read(lab.work().join("x.pftrace")).unwrap();
+    let exported = |format: &str| {
+        lab.line(&format!("export --to {format} -o exported last")).expect(0);
+        fs::read(lab.work().join("exported")).unwrap()
+    };
+    let text = |format: &str| String::from_utf8(exported(format)).unwrap();
+    let trace = exported("perfetto");
     let times = |what: &[u8]| trace.windows(what.len()).filter(|w| *w == what).count();
     assert_eq!((times(b"MPI_Allreduce"), times(b"rank 0"), times(b"rank 1")), (2000, 1, 1));
-    run(&lab, &["export", "--to", "goal", "-o", "job.goal", "last"]).expect(0);
-    let schedule = fs::read_to_string(lab.work().join("job.goal")).unwrap();
+    let schedule = text("goal");
     assert!(schedule.starts_with("num_ranks 2") && schedule.contains("calc ") && schedule.contains("send "));
-    run(&lab, &["export", "--to", "goal-binary", "-o", "job.bin", "last"]).expect(0);
-    let binary = fs::read(lab.work().join("job.bin")).unwrap();
-    assert_eq!(
-        goal::read_binary(&binary),
-        goal::read(schedule.as_bytes()),
-        "text and binary are one schedule"
-    );
-    run(&lab, &["export", "--to", "smpi", "-o", "job.txt", "last"]).expect(0);
-    let trace = fs::read_to_string(lab.work().join("job.txt")).unwrap();
+    let binary = goal::read_binary(&exported("goal-binary"));
+    assert_eq!(binary, goal::read(schedule.as_bytes()), "text and binary are one schedule");
+    let trace = text("smpi");
     assert!(trace.starts_with("0 init") && trace.ends_with("1 finalize\n") && trace.contains("1 compute "));
-    let compared = run(&lab, &["compare", "last~1", "last", "--metric", "mpi.*", "--json"]);
+    let compared = lab.line("compare last~1 last --metric mpi.* --json");
     assert!(compared.stdout.contains("mpi.share") && compared.code != Some(2), "{compared:?}");
     // The exit code of the program, even where it is one of ours.
-    let ended = run(&lab, &["trace", "-q", "--", "sh", "-c", &format!("{launcher} -n 2 {program}; exit 3")]);
-    ended.expect(3);
+    traced(&lab, "", &format!("{line}; exit 3")).expect(3);
     assert_eq!(kept_runs(&lab.state()).len(), 3);
 }
 
@@ -182,8 +173,7 @@ fn instructions(lab: &Lab, launcher: &str, preload: Option<&Path>, operation: &s
     command.args(preload.map(|p| format!("LD_PRELOAD={}", p.display())));
     command.args(["valgrind", "--tool=callgrind", "--callgrind-out-file=out", "./cost", operation]);
     lab.set_up(command.arg(calls.to_string()).env("MACHMETER_TRACE_DIR", &traces));
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    let done = command.output().unwrap();
+    let done = allowed(command).output().unwrap();
     assert!(done.status.success(), "{done:?}");
     assert_eq!(files(&traces).len(), usize::from(preload.is_some()));
     let text = fs::read_to_string(lab.work().join("out")).unwrap();
@@ -224,8 +214,7 @@ fn a_killed_program_leaves_all_calls_that_returned_and_names_those_that_did_not(
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
         // The launcher's exit code is one of its own.
         let line = format!("mpiexec.{library} -n 2 {program} kill 300; exit 1");
-        let ended = run(&lab, &["trace", "-q", "--dir", "traces", "--json", "--", "sh", "-c", &line]);
-        let record = ended.expect(1).record();
+        let record = traced(&lab, "--dir traces --json", &line).expect(1).record();
         warned(&record, "W722");
         let open: Vec<&str> =
             record.warnings.iter().filter(|w| w.code == "W723").map(|w| w.text.as_str()).collect();
@@ -237,7 +226,7 @@ fn a_killed_program_leaves_all_calls_that_returned_and_names_those_that_did_not(
             assert_eq!((returned, trace.end), (300, End::Unfinished), "{library}, rank {rank}");
         }
         // What is left of a crash or a batch job.
-        let again = run(&lab, &["trace", "-q", "--collect", "traces", "--json"]).expect(0).record();
+        let again = lab.line("trace -q --collect traces --json").expect(0).record();
         assert_eq!(again.metrics.len(), record.metrics.len());
     }
 }
@@ -248,26 +237,19 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
     for library in LIBRARIES {
         let lab = Lab::new();
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
-        let launcher = format!("mpiexec.{library}");
-        let mut ways =
-            vec![vec!["trace", "-q", "--json", "--", &launcher, "-n", "2", &program, "limited", "20000"]];
+        let trace = |options: &str| lab.command(&words(&format!("trace -q --json {options}")));
+        let job = format!("-- mpiexec.{library} -n 2 {program}");
+        let mut ways = vec![trace(&format!("{job} limited 20000"))];
         fs::create_dir(lab.work().join("small")).unwrap();
         if is_root() && can_mount(&lab.work().join("small")) {
-            ways.push(vec![
-                "trace", "-q", "--json", "--dir", "small", "--", &launcher, "-n", "2", &program, "well",
-                "20000",
-            ]);
+            let mount = "mount -t tmpfs -o size=700k none small";
+            let on_it = trace(&format!("--dir small {job} well 20000"));
+            ways.push(lab.after(&["unshare", "-m", "sh", "-c"], mount, &on_it));
         } else {
             println!("skipped the small disk: no private mount namespace here");
         }
-        for words in ways {
-            let mut command = command(&lab, &words);
-            if words.contains(&"small") {
-                let mount = "mount -t tmpfs -o size=700k none small";
-                command = lab.after(&["unshare", "-m", "sh", "-c"], mount, &command);
-                command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-            }
-            let ended = Running::of(command).end();
+        for command in ways {
+            let ended = Running::of(allowed(command)).end();
             let record = ended.expect(5).record();
             warned(&record, "W721");
             assert!(!record.warnings.iter().any(|w| w.code == "W720"), "{:?}", record.warnings);
@@ -276,9 +258,8 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
             let calls = record.metric("mpi.calls", &[("operation", "barrier")]).unwrap().value.unwrap();
             assert!((8000.0..40_000.0).contains(&calls), "{calls}");
         }
-        let limited =
-            ["trace", "-q", "--limit", "1", "--json", "--", &launcher, "-n", "2", &program, "well", "40000"];
-        let record = run(&lab, &limited).expect(5).record();
+        let limited = trace(&format!("--limit 1 {job} well 40000"));
+        let record = Running::of(allowed(limited)).end().expect(5).record();
         let calls = record.metric("mpi.calls", &[("operation", "barrier")]).unwrap().value.unwrap();
         assert!((48_000.0..=65_536.0).contains(&calls), "three pieces of a rank and its header: {calls}");
     }
@@ -289,17 +270,13 @@ fn without_finalize_or_without_mpi_there_is_a_word() {
     let _turn = turn();
     recorder();
     let lab = Lab::new();
-    let none = run(&lab, &["trace", "-q", "--", "true"]);
-    none.expect(4);
-    assert!(none.errors().len() == 1 && none.errors()[0].contains("nothing called MPI_Init"), "{none:?}");
-    let failed = run(&lab, &["trace", "-q", "--", "sh", "-c", "exit 3"]);
-    assert!(failed.expect(3).errors()[0].contains("MPI_Init"), "{failed:?}");
+    lab.line("trace -q -- true").failed(4, "nothing called MPI_Init");
+    traced(&lab, "", "exit 3").failed(3, "MPI_Init");
     for library in LIBRARIES {
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
-        let launcher = format!("mpiexec.{library}");
-        run(&lab, &["trace", "-q", "--", &launcher, "-n", "2", &program, "never"]).expect(4);
-        let line = format!("{launcher} -n 2 {program} leave 10; true");
-        let record = run(&lab, &["trace", "-q", "--json", "--", "sh", "-c", &line]).expect(0).record();
+        let job = format!("mpiexec.{library} -n 2 {program}");
+        traced(&lab, "", &format!("{job} never")).expect(4);
+        let record = traced(&lab, "--json", &format!("{job} leave 10; true")).expect(0).record();
         warned(&record, "W722");
         assert_eq!(record.metric("mpi.calls", &[("operation", "barrier")]).unwrap().value, Some(20.0));
     }
@@ -312,21 +289,19 @@ fn files_that_are_no_traces_are_refused_in_one_line() {
     let lab = Lab::new();
     let dir = lab.work().join("traces");
     fs::create_dir(&dir).unwrap();
-    let refused = |about: &str| run(&lab, &["trace", "--collect", "traces"]).refused(about);
+    let refused = |about: &str| lab.line("trace --collect traces").refused(about);
     refused("no file ends in .mpitrace");
     fs::write(dir.join("rank-0.mpitrace"), "hello").unwrap();
     refused("no trace of an MPI program");
     let found = LIBRARIES.iter().find_map(|l| Some((l, compiled(&lab, l, "ends.c")?)));
     if let Some((library, program)) = found {
-        let launcher = format!("mpiexec.{library}");
-        run(&lab, &["trace", "-q", "--dir", "whole", "--", &launcher, "-n", "2", &program, "well", "900"])
-            .expect(0);
-        run(&lab, &["trace", "--dir", "whole", "--", "true"]).refused("not empty");
+        traced(&lab, "--dir whole", &format!("mpiexec.{library} -n 2 {program} well 900")).expect(0);
+        lab.line("trace --dir whole -- true").refused("not empty");
         let whole = files(&lab.work().join("whole"))[&0].clone();
         let saved = |bytes: &[u8]| fs::write(dir.join("rank-0.mpitrace"), bytes).unwrap();
         for cut in [100, whole.len() / 2, whole.len() - 4096] {
             saved(&whole[..cut]);
-            run(&lab, &["trace", "--collect", "traces"]).refused("rank-0.mpitrace: ");
+            refused("rank-0.mpitrace: ");
         }
         let mut longer = whole.clone();
         longer[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
@@ -336,9 +311,13 @@ fn files_that_are_no_traces_are_refused_in_one_line() {
         fs::write(dir.join("again.mpitrace"), &whole).unwrap();
         refused("two traces of rank 0");
     }
-    run(&lab, &["trace", "--collect", "nothere"]).refused("nothere");
-    run(&lab, &["trace"]).refused("COMMAND");
-    run(&lab, &["trace", "--limit", "0", "--", "true"]).refused("--limit");
-    run(&lab, &["trace", "--", "./nothere"]).refused("./nothere");
-    run(&lab, &["trace", "-t", "5", "--", "true"]).refused("trace takes no --time");
+    for (line, about) in [
+        ("trace --collect nothere", "nothere"),
+        ("trace", "COMMAND"),
+        ("trace --limit 0 -- true", "--limit"),
+        ("trace -- ./nothere", "./nothere"),
+        ("trace -t 5 -- true", "trace takes no --time"),
+    ] {
+        lab.line(line).refused(about);
+    }
 }

@@ -1,6 +1,5 @@
 //! Graphs that are planted in records, for the reader here and for those that draw.
 
-use machmeter_data::record::{Run, Tool};
 use machmeter_data::shape::TableColumn;
 
 use super::*;
@@ -51,8 +50,7 @@ pub(crate) fn plant(record: &mut Record, name: &str, boxes: &[Planted<'_>], edge
 }
 
 pub(crate) fn record(boxes: &[Planted<'_>], edges: &[Joined<'_>]) -> Record {
-    let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
-    let mut record = Record::new("x".to_owned(), tool, Run::default());
+    let mut record = Record::default();
     plant(&mut record, "planted", boxes, edges);
     record
 }

@@ -1,7 +1,6 @@
 //! Drawings of machines that are told by facts alone.
 
 use machmeter_data::Fact;
-use machmeter_data::record::{Run, Tool};
 use serde_json::json;
 
 use super::*;
@@ -21,7 +20,7 @@ fn record(cores: &[&str], levels: &[(&str, f64)], pairs: &[(i64, i64, f64)]) -> 
         json!({"section": "LADDER", "name": name, "figures": [figure]})
     };
     let rows: Vec<_> = levels.iter().map(|(name, _)| row(name)).collect();
-    let mut record = Record::new("1".to_owned(), Tool::default(), Run::default());
+    let mut record = Record::default();
     record.summary.rows = serde_json::from_value(json!(rows)).unwrap();
     record.metrics = serde_json::from_value(json!(rungs.chain(ways).collect::<Vec<_>>())).unwrap();
     let lines: Vec<String> = cores.iter().map(|c| (*c).to_owned()).collect();

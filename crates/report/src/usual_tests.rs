@@ -1,33 +1,27 @@
 #![allow(clippy::unwrap_used, reason = "tests fail loudly")]
 
 use machmeter_data::metric::params;
-use machmeter_data::record::{Run, Tool};
-use machmeter_data::{Better, Fact, MetricInfo, Unit};
+use machmeter_data::{Fact, MetricInfo, Unit};
 use serde_json::json;
 
 use super::*;
 
-fn info(id: &'static str) -> MetricInfo {
-    let (unit, better) = (Unit::Nanoseconds, Better::Lower);
-    MetricInfo { id, params: &[], unit, better, description: "", may_be_negative: false, weakened_by: &[] }
-}
-
 fn cas(from: i64, to: i64, ns: f64) -> Metric {
     let of =
         params([("from", from.into()), ("to", to.into()), ("kind", "cas".into()), ("regime", 1_i64.into())]);
-    Metric::new(&info("memory.core_to_core"), of, ns, "median", 9)
+    Metric::new(&MetricInfo::of("memory.core_to_core", Unit::Nanoseconds), of, ns, "median", 9)
 }
 
 fn latency(level: &str, ns: f64) -> Metric {
     let of = params([("level", level.into()), ("order", "global".into()), ("pages", "small".into())]);
-    Metric::new(&info("memory.latency"), of, ns, "median", 9)
+    Metric::new(&MetricInfo::of("memory.latency", Unit::Nanoseconds), of, ns, "median", 9)
 }
 
 /// A record with these texts as facts, of two cores of two threads, whose rows show all of these metrics.
 fn record(facts: &[(&str, &str)], metrics: Vec<Metric>) -> Record {
     let figures: Vec<_> =
         metrics.iter().map(|m| json!({"condition": "", "id": m.id, "params": m.params})).collect();
-    let mut record = Record::new("1".to_owned(), Tool::default(), Run::default());
+    let mut record = Record::default();
     let rows = json!([{"section": "MEMORY", "name": "all", "figures": figures}]);
     record.summary.rows = serde_json::from_value(rows).unwrap();
     for (path, text) in facts {

@@ -3,46 +3,64 @@
 
 mod sample;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use machmeter_data::Shape;
+use machmeter_report::html::render;
 
-#[allow(clippy::print_stdout, reason = "says that a test did nothing")]
-fn chromium() -> Option<PathBuf> {
-    #[allow(clippy::disallowed_methods, reason = "a test that looks for an optional tool")]
-    let (named, path) = (std::env::var("CHROMIUM").ok(), std::env::var("PATH").unwrap_or_default());
-    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    let on_path = std::env::split_paths(&path).flat_map(|d| names.map(|n| d.join(n)));
-    let found = named.map(PathBuf::from).into_iter().chain(on_path).find(|p| p.is_file());
-    if found.is_none() {
-        println!("skipped: chromium not found");
+/// A browser, and a folder for its pages and profiles.
+struct Browser {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Browser {
+    /// `None`, with a word, where there is none.
+    #[allow(clippy::print_stdout, reason = "says that a test did nothing")]
+    fn new() -> Option<Self> {
+        #[allow(clippy::disallowed_methods, reason = "a test that looks for an optional tool")]
+        let (named, path) = (std::env::var("CHROMIUM").ok(), std::env::var("PATH").unwrap_or_default());
+        let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+        let on_path = std::env::split_paths(&path).flat_map(|d| names.map(|n| d.join(n)));
+        let Some(program) = named.map(PathBuf::from).into_iter().chain(on_path).find(|p| p.is_file()) else {
+            println!("skipped: chromium not found");
+            return None;
+        };
+        Some(Self { program, folder: tempfile::tempdir().unwrap() })
     }
-    found
-}
 
-/// The document after the script ran, and what the browser logged.
-///
-/// On a loaded machine the browser now and then ends without having opened anything, which says nothing about the page: then,
-/// and only then, it is started once more.
-fn open(browser: &Path, page: &Path, folder: &Path) -> (String, String) {
-    let first = run(browser, page, &folder.join("profile"));
-    if first.0.contains("<html") { first } else { run(browser, page, &folder.join("profile-2")) }
-}
+    /// The document after the script ran, and what the browser logged.
+    ///
+    /// On a loaded machine the browser now and then ends without having opened anything, which says nothing about the page:
+    /// then, and only then, it is started once more.
+    fn open(&self, html: &str, fragment: &str) -> (String, String) {
+        let page = self.folder.path().join("report.html");
+        std::fs::write(&page, html).unwrap();
+        let url = format!("file://{}{fragment}", page.display());
+        let first = self.run(&url, "profile");
+        if first.0.contains("<html") { first } else { self.run(&url, "profile-2") }
+    }
 
-fn run(browser: &Path, page: &Path, profile: &Path) -> (String, String) {
-    let out = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        // Shared memory is 64 MB in many containers, too little for a browser.
-        .arg("--disable-dev-shm-usage")
-        .args(["--enable-logging=stderr", "--v=0", "--window-size=1200,900", "--virtual-time-budget=8000"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .expect("the browser starts");
-    (String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned())
+    fn run(&self, url: &str, profile: &str) -> (String, String) {
+        let out = Command::new(&self.program)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            // Shared memory is 64 MB in many containers, too little for a browser.
+            .arg("--disable-dev-shm-usage")
+            .args([
+                "--enable-logging=stderr",
+                "--v=0",
+                "--window-size=1200,900",
+                "--virtual-time-budget=8000",
+            ])
+            .arg(format!("--user-data-dir={}", self.folder.path().join(profile).display()))
+            .args(["--dump-dom", url])
+            .output()
+            .expect("the browser starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&out.stdout), text(&out.stderr))
+    }
 }
 
 /// The start tag of the document, in which the script says how it fared.
@@ -61,13 +79,10 @@ fn assert_drawn((dom, log): &(String, String), charts: usize) {
 
 #[test]
 fn the_browser_draws_every_chart_without_an_error() {
-    let Some(browser) = chromium() else { return };
-    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::new() else { return };
     let mut record = sample::one_minute();
     record.datasets.extend(sample::record(2, 300).datasets);
-    let page = folder.path().join("report.html");
-    std::fs::write(&page, machmeter_report::html::render(&record)).unwrap();
-    let opened = open(&browser, &page, folder.path());
+    let opened = browser.open(&render(&record), "");
     // Tables, small matrices and ladders have no other form than the one without the script.
     let as_written = |d: &&machmeter_data::Dataset| match &d.shape {
         Shape::Matrix(m) => m.columns.len() <= 16,
@@ -93,19 +108,16 @@ fn kinds(record: &machmeter_data::Record) -> usize {
 
 #[test]
 fn lists_that_the_script_lays_out_hold_every_figure_of_the_record() {
-    let Some(browser) = chromium() else { return };
-    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::new() else { return };
     let mut record = sample::record(2, 60);
     record.datasets.truncate(5);
     sample::interactive::add(&mut record, 4, 11, 20);
-    let page = folder.path().join("report.html");
     // What is folded is built when it is unfolded; here it stands open from the start.
-    let html = machmeter_report::html::render(&record)
+    let html = render(&record)
         .replace("<details id=", "<details open id=")
         .replace("<details class=\"data\"", "<details open class=\"data\"");
-    std::fs::write(&page, html).unwrap();
     // A dot is in every id, so that the search finds all.
-    let opened = open(&browser, Path::new(&format!("{}#find=.", page.display())), folder.path());
+    let opened = browser.open(&html, "#find=.");
     assert_drawn(&opened, 4 + 5);
     let dom = &opened.0;
     let tables = |class: &str| -> Vec<&str> {
@@ -138,10 +150,8 @@ fn lists_that_the_script_lays_out_hold_every_figure_of_the_record() {
 
 #[test]
 fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
-    let Some(browser) = chromium() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("report.html");
-    let html = machmeter_report::html::render(&sample::record(2, 60));
+    let Some(browser) = Browser::new() else { return };
+    let html = render(&sample::record(2, 60));
     let open_tag = "id=\"machmeter-record\">";
     let at = html.find(open_tag).unwrap() + open_tag.len();
     let damaged = format!("{}{}", &html[..at + 40], &html[at + 80..]);
@@ -150,8 +160,7 @@ fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
     let after = policy.split_once('>').unwrap().1;
     let old = format!("{before}<script>delete window.DecompressionStream</script>{after}");
     for (html, ready, errors) in [(damaged, "failed", "1"), (old, "ok", "0")] {
-        std::fs::write(&page, html).unwrap();
-        let (dom, log) = open(&browser, &page, folder.path());
+        let (dom, log) = browser.open(&html, "");
         let said = format!("data-errors=\"{errors}\" data-ready=\"{ready}\"");
         assert!(head(&dom).contains(&said), "{}\n{log}", head(&dom));
         assert_eq!(dom.matches("class=\"need quiet\" hidden").count(), 0);
@@ -163,17 +172,14 @@ fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
 
 #[test]
 fn the_policy_is_in_force_in_the_browser() {
-    let Some(browser) = chromium() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("report.html");
-    let html = machmeter_report::html::render(&sample::record(2, 60));
+    let Some(browser) = Browser::new() else { return };
+    let html = render(&sample::record(2, 60));
     // A foreign block and a foreign picture: the browser has to refuse both, and to say so.
     let planted = html.replace(
         "<main>",
         "<main><script>document.title='owned'</script><img src=\"https://example.invalid/x.png\">",
     );
-    std::fs::write(&page, planted).unwrap();
-    let (dom, log) = open(&browser, &page, folder.path());
+    let (dom, log) = browser.open(&planted, "");
     assert!(!dom.contains("<title>owned"), "a foreign script ran");
     assert!(
         log.lines().filter(|l| l.contains("CONSOLE") && l.contains("Content Security Policy")).count() >= 2,
@@ -202,8 +208,7 @@ document.documentElement.dataset.texts = document.querySelectorAll('svg text').l
 
 #[test]
 fn no_text_leaves_its_drawing_and_no_two_overlap() {
-    let Some(browser) = chromium() else { return };
-    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::new() else { return };
     let glance = serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record");
     let mut graph = sample::record(2, 60);
     graph.datasets.clear();
@@ -211,13 +216,11 @@ fn no_text_leaves_its_drawing_and_no_two_overlap() {
     for (i, record) in [sample::record(2, 60), sample::one_minute(), glance, graph].iter().enumerate() {
         let card = machmeter_report::card::render(record);
         // Without its policy, so that what is looked at can be asked.
-        let html = machmeter_report::html::render(record);
+        let html = render(record);
         let (begin, rest) = html.split_once("<meta http-equiv").unwrap();
         let report = format!("{begin}{}", rest.split_once('>').unwrap().1.replace("</body>", LOOK));
         for (name, page) in [("card", format!("<html><head></head><body>{card}{LOOK}")), ("report", report)] {
-            let path = folder.path().join(format!("{i}-{name}.html"));
-            std::fs::write(&path, page).unwrap();
-            let (dom, log) = open(&browser, &path, folder.path());
+            let (dom, log) = browser.open(&page, "");
             let head = head(&dom);
             assert!(
                 head.contains("data-out=\".\"") && head.contains("data-pairs=\".\""),

@@ -1,22 +1,14 @@
 use machmeter_data::Metric;
 use machmeter_data::metric::{Interval, MetricInfo, Params};
-use machmeter_data::quantity::{Better, Unit};
+use machmeter_data::quantity::Unit;
 use proptest::prelude::*;
 
 use super::*;
 use crate::history::tests::sample_record;
 
 fn metric(value: f64) -> Metric {
-    const INFO: MetricInfo = MetricInfo {
-        id: "noise.turn",
-        params: &[],
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        description: "cost of one turn",
-        weakened_by: &[],
-        may_be_negative: false,
-    };
-    Metric::new(&INFO, Params::new(), value, "median", 3).with_ci(Interval::new(
+    let info = MetricInfo::of("noise.turn", Unit::Nanoseconds);
+    Metric::new(&info, Params::new(), value, "median", 3).with_ci(Interval::new(
         0.95,
         value,
         value * 1.1,

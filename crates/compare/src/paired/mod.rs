@@ -14,7 +14,7 @@ use machmeter_stats::spread;
 
 use crate::comparison::{Comparison, Counts, Scale, Spread, SpreadFrom, Verdict};
 use crate::evidence::Evidence;
-use crate::judge::{change_ci, margin};
+use crate::judge::{NOT_EXCLUDED, change_ci, margin, unclear};
 use crate::options::Options;
 use crate::pair::Pair;
 use looks::InterimLooks;
@@ -23,8 +23,6 @@ pub use order::{RUNS_PER_ROUND, order};
 
 /// Bound on the probability of any false change, and of a false "same" of a row.
 pub const ERROR: f64 = 0.05;
-/// Probability of missing a change of the size given as detectable.
-const MISS: f64 = 0.1;
 /// Differences of logarithms that vary less than this (half a percent) come from clocks that count in steps.
 const LEAST_LOG_SD: f64 = 0.005;
 
@@ -72,16 +70,10 @@ impl Series {
             spread::mean(&pair.values(&runs))
         };
         let difference = |[a, b]: &[Vec<&Metric>; 2]| Some(level(b, &pair.b)? - level(a, &pair.a)?);
-        let own: Vec<f64> = pair
-            .a
-            .iter()
-            .chain(&pair.b)
-            .filter_map(|m| Some(pair.own_sd(m, true)?.max(pair.own_sd(m, false)?).powi(2)))
-            .collect();
         Self {
             scale: pair.scale,
             differences: rounds.iter().filter_map(difference).collect(),
-            own_sd: spread::mean(&own).unwrap_or_default().sqrt(),
+            own_sd: pair.own_sd_of_all(),
         }
     }
 
@@ -144,20 +136,19 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
         (row.change, row.change_ci, row.p, row.p_adjusted, row.p_rank, row.detectable) = Default::default();
         let Some(e) = found[i].as_ref().filter(|e| e.runs[0] >= LEAST_ROUNDS) else {
             let rounds = series[i].as_ref().map_or(0, |s| s.differences.len());
-            row.verdict = Verdict::Unclear {
-                why: format!("{rounds} rounds with both settings; a verdict needs {LEAST_ROUNDS}"),
-            };
+            row.verdict =
+                unclear(&format!("{rounds} rounds with both settings; a verdict needs {LEAST_ROUNDS}"));
             continue;
         };
         row.change = Some(e.scale.change(e.difference));
         row.change_ci = e.distance(level).and_then(|half| change_ci(e, half, "t by round, over all looks"));
         (row.p, row.p_adjusted) = (Some(e.p()), Some(adjusted[i]));
-        row.detectable = e.distance(lone).zip(e.distance(2.0 * MISS)).map(|(f, h)| e.scale.change(f + h));
+        row.detectable = e.detectable(lone);
         row.spread = Some(e.spread.clone());
         row.verdict = if same[i] <= ERROR {
             Verdict::Same
         } else if adjusted[i] > ERROR {
-            Verdict::Unclear { why: "no change found, and one that matters is not excluded".to_owned() }
+            unclear(NOT_EXCLUDED)
         } else {
             Verdict::of(row.better, e.difference)
         };

@@ -1,5 +1,6 @@
 //! Figures of a row in words, the same in every view.
 
+use machmeter_data::Unit;
 use machmeter_data::quantity::{digits, human};
 
 use crate::comparison::{Comparison, Row, Scale, Side, SpreadFrom, Verdict};
@@ -11,34 +12,24 @@ pub(super) fn value(side: &Side, row: &Row) -> String {
 
 /// A signed change: `+4.2 %`, `x11` beyond a tripling, `+0.31 points` of a share, or with unit.
 pub(super) fn change(row: &Row, change: f64) -> String {
-    let sign = if change < 0.0 { "-" } else { "+" };
+    let (sign, size) = (if change < 0.0 { "-" } else { "+" }, change.abs());
     match row.scale {
         Scale::Relative if change >= 2.0 => format!("x{}", digits(1.0 + change)),
         Scale::Relative if change <= -2.0 / 3.0 => format!("/{}", digits(1.0 / (1.0 + change))),
-        _ => format!("{sign}{}", size(row, change.abs())),
+        Scale::Relative => format!("{sign}{}", percent(size)),
+        Scale::Absolute if row.unit == Unit::One => format!("{sign}{} points", digits(100.0 * size)),
+        Scale::Absolute => format!("{sign}{}", human(size, row.unit)),
     }
 }
 
-/// An unsigned size on the scale of the row's change: `3.1 %`, `x12`, `0.3 points`, `4.00 ns`.
-pub(super) fn size(row: &Row, size: f64) -> String {
-    match row.scale {
-        Scale::Relative if size >= 9.0 => "more than x10".to_owned(),
-        Scale::Relative if size >= 2.0 => format!("x{}", digits(1.0 + size)),
-        Scale::Relative => percent(size),
-        Scale::Absolute if row.unit == machmeter_data::Unit::One => {
-            format!("{} points", digits(100.0 * size))
-        }
-        Scale::Absolute => human(size, row.unit),
-    }
-}
-
-/// Interval of the change: `+1.2 to +4.5 %`; empty without one.
-pub(super) fn range(row: &Row) -> String {
-    let Some(ci) = &row.change_ci else { return String::new() };
+/// Change with its interval: `+3.1 % (+1.2 to +4.5 %)`; empty without them.
+pub(super) fn change_and_range(row: &Row) -> String {
+    let told = row.change.map_or(String::new(), |c| change(row, c));
+    let Some(ci) = &row.change_ci else { return told };
     let (low, high) = (change(row, ci.low), change(row, ci.high));
     match (low.rsplit_once(' '), high.rsplit_once(' ')) {
-        (Some((number, a)), Some((_, b))) if a == b => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
+        (Some((number, a)), Some((_, b))) if a == b => format!("{told} ({number} to {high})"),
+        _ => format!("{told} ({low} to {high})"),
     }
 }
 
@@ -90,15 +81,16 @@ pub(super) fn resolution(c: &Comparison) -> String {
     let at = |p| machmeter_stats::quantile::quantile(&seen, p);
     let (Some(best), Some(typical), Some(worst)) = (at(0.0), at(0.5), at(1.0)) else { return String::new() };
     let words = |size: f64| if size >= 9.0 { "more than x10".to_owned() } else { percent(size) };
-    let from =
-        |of: SpreadFrom| relative().filter(|r| r.spread.as_ref().is_some_and(|s| s.from == of)).count();
     let basis = [
-        (from(SpreadFrom::Sides), "measured by the runs of both sides"),
-        (from(SpreadFrom::Earlier), "measured by earlier runs"),
-        (from(SpreadFrom::Assumed), "assumed, without earlier runs of this state"),
+        (SpreadFrom::Sides, "measured by the runs of both sides"),
+        (SpreadFrom::Earlier, "measured by earlier runs"),
+        (SpreadFrom::Assumed, "assumed, without earlier runs of this state"),
     ];
-    let basis: Vec<String> =
-        basis.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{words} ({n} rows)")).collect();
+    let of = |(from, words): (SpreadFrom, &str)| {
+        let n = relative().filter(|r| r.spread.as_ref().is_some_and(|s| s.from == from)).count();
+        (n > 0).then(|| format!("{words} ({n} rows)"))
+    };
+    let basis: Vec<String> = basis.into_iter().filter_map(of).collect();
     format!(
         "A lone change would have shown from {} on (best {}, worst {}); what runs differ by is {}.",
         words(typical),

@@ -8,11 +8,8 @@ pub fn markdown(c: &Comparison) -> String {
     let mut out = format!("| metric | {} | {} | change | verdict |\n", cell(&c.a.label), cell(&c.b.label));
     out.push_str("| --- | ---: | ---: | ---: | --- |\n");
     for row in &c.rows {
-        let change = row.change.map_or(String::new(), |v| figure::change(row, v));
-        let range = figure::range(row);
-        let change = if range.is_empty() { change } else { format!("{change} ({range})") };
-        let cells =
-            [code(&row.key), figure::value(&row.a, row), figure::value(&row.b, row), change, verdict(row)];
+        let [a, b] = [&row.a, &row.b].map(|side| figure::value(side, row));
+        let cells = [code(&row.key), a, b, figure::change_and_range(row), verdict(row)];
         out += &format!("| {} |\n", cells.join(" | "));
     }
     for text in [figure::counts(c), figure::resolution(c), c.advice.clone().unwrap_or_default()] {

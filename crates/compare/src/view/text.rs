@@ -95,11 +95,8 @@ pub(super) fn name(row: &Row) -> String {
 
 fn line(row: &Row, name_width: usize) -> String {
     let name = name(row);
-    let change = row.change.map_or(String::new(), |c| figure::change(row, c));
-    let range = figure::range(row);
-    let change = if range.is_empty() { change } else { format!("{change} ({range})") };
     format!(
-        "{:WORD$} {} {:>SIDE$} {:>SIDE$} {change}",
+        "{:WORD$} {} {:>SIDE$} {:>SIDE$} {}",
         match &row.verdict {
             Verdict::NotComparable { .. } => "-",
             v => figure::word(v),
@@ -107,6 +104,7 @@ fn line(row: &Row, name_width: usize) -> String {
         fit(&name, name_width),
         figure::value(&row.a, row),
         figure::value(&row.b, row),
+        figure::change_and_range(row),
     )
 }
 

@@ -5,17 +5,16 @@ use std::time::Duration;
 use machmeter_data::Record;
 use machmeter_sys::mpi::{Flavor, Installed};
 
-use crate::program::{Lab, Running, is_root, turn, warned};
-use crate::{launched, library, mpis, nobody_is_left, priority, value};
+use crate::program::{Lab, Running, is_root, turn, value, warned};
+use crate::{launched, mpis, nobody_is_left, on, priority};
 
 #[test]
 fn every_operation_has_a_cost_and_a_law_or_a_reason() {
     let _turn = turn();
     for mpi in mpis() {
         let lab = Lab::new();
-        let mut command = lab.command(&["mpi", "-n", "2", "-t", "18", "-l", "quick", "--json", "-q"]);
-        command.args(["--lib", &library(&mpi)]).args(priority());
-        let ended = Running::of(command).end();
+        let line = format!("mpi -n 2 -t 18 -l quick --json -q {}", priority());
+        let ended = Running::of(on(&lab, &mpi, &line)).end();
         assert!(ended.wall < Duration::from_secs(30), "{:?}", ended.wall);
         let record = ended.record();
         let costs = record.metrics.iter().filter(|m| m.id == "mpi.cost");
@@ -40,7 +39,7 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
             assert!(small > 50.0 && large > 5.0 * small, "{small} {large}");
         }
         // The stored samples say the same again.
-        let again = lab.run(&["report", "last", "--json"]).record();
+        let again = lab.line("report last --json").record();
         let laws = |r: &Record| r.metrics.iter().filter(|m| m.id == "mpi.coefficient").count();
         assert_eq!(laws(&again), laws(&record));
         nobody_is_left();
@@ -50,8 +49,8 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
 /// A threshold, with Open MPI's eager limit of shared memory or UCX's set to `limit`.
 fn threshold(mpi: &Installed, limit: &str) -> Option<f64> {
     let lab = Lab::new();
-    let mut command = lab.command(&["mpi", "-n", "2", "-t", "12", "--ops", "send", "--sizes", "0-32K"]);
-    command.args(["--lib", &library(mpi), "--json", "-q"]).args(priority());
+    let line = format!("mpi -n 2 -t 12 --ops send --sizes 0-32K --json -q {}", priority());
+    let mut command = on(&lab, mpi, &line);
     command.env("OMPI_MCA_btl_vader_eager_limit", limit).env("UCX_RNDV_THRESH", limit);
     let record = Running::of(command).end().record();
     let found = record.metric("mpi.threshold", &[("receiver", "polling")]).unwrap();
@@ -86,10 +85,9 @@ fn pairs_have_a_latency_a_bandwidth_and_a_verdict() {
     let _turn = turn();
     for mpi in mpis() {
         let lab = Lab::new();
-        let words = [&["mpi", "--parts", "pairs", "-t", "8", "--json", "-q"], priority()].concat();
-        let mut command = lab.command(&words);
-        command.args(["-n", "2", "--lib", &library(&mpi)]);
-        for ended in [Running::of(command).end(), launched(&lab, &mpi, "2", &words)] {
+        let line = format!("mpi --parts pairs -t 8 --json -q {}", priority());
+        let own = Running::of(on(&lab, &mpi, &format!("{line} -n 2"))).end();
+        for ended in [own, launched(&lab, &mpi, 2, &line)] {
             let record = ended.record();
             let of = |id| value(&record, id, &[("ranks", "2")]);
             let (latency, rate) = (of("mpi.link_latency"), of("mpi.pair_bandwidth"));
@@ -116,9 +114,7 @@ fn more_ranks_than_cpus_are_marked_in_every_figure() {
         // Ranks of MPICH keep the CPU from those they wait for: few samples come.
         let words =
             "--oversubscribe --ops barrier,pingpong --sizes 8 -t 9 --launches 1 --parts pairs --json -q";
-        let mut command = lab.command(&["mpi", "-n", &ranks, "--lib", &library(&mpi)]);
-        command.args(words.split(' '));
-        let record = Running::of(command).end().record();
+        let record = Running::of(on(&lab, &mpi, &format!("mpi -n {ranks} {words}"))).end().record();
         let known = record.metrics.iter().filter(|m| m.value.is_some()).count();
         println!("{}, {ranks} ranks: {known} of {} figures known", mpi.version, record.metrics.len());
         warned(&record, "W512");
@@ -133,8 +129,8 @@ fn more_ranks_than_cpus_are_marked_in_every_figure() {
 fn under_a_launcher_one_rank_speaks() {
     let _turn = turn();
     for mpi in mpis() {
-        let words = ["mpi", "-t", "5", "--ops", "pingpong", "--sizes", "8", "--json", "-q"];
-        let record = launched(&Lab::new(), &mpi, "2", &words).record();
+        let line = "mpi -t 5 --ops pingpong --sizes 8 --json -q";
+        let record = launched(&Lab::new(), &mpi, 2, line).record();
         assert_eq!(record.metrics.iter().filter(|m| m.id == "mpi.cost").count(), 1);
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use machmeter_sys::process::{commands_with, kill_process};
 
-use crate::program::{Lab, Running, descendants, soon, turn, warned};
-use crate::{PROGRAM, ROLE, launcher, library, mpis, nobody_is_left};
+use crate::program::{Lab, Running, descendants, soon, turn, warned, words};
+use crate::{PROGRAM, ROLE, launcher, mpis, nobody_is_left, on};
 
 #[test]
 fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
@@ -14,10 +14,8 @@ fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
     for mpi in mpis() {
         let lab = Lab::new();
         // Launches of 5 s, of which the second loses a rank.
-        let words = "mpi -n 2 -t 15 -l soak --ops pingpong,barrier --sizes 0-64 --json -q";
-        let mut command = lab.command(&words.split(' ').collect::<Vec<_>>());
-        command.args(["--lib", &library(&mpi)]);
-        let running = Running::of(command);
+        let line = "mpi -n 2 -t 15 -l soak --ops pingpong,barrier --sizes 0-64 --json -q";
+        let running = Running::of(on(&lab, &mpi, line));
         std::thread::sleep(Duration::from_secs(7));
         let main = i32::try_from(running.id()).unwrap();
         // Two ranks and their launcher bear the role; the youngest is a rank.
@@ -25,8 +23,7 @@ fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
         assert!(soon(|| own().is_some_and(|rank| kill_process(rank).is_ok())), "{}: no ranks", mpi.version);
         let ended = running.end();
         println!("{}: {:?}", mpi.version, ended.wall);
-        ended.expect(5);
-        let record = ended.record();
+        let record = ended.expect(5).record();
         assert!(!record.complete);
         warned(&record, "W511");
         nobody_is_left();
@@ -38,8 +35,7 @@ fn a_program_that_is_killed_takes_its_ranks_along() {
     let _turn = turn();
     for mpi in mpis() {
         let lab = Lab::new();
-        let mut command = lab.command(&["mpi", "-n", "2", "-t", "30", "--ops", "pingpong"]);
-        let mut running = command.args(["--lib", &library(&mpi), "-q"]).spawn().unwrap();
+        let mut running = on(&lab, &mpi, "mpi -n 2 -t 30 --ops pingpong -q").spawn().unwrap();
         let started = soon(|| commands_with(ROLE).len() >= 3);
         running.kill().unwrap();
         running.wait().unwrap();
@@ -52,11 +48,10 @@ fn a_program_that_is_killed_takes_its_ranks_along() {
 fn a_rank_of_a_foreign_launcher_that_is_killed_leaves_nobody() {
     let _turn = turn();
     let measurements = ["noise -t 20", "mpi -t 20 -l soak --ops pingpong,barrier --sizes 0-64"];
-    for (mpi, words) in mpis().iter().flat_map(|mpi| measurements.map(|words| (mpi.clone(), words))) {
+    for (mpi, measurement) in mpis().iter().flat_map(|mpi| measurements.map(|words| (mpi.clone(), words))) {
         let lab = Lab::new();
-        let words: Vec<&str> = ["-n", "2", PROGRAM].into_iter().chain(words.split(' ')).collect();
-        let mut launcher =
-            launcher(&lab, &mpi, &[&words[..], &["-o", "killed.json", "-q"]].concat()).spawn().unwrap();
+        let line = format!("-n 2 {PROGRAM} {measurement} -o killed.json -q");
+        let mut launcher = launcher(&lab, &mpi, &words(&line)).spawn().unwrap();
         let main = i32::try_from(launcher.id()).unwrap();
         let own = || descendants(main).into_iter().filter(|p| commands_with("killed.json").contains(p)).max();
         std::thread::sleep(Duration::from_secs(5));
@@ -71,14 +66,14 @@ fn a_rank_of_a_foreign_launcher_that_is_killed_leaves_nobody() {
             launcher.kill().unwrap();
             launcher.wait().unwrap();
         }
-        assert!(killed && ended, "{}, {words:?}: killed {killed}, ended {ended}", mpi.version);
+        assert!(killed && ended, "{}, {measurement}: killed {killed}, ended {ended}", mpi.version);
         assert!(status.is_some_and(|s| !s.success()));
         assert!(soon(|| commands_with("killed.json").is_empty()), "ranks are left");
         // A launcher that asks before it kills leaves rank 0 time for what it has.
         let complete = |name: &String| lab.record(name).complete;
         let is_record = |f: &String| Path::new(f).extension().is_some_and(|e| e == "json");
         let kept: Vec<_> = lab.files().into_iter().filter(is_record).collect();
-        println!("{}, {}: {status:?}, kept {kept:?}", mpi.version, words[3]);
+        println!("{}, {}: {status:?}, kept {kept:?}", mpi.version, measurement);
         assert!(!kept.iter().any(complete), "a record that says it is complete");
     }
 }

@@ -12,10 +12,9 @@ mod refused;
 
 use std::process::Command;
 
-use machmeter_data::Record;
 use machmeter_sys::mpi::{Installed, installed};
 use machmeter_sys::process::commands_with;
-use program::{Ended, Lab, Running, is_root, soon};
+use program::{Ended, Lab, Running, allowed, is_root, soon, words};
 
 /// Ranks of launches that other tests do not have.
 const ROLE: &str = "mpi-rank";
@@ -35,26 +34,28 @@ fn library(mpi: &Installed) -> String {
     mpi.library.to_str().unwrap().to_owned()
 }
 
-fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Option<f64> {
-    record.metric(id, params)?.value
-}
-
 /// Ranks that wait spin, and get nowhere beside others who want their CPUs.
-fn priority() -> &'static [&'static str] {
-    if is_root() { &["--prio", "fifo:5"] } else { &[] }
+fn priority() -> &'static str {
+    if is_root() { "--prio fifo:5" } else { "" }
 }
 
 /// A launcher with words of its own, as somebody calls it.
 fn launcher(lab: &Lab, mpi: &Installed, words: &[&str]) -> Command {
     let mut command = Command::new(mpi.launcher.as_ref().unwrap());
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     lab.set_up(command.args(words));
+    allowed(command)
+}
+
+/// The program with ranks of this MPI.
+fn on(lab: &Lab, mpi: &Installed, line: &str) -> Command {
+    let mut command = lab.command(&words(line));
+    command.args(["--lib", &library(mpi)]);
     command
 }
 
 /// This program under a launcher of somebody.
-fn launched(lab: &Lab, mpi: &Installed, ranks: &str, arguments: &[&str]) -> Ended {
-    Running::of(launcher(lab, mpi, &[&["-n", ranks, PROGRAM], arguments].concat())).end()
+fn launched(lab: &Lab, mpi: &Installed, ranks: u32, line: &str) -> Ended {
+    Running::of(launcher(lab, mpi, &words(&format!("-n {ranks} {PROGRAM} {line}")))).end()
 }
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_machmeter");

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use machmeter_data::Record;
 
-use crate::program::{Lab, turn};
-use crate::{launched, mpis, value};
+use crate::program::{Lab, turn, value};
+use crate::{launched, mpis};
 
 #[test]
 fn noise_across_ranks_is_one_record() {
     let _turn = turn();
     for mpi in mpis() {
         let lab = Lab::new();
-        let ended = launched(&lab, &mpi, "2", &["noise", "-t", "4", "--json", "-q"]);
+        let ended = launched(&lab, &mpi, 2, "noise -t 4 --json -q");
         let record = ended.record();
         for rank in ["0", "1", "all"] {
             assert!(value(&record, "noise.stolen_fraction", &[("rank", rank)]).is_some(), "{rank}");

@@ -4,16 +4,8 @@ use std::fs;
 
 use machmeter_sys::mpi::{Flavor, Installed, installed};
 
-use crate::program::{Ended, Lab, Running, can_mount, turn};
+use crate::program::{Lab, Running, allowed, can_mount, turn, words};
 use crate::{PROGRAM, launched, launcher, library, mpis};
-
-/// With this exit code, which launchers pass on, and one line of all ranks.
-#[track_caller]
-fn told_once(ended: &Ended, code: i32, said: &str) {
-    ended.expect(code);
-    let errors = ended.errors();
-    assert!(errors.len() == 1 && errors[0].contains(said), "machmeter {}: {errors:?}", ended.shown);
-}
 
 #[test]
 fn another_launcher_is_named() {
@@ -25,8 +17,8 @@ fn another_launcher_is_named() {
     };
     for (own, other) in [(open, mpich), (mpich, open)] {
         let lab = Lab::new();
-        let ended = launched(&lab, own, "2", &["mpi", "-t", "2", "-q", "--lib", &library(other)]);
-        told_once(&ended, 4, "the launcher of another MPI started this program");
+        launched(&lab, own, 2, &format!("mpi -t 2 -q --lib {}", library(other)))
+            .failed(4, "the launcher of another MPI started this program");
     }
 }
 
@@ -42,12 +34,10 @@ fn without_an_mpi_the_line_says_what_to_install() {
         all.iter().map(|mpi| format!("mount --bind /dev/null {} && ", library(mpi))).collect::<String>();
     let without = |command| lab.after(&["unshare", "-m", "sh", "-c"], &format!("{hide}true"), &command);
     let said = "install one (Debian: apt-get install openmpi-bin)";
-    told_once(&Running::of(without(lab.command(&["mpi", "-n", "2", "-q"]))).end(), 4, said);
+    Running::of(without(lab.command(&["mpi", "-n", "2", "-q"]))).end().failed(4, said);
     for mpi in mpis() {
-        let command = launcher(&lab, &mpi, &["-n", "2", PROGRAM, "mpi", "-q"]);
-        let mut command = without(command);
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        told_once(&Running::of(command).end(), 4, said);
+        let command = without(launcher(&lab, &mpi, &["-n", "2", PROGRAM, "mpi", "-q"]));
+        Running::of(allowed(command)).end().failed(4, said);
     }
     assert!(lab.files().is_empty());
 }
@@ -69,12 +59,11 @@ fn another_version_on_a_rank_is_named() {
         let patched = lab.script("other", "");
         fs::write(&patched, &program).unwrap();
         for measurement in ["mpi", "noise"] {
-            let words = [measurement, "-t", "2", "-q"];
-            let both = [&["-n", "1", PROGRAM][..], &words, &[":", "-n", "1", &patched], &words].concat();
-            let ended = Running::of(launcher(&lab, &mpi, &both)).end();
+            let line = format!("{measurement} -t 2 -q");
+            let both = format!("-n 1 {PROGRAM} {line} : -n 1 {patched} {line}");
             let said =
                 format!("rank 1 is {other} {measurement}, rank 0 {version} {measurement}: start one version");
-            told_once(&ended, 4, &said);
+            Running::of(launcher(&lab, &mpi, &words(&both))).end().failed(4, &said);
         }
     }
 }
@@ -85,17 +74,16 @@ fn ranks_of_a_launcher_refuse_with_one_voice() {
     for mpi in mpis() {
         let lab = Lab::new();
         // Open MPI itself starts no more ranks than it finds places for.
-        let more = if mpi.flavor == Flavor::OpenMpi { &["--oversubscribe"][..] } else { &[] };
-        for (ranks, words, code, said) in [
-            ("1", "mpi -q", 2, "between 1 rank"),
-            ("9", "mpi -q", 2, "9 ranks on"),
-            ("2", "mpi --ops nothing -q", 2, "'nothing' is not one of send,"),
-            ("2", "mpi --sizes 0-1G -q", 2, "--sizes 0-1G: "),
-            ("2", "mpi --lib /nowhere/libmpi.so -q", 4, "/nowhere/libmpi.so"),
+        let more = if mpi.flavor == Flavor::OpenMpi { "--oversubscribe" } else { "" };
+        for (ranks, line, code, said) in [
+            (1, "mpi -q", 2, "between 1 rank"),
+            (9, "mpi -q", 2, "9 ranks on"),
+            (2, "mpi --ops nothing -q", 2, "'nothing' is not one of send,"),
+            (2, "mpi --sizes 0-1G -q", 2, "--sizes 0-1G: "),
+            (2, "mpi --lib /nowhere/libmpi.so -q", 4, "/nowhere/libmpi.so"),
         ] {
-            let words: Vec<&str> = words.split(' ').collect();
-            let all = [&["-n", ranks][..], more, &[PROGRAM], &words].concat();
-            told_once(&Running::of(launcher(&lab, &mpi, &all)).end(), code, said);
+            let all = format!("-n {ranks} {more} {PROGRAM} {line}");
+            Running::of(launcher(&lab, &mpi, &words(&all))).end().failed(code, said);
         }
         assert!(lab.files().is_empty());
     }
@@ -104,19 +92,18 @@ fn ranks_of_a_launcher_refuse_with_one_voice() {
 #[test]
 fn wrong_words_are_one_line() {
     let lab = Lab::new();
-    for (words, code, said) in [
-        (&["mpi", "-n", "0", "-q"][..], 2, "'0' for '--ranks"),
-        (&["mpi", "-n", "1", "-q"], 2, "between 1 rank"),
-        (&["mpi", "-n", "4096", "-q"], 2, "4096 ranks on"),
-        (&["mpi", "-n", "2", "-c", "0", "-q"], 2, "2 ranks on 1 CPU"),
-        (&["mpi", "--ops", "sned", "-q"], 2, "'sned' is not one of send,"),
-        (&["mpi", "--sizes", "9-1", "-q"], 2, "--sizes 9-1"),
-        (&["mpi", "--sizes", "0-1G", "-q"], 2, "--sizes 0-1G: "),
-        (&["mpi", "-n", "999", "--oversubscribe", "--sizes", "0-64M", "-q"], 2, "buffers of 999 ranks take"),
-        (&["mpi", "-n", "2", "--lib", "/nowhere/libmpi.so", "-q"], 4, "/nowhere/libmpi.so"),
+    for (options, code, said) in [
+        ("-n 0", 2, "'0' for '--ranks"),
+        ("-n 1", 2, "between 1 rank"),
+        ("-n 4096", 2, "4096 ranks on"),
+        ("-n 2 -c 0", 2, "2 ranks on 1 CPU"),
+        ("--ops sned", 2, "'sned' is not one of send,"),
+        ("--sizes 9-1", 2, "--sizes 9-1"),
+        ("--sizes 0-1G", 2, "--sizes 0-1G: "),
+        ("-n 999 --oversubscribe --sizes 0-64M", 2, "buffers of 999 ranks take"),
+        ("-n 2 --lib /nowhere/libmpi.so", 4, "/nowhere/libmpi.so"),
     ] {
-        let ended = lab.run(words);
-        told_once(&ended, code, said);
+        lab.line(&format!("mpi -q {options}")).failed(code, said);
     }
     assert!(lab.files().is_empty());
 }
@@ -127,11 +114,9 @@ fn ranks_that_cannot_be_measured_together_are_told_in_one_line() {
     for mpi in mpis() {
         let lab = Lab::new();
         let program = lab.script("pinned", &format!("#!/bin/sh\nexec taskset -c 0 {PROGRAM} \"$@\"\n"));
-        let told = |words: &[&str]| Running::of(launcher(&lab, &mpi, words)).end();
-        let noise = ["noise", "-t", "2", "-q"];
-        let both = told(&[&["-n", "2", &program][..], &noise].concat());
-        told_once(&both, 2, "ranks 0 and 1 are both on CPU 0");
-        let mixed = [&["-n", "1", PROGRAM][..], &noise, &[":", "-n", "1", PROGRAM, "mpi", "-t", "2", "-q"]];
-        told_once(&told(&mixed.concat()), 4, "start one version on all machines");
+        let told = |line: &str| Running::of(launcher(&lab, &mpi, &words(line))).end();
+        told(&format!("-n 2 {program} noise -t 2 -q")).failed(2, "ranks 0 and 1 are both on CPU 0");
+        told(&format!("-n 1 {PROGRAM} noise -t 2 -q : -n 1 {PROGRAM} mpi -t 2 -q"))
+            .failed(4, "start one version on all machines");
     }
 }

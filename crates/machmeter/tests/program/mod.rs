@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 
+pub(crate) mod planted;
+
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -110,26 +112,30 @@ impl Lab {
         path.to_str().unwrap().to_owned()
     }
 
-    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        Running::of(self.command(arguments))
+    pub(crate) fn start(&self, line: &str) -> Running {
+        Running::of(self.command(&words(line)))
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
-        self.start(arguments).end()
+        Running::of(self.command(arguments)).end()
     }
 
     /// As [`Self::run`], with the words of `line`.
     pub(crate) fn line(&self, line: &str) -> Ended {
-        self.run(&line.split_whitespace().collect::<Vec<_>>())
+        self.start(line).end()
     }
 
     pub(crate) fn nobody(&self, line: &str) -> Ended {
-        Running::of(self.as_nobody(&line.split_whitespace().collect::<Vec<_>>())).end()
+        Running::of(self.as_nobody(&words(line))).end()
     }
 
     pub(crate) fn record(&self, name: &str) -> Record {
         record_in(&self.work().join(name))
     }
+}
+
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }
 
 /// Names in a folder, sorted; none if it is not there.
@@ -262,12 +268,17 @@ impl Ended {
         self.stderr.lines().filter(|l| l.starts_with("error:")).collect()
     }
 
+    /// Ended with this exit code and exactly one line of an error, saying `about`.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32, about: &str) {
+        let errors = self.expect(code).errors();
+        assert!(errors.len() == 1 && errors[0].contains(about), "machmeter {}: {errors:?}", self.shown);
+    }
+
     /// Refused with exactly one clear line (and advice), saying `about`.
     #[track_caller]
     pub(crate) fn refused(&self, about: &str) {
-        self.expect(2);
-        let errors = self.errors();
-        assert!(errors.len() == 1 && errors[0].contains(about), "machmeter {}: {errors:?}", self.shown);
+        self.failed(2, about);
         let is_told = |l: &str| l.starts_with("error: ") || l.starts_with("help: ");
         assert!(self.stderr.lines().all(is_told), "machmeter {}: {}", self.shown, self.stderr);
     }
@@ -310,6 +321,10 @@ pub(crate) fn record_in(path: &Path) -> Record {
     sound(&text, &path.display().to_string())
 }
 
+pub(crate) fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Option<f64> {
+    record.metric(id, params)?.value
+}
+
 /// Whether other programs kept the CPUs busy: what a run does not reach beside them is theirs.
 pub(crate) fn is_loaded(record: &Record) -> bool {
     let fails = |id: &str| record.checks.iter().any(|c| c.id == id && c.state == CheckState::Fail);
@@ -328,6 +343,12 @@ pub(crate) fn can_mount(place: &Path) -> bool {
     mount.status().is_ok_and(|s| s.success())
 }
 
+/// A command of which Open MPI starts programs, as root too.
+pub(crate) fn allowed(mut command: Command) -> Command {
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+}
+
 /// Whether the tests run as root, who may do what others may not.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -339,12 +360,8 @@ pub(crate) fn descendants(main: i32) -> Vec<i32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
     };
-    let all: Vec<(i32, i32)> = fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, parent(pid)?)))
-        .collect();
+    let all = names_in(Path::new("/proc")).into_iter().filter_map(|name| name.parse().ok());
+    let all: Vec<(i32, i32)> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let mut found = vec![main];
     let mut next = 0;
     while next < found.len() {

@@ -1,7 +1,5 @@
 //! Graphs as text for Graphviz.
 
-use machmeter_data::record::{Run, Tool};
-
 use super::*;
 use crate::graph::tests::{plant, record, two_schedules};
 
@@ -85,7 +83,7 @@ fn a_graph_of_very_many_boxes_and_schedules_is_written() {
 
 #[test]
 fn records_without_graphs_are_refused() {
-    let empty = Record::new("x".to_owned(), Tool::default(), Run::default());
+    let empty = Record::default();
     let why = write(&empty, &[], &mut Vec::new()).expect_err("no graph").to_string();
     assert_eq!(why, "dot needs boxes of graphs (machmeter flow), and the record has none");
 }

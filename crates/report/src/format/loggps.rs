@@ -23,8 +23,6 @@ pub(super) fn links(record: &Record, format: &'static str) -> Result<Vec<Link>, 
 #[cfg(test)]
 mod tests {
     use machmeter_data::metric::params;
-    use machmeter_data::quantity::Better;
-    use machmeter_data::record::{Run, Tool};
     use machmeter_data::shape::{Axis, Curve, CurveRow};
     use machmeter_data::{Dataset, Metric, MetricInfo, Shape, Unit};
 
@@ -32,15 +30,7 @@ mod tests {
     use crate::format::by_name;
 
     fn metric(id: &'static str, transport: &str, from_bytes: i64, value: Option<f64>) -> Metric {
-        let info = MetricInfo {
-            id,
-            params: &["transport", "direction", "from_bytes"],
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            weakened_by: &[],
-            description: "",
-            may_be_negative: false,
-        };
+        let info = MetricInfo::of(id, Unit::Nanoseconds);
         let keys = params([
             ("transport", transport.into()),
             ("direction", "there".into()),
@@ -52,21 +42,14 @@ mod tests {
         }
     }
 
-    fn empty() -> Record {
-        let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
-        Record::new("x".to_owned(), tool, Run::default())
-    }
-
     /// Two ranges over TCP, one through shared memory whose latency is a bound.
     fn record() -> Record {
-        let mut r = empty();
+        let mut r = Record::default();
+        let ids = ["message_time", "gap", "gap_per_byte", "overhead_send", "overhead_recv", "latency"];
+        let ids = ids.map(|id| format!("net.{id}").leak() as &str);
         for (from, o, g, per_byte) in [(1, 500.0, 900.0, 0.5), (4_097, 800.0, 2_500.0, 0.25)] {
-            r.metrics.push(metric("net.message_time", "tcp", from, Some(g)));
-            r.metrics.push(metric("net.gap", "tcp", from, Some(g)));
-            r.metrics.push(metric("net.gap_per_byte", "tcp", from, Some(per_byte)));
-            r.metrics.push(metric("net.overhead_send", "tcp", from, Some(o)));
-            r.metrics.push(metric("net.overhead_recv", "tcp", from, Some(o + 200.0)));
-            r.metrics.push(metric("net.latency", "tcp", from, Some(3_000.0)));
+            let values = [g, g, per_byte, o, o + 200.0, 3_000.0];
+            r.metrics.extend(ids.iter().zip(values).map(|(id, v)| metric(id, "tcp", from, Some(v))));
         }
         r.metrics.push(metric("net.message_time", "shm", 1, Some(20.0)));
         r.metrics.push(metric("net.gap_per_byte", "shm", 1, Some(2.0)));
@@ -136,7 +119,7 @@ mod tests {
     #[test]
     fn records_without_links_are_refused() {
         for name in ["loggopsim", "simgrid", "ng-out"] {
-            let why = export(name, &empty()).unwrap_err();
+            let why = export(name, &Record::default()).unwrap_err();
             assert!(why.contains("machmeter net") && why.starts_with(name), "{why}");
         }
     }

@@ -13,15 +13,7 @@ pub const TASKS: &str =
 pub const LOADS: &str = "none video x burn write read compile memload hack ring membw rt-hog custom";
 
 const fn info(id: &'static str, unit: Unit, better: Better) -> MetricInfo {
-    MetricInfo {
-        id,
-        params: &["load", "task"],
-        unit,
-        better,
-        description: "",
-        weakened_by: &[],
-        may_be_negative: false,
-    }
+    MetricInfo { better, ..MetricInfo::of(id, unit) }
 }
 
 /// Ids with unit, direction, and whether they carry blocks.

@@ -9,7 +9,7 @@
 pub mod graph;
 pub mod interactive;
 
-use machmeter_data::{Column, Metric, Record, Shape, Table, Unit, Values};
+use machmeter_data::{Column, Metric, Record, Shape, Table, Unit};
 
 /// Even pseudo-random numbers in [0, 1): a 64-bit linear congruential generator, high bits.
 pub struct Dice(pub u64);
@@ -103,24 +103,17 @@ pub fn tables() -> Vec<Table> {
             source.push(i32::from(long));
         }
     }
-    let column = |name: &str, unit, values| Column { name: name.to_owned(), unit, values };
-    let mut gaps = Table::new(
-        "noise_gaps",
-        vec![
-            column("cpu", Unit::Count, Values::I32(cpu)),
-            column("start_ticks", Unit::Ticks, Values::I64(start)),
-            column("end_ticks", Unit::Ticks, Values::I64(end)),
-            column("source", Unit::Count, Values::I32(source)),
-        ],
-    )
-    .expect("columns of equal length");
-    gaps.notes = vec![
-        ("tick_hz".to_owned(), "2600000000".to_owned()),
-        ("t0_ticks".to_owned(), "1000000000000".to_owned()),
+    let columns = vec![
+        Column::new("cpu", Unit::Count, cpu),
+        Column::new("start_ticks", Unit::Ticks, start),
+        Column::new("end_ticks", Unit::Ticks, end),
+        Column::new("source", Unit::Count, source),
     ];
-    let names = vec!["timer tick".to_owned(), "cc1plus".to_owned()];
-    let sources = Table::new("noise_sources", vec![column("name", Unit::Count, Values::Text(names))])
-        .expect("columns of equal length");
+    let mut gaps = Table::new("noise_gaps", columns).expect("columns of equal length");
+    let notes = [("tick_hz", "2600000000"), ("t0_ticks", "1000000000000")];
+    gaps.notes = notes.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let names = Column::new("name", Unit::Count, ["timer tick", "cc1plus"].map(str::to_owned).to_vec());
+    let sources = Table::new("noise_sources", vec![names]).expect("one column");
     vec![gaps, sources]
 }
 
