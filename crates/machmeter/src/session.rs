@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
 use machmeter_data::summary::{self, RowInfo};
-use machmeter_data::{Better, Hazard, Table};
+use machmeter_data::{Hazard, Table};
 use machmeter_doctor::{Live, live};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
@@ -112,10 +112,8 @@ impl<'a> Session<'a> {
         progress: &dyn Progress,
         probe: impl FnOnce(&Host<'_>) -> Result<T, ProbeError>,
     ) -> Result<Option<T>, Failure> {
-        let best_ever = |key: &str| {
-            let best = self.history.as_ref().ok()?.best_values().best(&self.fingerprint, key).ok()??;
-            Some(best.value)
-        };
+        let best_ever =
+            |key: &str| self.history.as_ref().ok()?.best_values().lowest(&self.fingerprint, key).ok()?;
         let host = Host {
             cpus: self.cpus.clone(),
             allowed: self.allowed.clone(),
@@ -199,8 +197,7 @@ impl<'a> Session<'a> {
             return;
         }
         for (key, value) in values {
-            let kept = history.best_values().remember_best(&self.fingerprint, key, *value, Better::Lower);
-            if let Err(e) = kept {
+            if let Err(e) = history.best_values().keep_lowest(&self.fingerprint, key, *value) {
                 let next = "make the state directory writable, or give --no-save";
                 record.warn(warning("W901", e.to_string(), next));
             }

@@ -1,5 +1,6 @@
 //! Opens the report from disk in headless Chromium, if one is installed: every chart is drawn, nothing is logged as an
 //! error, nothing is refused by the content policy. The browser is found through `CHROMIUM` or the search path.
+#![allow(clippy::unwrap_used, reason = "tests fail on surprises")]
 
 mod sample;
 

@@ -7,7 +7,6 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use machmeter_data::Better;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +14,11 @@ use crate::atomic;
 use crate::date;
 use crate::error::StoreError;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Best {
-    /// The value, in the unit of its key.
-    pub value: f64,
-    /// When it was first seen, RFC 3339.
-    pub since: String,
-    /// Values offered so far, this one included.
-    pub offered: u64,
+/// A value in the unit of its key, and when it was first seen, RFC 3339.
+#[derive(Debug, Serialize, Deserialize)]
+struct Best {
+    value: f64,
+    since: String,
 }
 
 /// The folder of best values of a state directory, one small file per machine fingerprint.
@@ -36,47 +32,28 @@ impl BestStore {
         Self { folder: state_dir.join("best") }
     }
 
-    /// The best value stored under `key` for the machine, if any.
-    pub fn best(&self, fingerprint: &str, key: &str) -> Result<Option<Best>, StoreError> {
-        Ok(load::<BTreeMap<String, Best>>(&self.file(fingerprint, "json"))?.remove(key))
+    /// The lowest value stored under `key` for the machine, if any.
+    pub fn lowest(&self, fingerprint: &str, key: &str) -> Result<Option<f64>, StoreError> {
+        Ok(load::<BTreeMap<String, Best>>(&self.file(fingerprint, "json"))?.get(key).map(|best| best.value))
     }
 
-    /// Offers a value and returns the best one, this or an older one, and the best one before.
+    /// Keeps a value that is lower than the one stored, of a quantity of which less is better.
     ///
     /// Safe against other processes doing the same.
-    /// Errors: a value that is not finite, a quantity without a good direction, or a folder that cannot be written.
-    pub fn remember_best(
-        &self,
-        fingerprint: &str,
-        key: &str,
-        value: f64,
-        better: Better,
-    ) -> Result<(Best, Option<Best>), StoreError> {
+    /// Errors: a value that is not finite, or a folder that cannot be written.
+    pub fn keep_lowest(&self, fingerprint: &str, key: &str, value: f64) -> Result<(), StoreError> {
         let path = self.file(fingerprint, "json");
         if !value.is_finite() {
             return Err(StoreError::new(&path, format!("{key}: {value} is not a figure to remember")));
         }
-        if better == Better::Neither {
-            let what = format!("{key}: a quantity without a good direction has no best value");
-            return Err(StoreError::new(&path, what));
-        }
         fs::create_dir_all(&self.folder).map_err(|e| StoreError::io(&self.folder, "create", &e))?;
         let _held = lock(&self.file(fingerprint, "lock"))?;
         let mut all: BTreeMap<String, Best> = load(&path)?;
-        let before = all.get(key).cloned();
-        let offered = before.as_ref().map_or(0, |b| b.offered) + 1;
-        let now = match &before {
-            Some(b)
-                if (better == Better::Lower && b.value <= value)
-                    || (better == Better::Higher && b.value >= value) =>
-            {
-                Best { offered, ..b.clone() }
-            }
-            _ => Best { value, since: date::now_rfc3339(), offered },
-        };
-        all.insert(key.to_owned(), now.clone());
-        store(&path, &all)?;
-        Ok((now, before))
+        if all.get(key).is_some_and(|best| best.value <= value) {
+            return Ok(());
+        }
+        all.insert(key.to_owned(), Best { value, since: date::now_rfc3339() });
+        store(&path, &all)
     }
 
     fn file(&self, fingerprint: &str, extension: &str) -> PathBuf {
@@ -125,21 +102,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_value_stays_and_wrong_ones_are_refused() {
+    fn the_lowest_value_stays_and_wrong_ones_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let store = BestStore::in_state_dir(dir.path());
-        assert_eq!(store.best("f", "turn_ns").unwrap(), None);
+        assert_eq!(store.lowest("f", "turn_ns").unwrap(), None);
         for (value, best) in [(9.5, 9.5), (9.7, 9.5), (9.4, 9.4), (9.4, 9.4)] {
-            assert_eq!(store.remember_best("f", "turn_ns", value, Better::Lower).unwrap().0.value, best);
+            store.keep_lowest("f", "turn_ns", value).unwrap();
+            assert_eq!(store.lowest("f", "turn_ns").unwrap(), Some(best));
         }
-        for (value, best) in [(5.0, 5.0), (4.0, 5.0), (6.0, 6.0)] {
-            assert_eq!(store.remember_best("f", "count", value, Better::Higher).unwrap().0.value, best);
-        }
-        assert_eq!(store.best("f", "turn_ns").unwrap().unwrap().offered, 4);
-        assert_eq!(store.best("other", "turn_ns").unwrap(), None);
-        assert!(store.remember_best("f", "turn_ns", f64::NAN, Better::Lower).is_err());
-        assert!(store.remember_best("f", "turn_ns", 1.0, Better::Neither).is_err());
-        assert!(store.remember_best("../../f", "k", 1.0, Better::Lower).is_ok());
+        assert_eq!(store.lowest("other", "turn_ns").unwrap(), None);
+        assert!(store.keep_lowest("f", "turn_ns", f64::NAN).is_err());
+        assert!(store.keep_lowest("../../f", "k", 1.0).is_ok());
         assert!(dir.path().join("best/______f.json").exists());
     }
 
@@ -153,16 +126,15 @@ mod tests {
                 s.spawn(move || {
                     for i in 0..10 {
                         let value = f64::from(1000 - 10 * i - t);
-                        store.remember_best("f", "shared", value, Better::Lower).unwrap();
-                        store.remember_best("f", &format!("own{t}"), value, Better::Lower).unwrap();
+                        store.keep_lowest("f", "shared", value).unwrap();
+                        store.keep_lowest("f", &format!("own{t}"), value).unwrap();
                     }
                 });
             }
         });
-        let shared = store.best("f", "shared").unwrap().unwrap();
-        assert_eq!((shared.value, shared.offered), (907.0, 40));
+        assert_eq!(store.lowest("f", "shared").unwrap(), Some(907.0));
         for t in 0..4 {
-            assert_eq!(store.best("f", &format!("own{t}")).unwrap().unwrap().offered, 10);
+            assert_eq!(store.lowest("f", &format!("own{t}")).unwrap(), Some(910.0 - f64::from(t)));
         }
     }
 }

@@ -1,25 +1,15 @@
 use machmeter_data::record::{Run, Tool};
-use machmeter_data::{Column, Unit, Values};
+use machmeter_data::{Column, Unit};
 
 use super::*;
 
 /// A record with nothing measured in it.
 pub(crate) fn sample_record() -> Record {
-    let tool = Tool {
-        name: "machmeter".to_owned(),
-        version: "0.1.0".to_owned(),
-        target: "x86_64-unknown-linux-gnu".to_owned(),
-        ..Tool::default()
-    };
+    let tool = Tool { name: "machmeter".to_owned(), version: "0.1.0".to_owned(), ..Tool::default() };
     let run = Run {
         started: "2026-11-21T19:42:00Z".to_owned(),
-        wall_ns: 1_000_000_000,
-        command: vec!["machmeter".to_owned(), "noise".to_owned()],
         verb: "noise".to_owned(),
         level: "quick".to_owned(),
-        seed: 1,
-        euid: 1000,
-        policy: "other".to_owned(),
         ..Run::default()
     };
     let id = "00000000-0000-4000-8000-000000000000".to_owned();
@@ -27,9 +17,8 @@ pub(crate) fn sample_record() -> Record {
 }
 
 fn table(rows: i64) -> Table {
-    let values = Values::I64((0..rows).collect());
-    Table::new("noise_gaps", vec![Column { name: "start_ticks".to_owned(), unit: Unit::Ticks, values }])
-        .unwrap()
+    let rows: Vec<i64> = (0..rows).collect();
+    Table::new("noise_gaps", vec![Column::new("start_ticks", Unit::Ticks, rows)]).unwrap()
 }
 
 fn run(seed: u64) -> Record {
@@ -165,10 +154,8 @@ fn pruning_touches_nothing_that_is_no_run_and_keeps_within_its_bytes() {
     }
     assert_eq!((history.prune(5, 1000).unwrap().len(), history.prune(5, 250).unwrap().len()), (1, 3));
     assert_eq!((history.prune(5, 1).unwrap().len(), history.list().unwrap().len()), (1, 1));
-    assert_eq!(
-        history.resolve("last").unwrap(),
-        history.runs().join(format!("{}.json", history.list().unwrap()[0]))
-    );
+    let last = format!("{}.json", history.list().unwrap()[0]);
+    assert_eq!(history.resolve("last").unwrap(), history.runs().join(last));
     assert!(others.iter().all(|name| history.runs().join(name).exists()));
     assert_eq!(fs::read_dir(history.runs()).unwrap().count(), others.len() + 3);
 }
@@ -185,8 +172,5 @@ fn after_a_clock_that_was_ahead_the_newest_run_is_last_and_kept() {
         history.prune(3, u64::MAX).unwrap();
         assert_eq!(history.resolve("last").unwrap(), saved.record);
     }
-    assert_eq!(
-        history.list().unwrap().iter().filter(|name| name.starts_with("29990103T000000Z-00000")).count(),
-        3
-    );
+    assert!(history.list().unwrap().iter().all(|name| name.starts_with("29990103T000000Z-00000")));
 }

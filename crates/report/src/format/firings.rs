@@ -96,10 +96,12 @@ mod tests {
 
     use super::*;
 
-    fn table(name: &str, columns: Vec<(&str, Values)>) -> Table {
-        let column =
-            |(name, values): (&str, Values)| Column { name: name.to_owned(), unit: Unit::One, values };
-        let mut t = Table::new(name, columns.into_iter().map(column).collect()).unwrap();
+    fn column(name: &str, values: impl Into<Values>) -> Column {
+        Column::new(name, Unit::One, values)
+    }
+
+    fn table(name: &str, columns: Vec<Column>) -> Table {
+        let mut t = Table::new(name, columns).unwrap();
         t.notes.push(("tick_hz".to_owned(), "2e9".to_owned()));
         t
     }
@@ -108,31 +110,17 @@ mod tests {
         let rest = |name: &str| {
             format!(r#"{{"params":{{"graph":"g","schedule":"s","box":"{name}"}},"extras":{{}}}}"#)
         };
-        let rows = table(
-            "flow_rows",
-            vec![
-                (
-                    "operation",
-                    Values::Text(vec![
-                        FIRING.to_owned(),
-                        "run".to_owned(),
-                        FIRING.to_owned(),
-                        FIRING.to_owned(),
-                    ]),
-                ),
-                ("rest", Values::Text(vec![rest("fft"), rest("no"), "not JSON".to_owned(), rest("sink")])),
-            ],
-        );
+        let rows = vec![
+            column("operation", [FIRING, "run", FIRING, FIRING].map(str::to_owned).to_vec()),
+            column("rest", vec![rest("fft"), rest("no"), "not JSON".to_owned(), rest("sink")]),
+        ];
         // Of the box that cannot be read, of no box, and backwards: left out.
-        let pairs = table(
-            "flow_pairs",
-            vec![
-                ("row", Values::I32(vec![0, 3, 0, 1, 2, -1, 99, 0])),
-                ("at_ns", Values::F64(vec![100.0, 130.0, 200.0, 0.0, 0.0, 0.0, 0.0, 300.0])),
-                ("long_ticks", Values::I64(vec![40, 20, 60, 9, 9, 9, 9, -5])),
-            ],
-        );
-        vec![rows, pairs]
+        let pairs = vec![
+            column("row", vec![0, 3, 0, 1, 2, -1, 99, 0]),
+            column("at_ns", vec![100.0, 130.0, 200.0, 0.0, 0.0, 0.0, 0.0, 300.0]),
+            column("long_ticks", vec![40_i64, 20, 60, 9, 9, 9, 9, -5]),
+        ];
+        vec![table("flow_rows", rows), table("flow_pairs", pairs)]
     }
 
     #[test]
@@ -144,36 +132,33 @@ mod tests {
         assert!(firings(&tables()[..1]).is_empty() && firings(&[]).is_empty());
     }
 
+    /// How often each of these texts stands in a trace of the tables.
+    fn times<const N: usize>(tables: &[Table], texts: [&str; N]) -> [usize; N] {
+        let mut out = Vec::new();
+        (crate::format::by_name("perfetto").unwrap().write)(&Record::default(), tables, &mut out).unwrap();
+        texts.map(|text| out.windows(text.len()).filter(|w| *w == text.as_bytes()).count())
+    }
+
     #[test]
     fn a_trace_has_a_slice_per_firing() {
-        let write = crate::format::by_name("perfetto").unwrap().write;
-        let mut out = Vec::new();
-        write(&Record::default(), &tables(), &mut out).unwrap();
-        let times = |what: &str| out.windows(what.len()).filter(|w| *w == what.as_bytes()).count();
-        assert_eq!((times("fft"), times("sink"), times("g: s")), (2, 1, 1));
+        assert_eq!(times(&tables(), ["fft", "sink", "g: s"]), [2, 1, 1]);
     }
 
     #[test]
     fn a_trace_has_a_slice_per_mpi_call_and_a_track_per_rank() {
-        let ints = |v: &[i32]| Values::I32(v.to_vec());
-        let mut events = table(
-            "mpi_events",
-            vec![
-                ("rank", ints(&[0, 0, 1, 1])),
-                ("thread", ints(&[0, 0, 0, 1])),
-                ("operation", ints(&[1, 1, 0, 7])),
-                ("start_ns", Values::I64(vec![10, 40, 20, 30])),
-                ("duration_ns", Values::I64(vec![5, 6, -1, 8])),
-            ],
-        );
+        let columns = vec![
+            column("rank", vec![0, 0, 1, 1]),
+            column("thread", vec![0, 0, 0, 1]),
+            column("operation", vec![1, 1, 0, 7]),
+            column("start_ns", vec![10_i64, 40, 20, 30]),
+            column("duration_ns", vec![5_i64, 6, -1, 8]),
+        ];
+        let mut events = table("mpi_events", columns);
         events.name_codes("operation", ["MPI_Send".to_owned(), "MPI_Recv".to_owned()]);
         let found = mpi_calls(std::slice::from_ref(&events));
         let [only] = &found[..] else { panic!("an open call and one of no name are shown") };
         assert_eq!((only.track.as_str(), only.name.as_str()), ("rank 0", "MPI_Recv"));
         assert_eq!(only.firings, [(10.0, 5.0), (40.0, 6.0)]);
-        let mut out = Vec::new();
-        (crate::format::by_name("perfetto").unwrap().write)(&Record::default(), &[events], &mut out).unwrap();
-        let times = |what: &str| out.windows(what.len()).filter(|w| *w == what.as_bytes()).count();
-        assert_eq!((times("MPI_Recv"), times("rank 0")), (2, 1));
+        assert_eq!(times(&[events], ["MPI_Recv", "rank 0"]), [2, 1]);
     }
 }

@@ -90,11 +90,7 @@ fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
     let mut columns = Vec::with_capacity(schema.num_columns());
     for i in 0..schema.num_columns() {
         let unit = unit_of(fact(&format!("{UNIT_PREFIX}{}", schema.column(i).name())));
-        columns.push(Column {
-            name: schema.column(i).name().to_owned(),
-            unit,
-            values: values(reader, i, &schema.column(i))?,
-        });
+        columns.push(Column::new(schema.column(i).name(), unit, values(reader, i, &schema.column(i))?));
     }
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     // Exports name files after tables, so a name is never a path.

@@ -2,48 +2,33 @@ use std::fs;
 use std::path::Path;
 
 use machmeter_data::Unit;
+use machmeter_stats::random::Random;
 use proptest::prelude::*;
 
 use super::*;
 
-fn column(name: &str, unit: Unit, values: Values) -> Column {
-    Column { name: name.to_owned(), unit, values }
-}
-
-/// A small generator (splitmix64), so that the data is the same everywhere.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// Windows of 100 us at 2.6 GHz as the noise loop sees them: starts late by a few clock steps of 26 ticks, counts near
 /// 10,555 with a tick of the timer every 4 ms and rare long holes.
 fn windows(rows: i64) -> (Vec<i64>, Vec<i32>) {
-    let mut state = 7;
+    let mut random = Random::new(7);
     let (mut starts, mut counts) = (Vec::new(), Vec::new());
     for i in 0..rows {
-        starts.push(1_000_000_000 + i * 260_000 + 26 * (random(&mut state) % 4) as i64);
-        let quiet = 10_555 - (random(&mut state) % 4) as i32;
-        let disturbed = i % 40 == 0 || random(&mut state).is_multiple_of(200);
-        counts.push(if disturbed { quiet - (random(&mut state) % 4000) as i32 } else { quiet });
+        starts.push(1_000_000_000 + i * 260_000 + 26 * random.below(4) as i64);
+        let quiet = 10_555 - random.below(4) as i32;
+        let disturbed = i % 40 == 0 || random.below(200) == 0;
+        counts.push(if disturbed { quiet - random.below(4000) as i32 } else { quiet });
     }
     (starts, counts)
 }
 
 fn noise_table(rows: i64) -> Table {
     let (starts, counts) = windows(rows);
-    let mut t = Table::new(
-        "noise_windows",
-        vec![
-            column("cpu", Unit::Count, Values::I32(vec![1; starts.len()])),
-            column("start_ticks", Unit::Ticks, Values::I64(starts)),
-            column("count", Unit::Count, Values::I32(counts)),
-        ],
-    )
-    .unwrap();
+    let columns = vec![
+        Column::new("cpu", Unit::Count, vec![1; starts.len()]),
+        Column::new("start_ticks", Unit::Ticks, starts),
+        Column::new("count", Unit::Count, counts),
+    ];
+    let mut t = Table::new("noise_windows", columns).unwrap();
     t.notes = vec![("tick_hz".to_owned(), "2600000000".to_owned()), ("t0_ticks".to_owned(), "1".to_owned())];
     t
 }
@@ -66,25 +51,18 @@ fn a_million_samples_take_at_most_three_bytes_each_and_come_back_unchanged() {
 fn all_kinds_of_columns_with_notes_and_units_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.parquet");
-    let mut t = Table::new(
-        "mixed",
-        vec![
-            column("a", Unit::Ticks, Values::I64(vec![i64::MIN, 0, i64::MAX])),
-            column("b", Unit::Count, Values::I32(vec![i32::MAX, i32::MIN, -1])),
-            column("c", Unit::Nanoseconds, Values::F64(vec![0.1, -0.0, 1e300])),
-            column(
-                "d",
-                Unit::One,
-                Values::Text(vec!["kworker/1:0".to_owned(), String::new(), "µs".to_owned()]),
-            ),
-        ],
-    )
-    .unwrap();
+    let columns = vec![
+        Column::new("a", Unit::Ticks, vec![i64::MIN, 0, i64::MAX]),
+        Column::new("b", Unit::Count, vec![i32::MAX, i32::MIN, -1]),
+        Column::new("c", Unit::Nanoseconds, vec![0.1, -0.0, 1e300]),
+        Column::new("d", Unit::One, ["kworker/1:0", "", "µs"].map(str::to_owned).to_vec()),
+    ];
+    let mut t = Table::new("mixed", columns).unwrap();
     t.notes = vec![("tick_hz".to_owned(), "unknown".to_owned()), ("empty".to_owned(), String::new())];
     write_table(&t, &path).unwrap();
     assert_eq!(read_table(&path).unwrap(), t);
 
-    let empty = Table::new("none", vec![column("a", Unit::Ticks, Values::I64(vec![]))]).unwrap();
+    let empty = Table::new("none", vec![Column::new("a", Unit::Ticks, Vec::<i64>::new())]).unwrap();
     write_table(&empty, &path).unwrap();
     assert_eq!(read_table(&path).unwrap(), empty);
 }
@@ -93,9 +71,8 @@ fn all_kinds_of_columns_with_notes_and_units_come_back() {
 fn wrong_tables_and_files_get_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.parquet");
-    let twice =
-        vec![column("a", Unit::Ticks, Values::I64(vec![1])), column("a", Unit::Ticks, Values::I64(vec![1]))];
-    let e = write_table(&Table::new("t", twice).unwrap(), &path).unwrap_err().to_string();
+    let twice = [0_i64; 2].map(|value| Column::new("a", Unit::Ticks, vec![value]));
+    let e = write_table(&Table::new("t", twice.into()).unwrap(), &path).unwrap_err().to_string();
     assert!(e.contains("two columns are called a"), "{e}");
     assert!(!path.exists());
 
@@ -131,8 +108,8 @@ proptest! {
         let path = dir.path().join("p.parquet");
         let n = v.len();
         let t = Table::new("p", vec![
-            column("v", Unit::Ticks, Values::I64(v)),
-            column("w", Unit::Count, Values::I32(vec![w; n])),
+            Column::new("v", Unit::Ticks, v),
+            Column::new("w", Unit::Count, vec![w; n]),
         ]).unwrap();
         write_table(&t, &path).unwrap();
         prop_assert_eq!(read_table(&path).unwrap(), t);
