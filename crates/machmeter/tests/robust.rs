@@ -108,7 +108,7 @@ fn a_full_stdout_or_file_is_told_and_the_rest_is_kept() {
     let page = full("noise -t 300ms -o b.json");
     let json = full("noise -t 300ms --json -o c.json");
     for (run, name) in [(file, "a.json"), (page, "b.json"), (json, "c.json")] {
-        run.failed(4, "no space left");
+        run.failed(4, "o space left");
         assert!(lab.record(name).complete);
     }
     assert_eq!(kept_runs(&lab.state()).len(), 3);
@@ -142,7 +142,7 @@ fn a_full_disk_loses_no_record_and_leaves_no_part() {
     else {
         return;
     };
-    run.failed(4, "no space left");
+    run.failed(4, "o space left");
     assert!(run.record().complete);
 
     // The same with the state directory there: said in the record.

@@ -84,15 +84,14 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         None => job::everything(registries),
     };
     let names: Vec<&str> = parts.iter().map(|p| p.0.info.name).collect();
-    let commands = job::commands(&parts)?;
-    if let Some(first) = commands.first().filter(|_| !globals.allow_commands && !globals.dry_run) {
-        return Err(Failure::usage(format!("the job runs a command: {first}"))
-            .help("look at what it runs with --dry-run; give --allow-commands if that is wanted"));
-    }
-    let destinations = job::destinations(&parts)?;
-    if let Some(first) = destinations.first().filter(|_| !globals.allow_commands && !globals.dry_run) {
-        return Err(Failure::usage(format!("the job writes a file: {first}"))
-            .help("look at what it writes with --dry-run; give --allow-commands if that is wanted"));
+    let (commands, destinations) = (job::commands(&parts)?, job::destinations(&parts)?);
+    let runs = commands.first().map(|first| ("runs", format!("a command: {first}")));
+    let writes = destinations.first().map(|first| ("writes", format!("a file: {first}")));
+    if let Some((does, what)) = runs.or(writes).filter(|_| !globals.allow_commands && !globals.dry_run) {
+        let help = "with --dry-run; give --allow-commands if that is wanted";
+        return Err(
+            Failure::usage(format!("the job {does} {what}")).help(format!("look at what it {does} {help}"))
+        );
     }
     writable(&destinations)?;
     let mut session = Session::begin(registries, globals, total_ns)?;

@@ -90,13 +90,13 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         return Ok(told(session, found.ok_or_else(none)?, &[], globals));
     }
     let library = library()?;
-    let place = Place::of(&asked)?;
+    let mut place = Place::of(&asked)?;
     let session = Session::begin(registries, globals, 0)?;
-    let status = traced(&asked, &library, place.path(), globals)?;
+    let status = traced(&asked, &library, &place.path, globals)?;
     let exit = program_exit(status);
-    let found = collected(place.path(), globals).map_err(|f| {
-        place.keep();
-        f.help(format!("the traces are kept in {}", place.path().display()))
+    let found = collected(&place.path, globals).map_err(|f| {
+        place.is_kept = true;
+        f.help(format!("the traces are kept in {}", place.path.display()))
     })?;
     let Some(found) = found else {
         let failure = Failure::cannot(
@@ -138,7 +138,7 @@ fn library() -> Result<PathBuf, Failure> {
 /// The directory of the traces.
 struct Place {
     path: PathBuf,
-    is_kept: std::cell::Cell<bool>,
+    is_kept: bool,
 }
 
 impl Place {
@@ -158,21 +158,13 @@ impl Place {
             std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(wrong)?;
         }
         let path = path.canonicalize().map_err(wrong)?;
-        Ok(Self { path, is_kept: is_kept.into() })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn keep(&self) {
-        self.is_kept.set(true);
+        Ok(Self { path, is_kept })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if !self.is_kept.get() {
+        if !self.is_kept {
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

@@ -7,6 +7,7 @@ use machmeter_data::record::Warning;
 use machmeter_simulate::expr::{self, Answer, ExprError, Outside, Sheet};
 use serde_json::json;
 
+use super::MEASURE_THERE;
 use crate::command::keep::keep_figures;
 use crate::command::report;
 use crate::command::simulate::record_of;
@@ -79,8 +80,7 @@ pub(super) fn run(
         outside.add(&answer.outside);
     }
     for line in outside.lines(&sheet) {
-        let next = "measure there: machmeter mpi with more ranks or sizes; or machmeter simulate --table";
-        record.warn(Warning { changes: true, ..warning("W911", line, next) });
+        record.warn(Warning { changes: true, ..warning("W911", line, MEASURE_THERE) });
     }
     Ok(keep_figures(record, globals))
 }

@@ -20,6 +20,10 @@ use inputs::Algorithm;
 pub(crate) const ENTRY: CommandEntry =
     CommandEntry { name: "predict", define: options_of::<Asked>, takes: SIMULATED, run };
 
+/// What to do where a cost was extrapolated.
+const MEASURE_THERE: &str =
+    "measure there: machmeter mpi with more ranks or sizes; or machmeter simulate --table";
+
 /// Predict a traced MPI program on another machine
 ///
 /// Replays a run of `machmeter trace` on the costs of another record (--on, of `machmeter mpi` or `machmeter net`): calculation as traced

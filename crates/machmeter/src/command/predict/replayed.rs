@@ -10,8 +10,8 @@ use machmeter_simulate::replay::{Calls, Replay, events, replay};
 use machmeter_sys::guard::signals;
 use serde_json::{Value, json};
 
-use super::Asked;
 use super::inputs::{Costs, costs, largest_measured, options, statements, traced};
+use super::{Asked, MEASURE_THERE};
 use crate::command::keep::keep_figures;
 use crate::command::simulate::{EVENTS_PER_SECOND, Need, machine, over_threads, record_of, taken, warn_of};
 use crate::exit::Exit;
@@ -138,9 +138,8 @@ fn warn(
     let mut say = |code: &str, text: String, next: &str| {
         record.warn(Warning { changes: true, ..warning(code, text, next) });
     };
-    let next = "measure there: machmeter mpi with more ranks or sizes; or machmeter simulate --table";
     for line in prediction.outside().lines(&on.sheet) {
-        say("W911", line, next);
+        say("W911", line, MEASURE_THERE);
     }
     let largest = largest_measured(&on.record, &on.link);
     if let (Some(asked), Some(measured)) = (replay.largest_bytes, largest)

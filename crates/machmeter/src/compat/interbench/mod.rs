@@ -27,7 +27,7 @@ use crate::{output, session};
 use options::Options;
 use order::{CellOrder, Place, Table};
 use sink::Sink;
-use table::{Figures, Preamble};
+use table::Figures;
 
 pub(super) use options::define;
 
@@ -60,12 +60,8 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
         human(about_ns, Unit::Nanoseconds)
     ));
     let stamp: String = date::now_stamp().chars().filter(char::is_ascii_digit).take(12).collect();
-    let preamble = table::preamble(&Preamble {
-        options: &options,
-        loops_per_ms: options.turns_per_ms.unwrap_or(measured),
-        kernel: &kernel,
-        datestamp: &stamp,
-    });
+    let loops_per_ms = options.turns_per_ms.unwrap_or(measured);
+    let preamble = table::preamble(&options, loops_per_ms, &kernel, &stamp);
     let mut told = Vec::new();
     let host = bench.host(registries.loads);
     let mut record = |order: &CellOrder| recording::record(name, &host, order, &mut told);
@@ -209,15 +205,14 @@ mod tests {
         let options = parsed(words).unwrap();
         let place = Place { cpus: "0".to_owned(), directory: PathBuf::from(".") };
         let (tables, _) = order::plan("interbench", &options, &place, order::EVERY_LOAD).unwrap();
-        let about =
-            Preamble { options: &options, loops_per_ms: 1000, kernel: "6.1.0", datestamp: "202611221200" };
+        let preamble = table::preamble(&options, 1000, "6.1.0", "202611221200");
         let (mut text, mut left) = (String::new(), lines);
         let mut put = |lines: &str| {
             text.push_str(lines);
             left -= usize::from(left > 0);
             left > 0
         };
-        let exit = perform("interbench", &options, &tables, &table::preamble(&about), &mut put, record);
+        let exit = perform("interbench", &options, &tables, &preamble, &mut put, record);
         (text, exit.map_err(|f| f.what))
     }
 

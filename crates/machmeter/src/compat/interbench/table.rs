@@ -59,27 +59,16 @@ fn desired_cpu(cell: &Cell, jobs: &[&Job]) -> f64 {
     if asked > 0.0 { (got / asked).min(1.0) } else { 1.0 }
 }
 
-pub(super) struct Preamble<'a> {
-    pub(super) options: &'a Options,
-    pub(super) loops_per_ms: u64,
-    pub(super) kernel: &'a str,
-    /// `YYYYMMDDhhmm`
-    pub(super) datestamp: &'a str,
-}
-
-/// The preamble, with a line that tells whose SD this is.
-pub(super) fn preamble(p: &Preamble<'_>) -> String {
+/// The preamble, with a line that tells whose SD this is. `datestamp` is `YYYYMMDDhhmm`.
+pub(super) fn preamble(options: &Options, loops_per_ms: u64, kernel: &str, datestamp: &str) -> String {
     let mut text = format!(
-        "Load set to {} processors\n\nUsing {} loops per ms, running every load for {} seconds\n\
-         Benchmarking kernel {} at datestamp {}\n{INTERBENCH_MARK} {}: SD is the standard deviation\n",
-        p.options.burn_threads,
-        p.loops_per_ms,
-        p.options.seconds,
-        p.kernel,
-        p.datestamp,
+        "Load set to {} processors\n\nUsing {loops_per_ms} loops per ms, running every load for {} seconds\n\
+         Benchmarking kernel {kernel} at datestamp {datestamp}\n{INTERBENCH_MARK} {}: SD is the standard deviation\n",
+        options.burn_threads,
+        options.seconds,
         env!("CARGO_PKG_VERSION")
     );
-    if let Some(comment) = &p.options.comment {
+    if let Some(comment) = &options.comment {
         text += &format!("Comment: {comment}\n");
     }
     text.push('\n');
@@ -196,12 +185,7 @@ mod tests {
         let gaming = title_of("Gaming", &["-B", "3"]);
         assert!(gaming.contains("Gaming nice 3 in") && gaming.ends_with("% Desired CPU\n"));
         let options = parsed(&["-t", "5", "-m", "a b"]).unwrap();
-        let text = preamble(&Preamble {
-            options: &options,
-            loops_per_ms: 42,
-            kernel: "6.1",
-            datestamp: "202611221200",
-        });
+        let text = preamble(&options, 42, "6.1", "202611221200");
         assert!(text.contains("\nUsing 42 loops per ms, running every load for 5 seconds\n"));
         assert!(text.contains("\nBenchmarking kernel 6.1 at datestamp 202611221200\n"));
         assert!(text.ends_with("\nComment: a b\n\n"));
