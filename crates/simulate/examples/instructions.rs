@@ -11,7 +11,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (what, other) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
     let mut out = std::io::stdout();
     if let Some(info) = find(&what) {
-        let pattern = (info.make)(Shape { ranks: other.parse()?, bytes: 1, segment_bytes: 4096, seed: 1 });
+        let ranks = other.parse()?;
+        let pattern = (info.make)(Shape { ranks, bytes: 1, segment_bytes: 4096, seed: 1 });
         let line = |first_ps, per_byte| Line { first_ps, per_byte };
         // The reference's defaults.
         let params = Params::simple(
@@ -22,7 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Dialect::Machmeter,
         );
         let done =
-            run::<u64, _, _>(&mut Stepped::new(pattern.as_ref(), 1, 0), &params, &mut Quiet, &|| false)?;
+            run::<u64, _, _>(&mut Stepped::new(pattern.as_ref(), ranks, 1, 0), &params, &mut Quiet, &|| {
+                false
+            })?;
         return Ok(std::io::Write::write_fmt(&mut out, format_args!("{} {}\n", done.events, done.last().1))?);
     }
     let text = std::fs::read(&what)?;

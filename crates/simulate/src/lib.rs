@@ -18,6 +18,6 @@ pub mod record;
 pub mod replay;
 pub mod table;
 
-pub use engine::{ANY, Deadlock, Entry, Finished, PARTS, Part, SimulateError, Time, Traced, run};
+pub use engine::{ANY, Finished, PARTS, Part, SimulateError, Time, Traced, run};
 pub use params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
 pub use program::{COLLECTIVE, Moment, Op, Program, Ready, Verb};

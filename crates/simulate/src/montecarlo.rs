@@ -94,7 +94,7 @@ impl What<'_> {
         let done = match self {
             Self::Pattern { info, shape, rounds, calculation_ps } => {
                 let pattern = (info.make)(Shape { ranks, ..*shape });
-                let mut program = Stepped::new(pattern.as_ref(), *rounds, *calculation_ps);
+                let mut program = Stepped::new(pattern.as_ref(), ranks, *rounds, *calculation_ps);
                 match noise {
                     Some(mut noise) => run::<u64, _, _>(&mut program, params, &mut noise, stop),
                     None => run::<u64, _, _>(&mut program, params, &mut Quiet, stop),

@@ -75,10 +75,6 @@ pub struct Ready {
 /// The engine calls `begin` once for each rank in order, then `started` and `finished` once for each operation. Each of them adds the
 /// operations that get ready to `ready`, in order.
 pub trait Program {
-    /// Whether operations get ready when others start; `started` is not called otherwise.
-    const STARTS_MATTER: bool = false;
-    /// Whether `observe` is called.
-    const OBSERVES: bool = false;
     /// Number of ranks.
     fn ranks(&self) -> u32;
     /// CPUs of a rank that operations name.

@@ -46,7 +46,7 @@ fn the_slowest_rank_of_each_step_counts() {
     let params = free_messages();
     for (ranks, probability) in [(16, 0.02), (64, 0.01), (5, 0.3)] {
         let pattern = (find("barrier").unwrap().make)(shape(ranks));
-        let mut program = Stepped::new(pattern.as_ref(), STEPS, STEP_PS);
+        let mut program = Stepped::new(pattern.as_ref(), ranks, STEPS, STEP_PS);
         let lost = LOST_PS as f64 * (1.0 - (1.0f64 - probability).powi(ranks as i32));
         let expected_ns = f64::from(STEPS) * (STEP_PS as f64 + lost) / 1000.0;
         let mut held = 0;

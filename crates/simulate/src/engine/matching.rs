@@ -9,23 +9,20 @@ const MIN_LISTS: usize = 64;
 
 /// A receive that was posted, or a message that nobody expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    /// Receiving rank.
-    pub receiver: u32,
-    /// Sending rank, or [`ANY`].
-    pub sender: u32,
-    /// Tag, or [`ANY`].
-    pub tag: u32,
+pub(super) struct Entry {
+    pub(super) receiver: u32,
+    /// Or [`ANY`], as the tag.
+    pub(super) sender: u32,
+    pub(super) tag: u32,
     /// Operation: of the receiver if posted, of the sender otherwise.
-    pub op: u32,
+    pub(super) op: u32,
     /// Whether it is a receive.
-    pub posted: bool,
+    pub(super) posted: bool,
     next: u32,
 }
 
 impl Entry {
-    /// An entry that waits for its counterpart.
-    pub fn new(receiver: u32, sender: u32, tag: u32, op: u32, posted: bool) -> Self {
+    pub(super) fn new(receiver: u32, sender: u32, tag: u32, op: u32, posted: bool) -> Self {
         Self { receiver, sender, tag, op, posted, next: NONE }
     }
 
@@ -154,11 +151,6 @@ impl Matching {
         }
     }
 
-    /// Number of what still waits.
-    pub(super) fn len(&self) -> usize {
-        self.live
-    }
-
     /// What still waits, in no order.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|e| e.receiver != NONE)
@@ -187,7 +179,7 @@ mod tests {
                 list.push(entry);
             }
             assert_eq!(table.meet(&entry, &any).map(|e| e.op), expected.map(|e| e.op));
-            assert_eq!(table.len(), list.len());
+            assert_eq!(table.live, list.len());
         }
         assert_eq!(table.entries().count(), list.len());
         assert!(list.len() > 100);

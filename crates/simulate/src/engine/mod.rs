@@ -10,7 +10,7 @@ mod resources;
 mod run;
 mod time;
 
-pub use matching::{ANY, Entry};
-pub use outcome::{Deadlock, Finished, SimulateError};
+pub use matching::ANY;
+pub use outcome::{Finished, SimulateError};
 pub use run::run;
 pub use time::{PARTS, Part, Time, Traced};

@@ -13,82 +13,48 @@ pub struct Finished<T> {
     pub ends: Vec<T>,
     /// Operations and messages.
     pub events: u64,
-    /// Messages that no receive took.
-    pub unreceived: usize,
 }
 
 impl<T: Time> Finished<T> {
-    /// The last rank, and when it ended.
+    /// The first of the ranks that end last, and when it ended.
     pub fn last(&self) -> (usize, T) {
-        let mut last = (0, T::default());
-        for (rank, end) in self.ends.iter().enumerate() {
-            if end.ps() > last.1.ps() {
-                last = (rank, *end);
-            }
-        }
-        last
+        let later = self.ends.iter().enumerate().rev().filter(|(_, end)| end.ps() > 0);
+        later.max_by_key(|(_, end)| end.ps()).map_or((0, T::default()), |(rank, end)| (rank, *end))
     }
 }
 
-/// Why a program does not end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deadlock {
-    /// Operations that never ended.
-    pub unfinished: u64,
-    /// Receives that no message came for: the first in the order of ranks.
-    pub receives: Vec<Entry>,
-    /// All of them.
-    pub receives_total: usize,
-    /// Messages that no receive took, likewise.
-    pub messages: Vec<Entry>,
-    /// All of them.
-    pub messages_total: usize,
-}
-
-impl Deadlock {
-    /// Of what still waits.
-    pub(super) fn new<'a>(unfinished: u64, entries: impl Iterator<Item = &'a Entry>) -> Self {
-        let (mut receives, mut messages): (Vec<Entry>, Vec<Entry>) = entries.partition(|e| e.posted);
-        let (receives_total, messages_total) = (receives.len(), messages.len());
-        for all in [&mut receives, &mut messages] {
-            all.sort_by_key(|e| (e.receiver, e.sender, e.tag, e.op));
-            all.truncate(MAX_LISTED);
+/// Why a program does not end: what still waits, the first in the order of ranks.
+pub(super) fn deadlock<'a>(unfinished: u64, waiting: impl Iterator<Item = &'a Entry>) -> SimulateError {
+    let name = |x: u32| if x == crate::ANY { "any".to_owned() } else { x.to_string() };
+    let words = |e: &&Entry| {
+        let Entry { receiver, sender, tag, .. } = **e;
+        if e.posted {
+            format!("rank {receiver} waits for rank {}, tag {}", name(sender), name(tag))
+        } else {
+            format!("rank {sender} sent to rank {receiver}, tag {}", name(tag))
         }
-        Self { unfinished, receives, receives_total, messages, messages_total }
-    }
-}
-
-impl std::fmt::Display for Deadlock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = |x: u32| if x == crate::ANY { "any".to_owned() } else { x.to_string() };
-        let receive =
-            |e: &Entry| format!("rank {} waits for rank {}, tag {}", e.receiver, name(e.sender), name(e.tag));
-        let message =
-            |e: &Entry| format!("rank {} sent to rank {}, tag {}", e.sender, e.receiver, name(e.tag));
-        write!(f, "deadlock: {} operations never end", self.unfinished)?;
-        for (what, total, all) in [
-            (
-                "receives without a message",
-                self.receives_total,
-                self.receives.iter().map(receive).collect::<Vec<_>>(),
-            ),
-            ("messages without a receive", self.messages_total, self.messages.iter().map(message).collect()),
-        ] {
-            if total > 0 {
-                let more = if total > all.len() { "; ..." } else { "" };
-                write!(f, "; {total} {what}: {}{more}", all.join("; "))?;
-            }
+    };
+    let (receives, messages): (Vec<&Entry>, Vec<&Entry>) = waiting.partition(|e| e.posted);
+    let mut text = format!("deadlock: {unfinished} operations never end");
+    for (what, mut all) in
+        [("receives without a message", receives), ("messages without a receive", messages)]
+    {
+        all.sort_by_key(|e| (e.receiver, e.sender, e.tag, e.op));
+        let listed: Vec<String> = all.iter().take(MAX_LISTED).map(words).collect();
+        if !listed.is_empty() {
+            let more = if all.len() > MAX_LISTED { "; ..." } else { "" };
+            text += &format!("; {} {what}: {}{more}", all.len(), listed.join("; "));
         }
-        Ok(())
     }
+    SimulateError::Deadlock(text)
 }
 
 /// Why a simulation has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimulateError {
-    /// Ranks wait for each other.
+    /// Ranks wait for each other: which, and for what.
     #[error("{0}")]
-    Deadlock(Box<Deadlock>),
+    Deadlock(String),
     /// The clock ran over.
     #[error("simulated time exceeds 213 days, which the clock of 2^64 ps cannot hold: shorten calculations")]
     TooLong,

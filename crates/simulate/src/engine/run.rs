@@ -5,7 +5,7 @@ use crate::params::{Dialect, Params, Protocol};
 use crate::program::{COLLECTIVE, Moment, Op, Program, Ready, Verb, put_in_order};
 
 use super::matching::{Entry, Matching, Met};
-use super::outcome::{Deadlock, Finished, SimulateError};
+use super::outcome::{Finished, SimulateError, deadlock};
 use super::queue::{Event, Kind, Pool, Queue};
 use super::rendezvous::Handshake;
 use super::resources::{Need, Resources};
@@ -108,8 +108,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
     fn result(self) -> Result<Finished<T>, SimulateError> {
         let operations = self.program.operations();
         if self.finished < operations {
-            let deadlock = Deadlock::new(operations - self.finished, self.matching.entries());
-            return Err(SimulateError::Deadlock(Box::new(deadlock)));
+            return Err(deadlock(operations - self.finished, self.matching.entries()));
         }
         let last = |rank: u32| {
             let cpus = self.resources.last(rank);
@@ -119,8 +118,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
         if ends.iter().any(|e| e.ps() == u64::MAX) {
             return Err(SimulateError::TooLong);
         }
-        let events = self.finished + self.messages;
-        Ok(Finished { ends, events, unreceived: self.matching.len() })
+        Ok(Finished { ends, events: self.finished + self.messages })
     }
 
     #[inline(always)]
@@ -331,9 +329,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
     }
 
     fn start(&mut self, rank: u32, op: u32) {
-        if P::STARTS_MATTER {
-            self.program.started(rank, op, &mut self.ready);
-        }
+        self.program.started(rank, op, &mut self.ready);
     }
 
     /// An operation is over at `end`.

@@ -18,7 +18,7 @@ impl<'a> Schedule<'a> {
         Self { goal, open: goal.nodes.iter().map(|n| n.requires).collect() }
     }
 
-    /// What held an operation back from outside is over.
+    /// Something that held an operation back is over.
     pub(crate) fn release(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
         let at = self.goal.first_node[rank as usize] + op as usize;
         self.open[at] -= 1;
@@ -35,20 +35,14 @@ impl<'a> Schedule<'a> {
     }
 
     fn meet(&mut self, rank: u32, edges: (u32, u32), ready: &mut Vec<Ready>) {
-        let first = self.goal.first_node[rank as usize];
-        for op in &self.goal.edges(rank)[edges.0 as usize..edges.1 as usize] {
-            let open = &mut self.open[first + *op as usize];
-            *open -= 1;
-            if *open == 0 {
-                ready.push(Ready { rank, id: *op, op: self.goal.nodes[first + *op as usize].op() });
-            }
+        let goal = self.goal;
+        for op in &goal.edges(rank)[edges.0 as usize..edges.1 as usize] {
+            self.release(rank, *op, ready);
         }
     }
 }
 
 impl Program for Schedule<'_> {
-    const STARTS_MATTER: bool = true;
-
     fn ranks(&self) -> u32 {
         self.goal.ranks()
     }

@@ -34,10 +34,6 @@ impl Bisection {
 }
 
 impl Pattern for Bisection {
-    fn ranks(&self) -> u32 {
-        self.partner.len() as u32
-    }
-
     fn steps(&self, _: u32) -> u32 {
         1
     }

@@ -1,44 +1,34 @@
 //! All to all, every message at once.
 
-use super::{Pattern, PatternInfo, Peer};
+use super::{Pattern, PatternInfo, Peer, Shape};
 
 pub(super) const INFO: PatternInfo = PatternInfo {
     name: "linear",
     aliases: &["alltoall"],
     description: "all to all: each rank posts all its receives and sends at once, the next rank's first",
-    make: |shape| Box::new(Linear { ranks: shape.ranks, bytes: shape.bytes }),
+    make: |shape| Box::new(Linear(shape)),
 };
 
-struct Linear {
-    ranks: u32,
-    bytes: u64,
-}
+struct Linear(Shape);
 
 impl Pattern for Linear {
-    fn ranks(&self) -> u32 {
-        self.ranks
-    }
-
     fn steps(&self, _: u32) -> u32 {
         1
     }
 
     fn lanes(&self) -> u32 {
-        self.ranks - 1
+        self.0.ranks - 1
     }
 
     fn send(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
-        let to = u64::from(rank) + u64::from(lane) + 1;
-        let ranks = u64::from(self.ranks);
-        Some(Peer { rank: if to < ranks { to } else { to - ranks } as u32, bytes: self.bytes, tag: 0 })
+        Some(self.0.peer(self.0.after(rank, lane + 1), 0))
     }
 
     fn receive(&self, rank: u32, _: u32, lane: u32) -> Option<Peer> {
-        let from = rank.checked_sub(lane + 1).unwrap_or_else(|| rank + (self.ranks - lane - 1));
-        Some(Peer { rank: from, bytes: self.bytes, tag: 0 })
+        Some(self.0.peer(self.0.before(rank, lane + 1), 0))
     }
 
     fn messages(&self) -> u64 {
-        u64::from(self.ranks) * (u64::from(self.ranks) - 1)
+        u64::from(self.0.ranks) * (u64::from(self.0.ranks) - 1)
     }
 }

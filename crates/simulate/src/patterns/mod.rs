@@ -31,6 +31,25 @@ pub struct Shape {
     pub seed: u64,
 }
 
+impl Shape {
+    #[inline]
+    fn peer(&self, rank: u32, tag: u32) -> Peer {
+        Peer { rank, bytes: self.bytes, tag }
+    }
+
+    /// The rank so many further on around all, and so many back; fewer than all.
+    #[inline]
+    fn after(&self, rank: u32, by: u32) -> u32 {
+        let (to, ranks) = (u64::from(rank) + u64::from(by), u64::from(self.ranks));
+        if to < ranks { to as u32 } else { (to - ranks) as u32 }
+    }
+
+    #[inline]
+    fn before(&self, rank: u32, by: u32) -> u32 {
+        if rank >= by { rank - by } else { rank + (self.ranks - by) }
+    }
+}
+
 /// A row of the list of patterns.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternInfo {

@@ -26,10 +26,6 @@ impl Pair {
 }
 
 impl Pattern for Pair {
-    fn ranks(&self) -> u32 {
-        2
-    }
-
     fn steps(&self, _: u32) -> u32 {
         self.steps.len() as u32
     }

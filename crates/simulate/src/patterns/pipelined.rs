@@ -29,10 +29,6 @@ impl Pipelined {
 
 /// In step k a rank receives segment k and sends on segment k - 1.
 impl Pattern for Pipelined {
-    fn ranks(&self) -> u32 {
-        self.ranks
-    }
-
     fn steps(&self, _: u32) -> u32 {
         self.segments + 1
     }

@@ -26,10 +26,6 @@ impl Reversed {
 }
 
 impl Pattern for Reversed {
-    fn ranks(&self) -> u32 {
-        self.0.ranks()
-    }
-
     fn steps(&self, rank: u32) -> u32 {
         self.0.steps(rank) - self.0.idle_steps(rank)
     }

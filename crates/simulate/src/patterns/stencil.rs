@@ -61,10 +61,6 @@ impl Stencil {
 }
 
 impl Pattern for Stencil {
-    fn ranks(&self) -> u32 {
-        self.extents.iter().product()
-    }
-
     fn steps(&self, _: u32) -> u32 {
         1
     }

@@ -15,8 +15,6 @@ pub struct Peer {
 
 /// Messages of each rank, step by step.
 pub trait Pattern: Send + Sync {
-    /// Number of ranks.
-    fn ranks(&self) -> u32;
     /// Steps of a rank.
     fn steps(&self, rank: u32) -> u32;
     /// Steps at the beginning in which the rank does nothing.
@@ -55,9 +53,9 @@ pub struct Stepped<'a> {
 }
 
 impl<'a> Stepped<'a> {
-    /// So many rounds, each of a calculation (none if 0) and the pattern.
-    pub fn new(pattern: &'a dyn Pattern, rounds: u32, calculation_ps: u64) -> Self {
-        let state = vec![State::default(); pattern.ranks() as usize];
+    /// A pattern of so many ranks in rounds, each of a calculation (none if 0) and the pattern.
+    pub fn new(pattern: &'a dyn Pattern, ranks: u32, rounds: u32, calculation_ps: u64) -> Self {
+        let state = vec![State::default(); ranks as usize];
         let is_plain = rounds <= 1 && calculation_ps == 0;
         Self { pattern, rounds: rounds.max(1), calculation_ps, lanes: pattern.lanes(), is_plain, state }
     }
@@ -132,7 +130,7 @@ enum Place {
 
 impl Program for Stepped<'_> {
     fn ranks(&self) -> u32 {
-        self.pattern.ranks()
+        self.state.len() as u32
     }
 
     fn operations(&self) -> u64 {

@@ -40,8 +40,6 @@ impl<'a> Running<'a> {
 }
 
 impl Program for Running<'_> {
-    const STARTS_MATTER: bool = true;
-
     fn ranks(&self) -> u32 {
         self.schedule.ranks()
     }

@@ -47,9 +47,6 @@ impl<P: Program> Observed<P> {
 }
 
 impl<P: Program> Program for Observed<P> {
-    const STARTS_MATTER: bool = P::STARTS_MATTER;
-    const OBSERVES: bool = true;
-
     fn ranks(&self) -> u32 {
         self.program.ranks()
     }

@@ -124,7 +124,7 @@ impl Point {
         let operation = &OPERATIONS[self.operation];
         let pattern = operation.pattern(self.ranks, self.bytes);
         let time = |rounds| {
-            let mut program = Stepped::new(pattern.as_ref(), rounds, 0);
+            let mut program = Stepped::new(pattern.as_ref(), self.ranks, rounds, 0);
             let done = run::<Traced, _, _>(&mut program, params, &mut Quiet, stop)?;
             Ok::<_, SimulateError>(Spent::of(&done.last().1))
         };
