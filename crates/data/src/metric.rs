@@ -55,6 +55,8 @@ macro_rules! params_from {
 }
 params_from!(
     i64: Self::Int,
+    u32: |v: u32| Self::Int(v.into()),
+    u64: |v| Self::Int(i64::try_from(v).unwrap_or(i64::MAX)),
     usize: |v| Self::Int(v as i64),
     &str: |v: &str| Self::Text(v.to_owned()),
     String: Self::Text,

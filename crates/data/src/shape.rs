@@ -166,6 +166,13 @@ pub struct Curve {
     pub marks: Vec<Mark>,
 }
 
+impl Curve {
+    /// Curves without marks.
+    pub fn shape(x: Axis, y: Axis, rows: Vec<CurveRow>) -> Shape {
+        Shape::Curve(Self { x, y, rows, marks: Vec::new() })
+    }
+}
+
 /// One curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurveRow {

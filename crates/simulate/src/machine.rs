@@ -2,7 +2,7 @@
 
 use machmeter_data::Record;
 use machmeter_data::links::{Link, Range, links};
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::deviations;
 
 use crate::engine::{PARTS, Part};
 use crate::params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
@@ -34,8 +34,7 @@ const LEVEL: f64 = 0.95;
 
 impl Errors {
     fn of(range: usize, r: &Range) -> Self {
-        let deviations = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0);
-        let of = |name: &str| r.reaches.get(name).map(|reach| reach / deviations);
+        let of = |name: &str| r.reaches.get(name).map(|reach| reach / deviations(LEVEL));
         let mut relative = [0.0; PARTS];
         let overhead = of("overhead_send").into_iter().chain(of("overhead_recv")).reduce(f64::max);
         // What stands for a figure that was not measured: see `of_link`.

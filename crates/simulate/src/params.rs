@@ -109,7 +109,7 @@ impl Params {
 
     /// Parameters with one change for all segments, as for a sensitivity.
     #[must_use]
-    pub fn map(&self, change: impl Fn(&mut Segment)) -> Self {
+    pub fn map(&self, change: impl FnMut(&mut Segment)) -> Self {
         let mut changed = self.clone();
         changed.segments.iter_mut().for_each(change);
         changed

@@ -5,7 +5,7 @@ use machmeter_data::quantity::human;
 use machmeter_data::record::{Finding, Record};
 use machmeter_data::shape::{Axis, Curve, CurveRow};
 use machmeter_data::summary::SummaryLine;
-use machmeter_data::{Dataset, Metric, Shape, Unit};
+use machmeter_data::{Dataset, Metric, Unit};
 
 use crate::montecarlo::{Mean, mean_of_runs};
 
@@ -52,7 +52,7 @@ fn ns(ps: u64) -> f64 {
 /// Puts what steps of a plan gave into a record. `title` says what was simulated on what.
 pub fn fill(record: &mut Record, title: &str, pattern: &str, noise: Option<&str>, steps: &[Step]) {
     let keys = |ranks: u32, noise: &str| {
-        params([("pattern", pattern.into()), ("ranks", i64::from(ranks).into()), ("noise", noise.into())])
+        params([("pattern", pattern.into()), ("ranks", ranks.into()), ("noise", noise.into())])
     };
     let mut lines = vec![title.to_owned(), row(["ranks", "quiet", "with noise", "slowdown"])];
     let mut first_to_double = None;
@@ -128,9 +128,8 @@ fn scale(steps: &[Step]) -> Dataset {
         rows.push(CurveRow { name: "with noise".to_owned(), x, y });
     }
     let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
-    let curve = Curve { x, y, rows, marks: Vec::new() };
     let caption = "Time until the last rank ends. Where the curves part, noise sets the time.";
-    Dataset::new("simulate.scale", "Simulated time by ranks", caption, Shape::Curve(curve))
+    Dataset::new("simulate.scale", "Simulated time by ranks", caption, Curve::shape(x, y, rows))
 }
 
 fn runs(steps: &[Step]) -> Dataset {
@@ -140,9 +139,9 @@ fn runs(steps: &[Step]) -> Dataset {
         y: step.runs.iter().map(|(_, ps)| ns(*ps)).collect(),
     };
     let (x, y) = (Axis::linear("run", Unit::Count), Axis::log("time", Unit::Nanoseconds));
-    let curve = Curve { x, y, rows: steps.iter().map(of).collect(), marks: Vec::new() };
+    let shape = Curve::shape(x, y, steps.iter().map(of).collect());
     let caption = "Each run begins elsewhere in the noise: its number is the seed.";
-    Dataset::new("simulate.runs", "Runs", caption, Shape::Curve(curve))
+    Dataset::new("simulate.runs", "Runs", caption, shape)
 }
 
 #[cfg(test)]

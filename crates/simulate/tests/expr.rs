@@ -8,15 +8,7 @@ use machmeter_simulate::expr::{Answer, ExprError, Sheet, bind, parse};
 use machmeter_stats::random::Random;
 
 fn plant(record: &mut Record, id: &str, unit: Unit, keys: &[(&str, ParamValue)], value: f64, reach: f64) {
-    let info = MetricInfo {
-        id: Box::leak(id.to_owned().into_boxed_str()),
-        params: &[],
-        unit,
-        better: Better::Lower,
-        weakened_by: &[],
-        description: "",
-        may_be_negative: false,
-    };
+    let info = MetricInfo { id: Box::leak(id.to_owned().into_boxed_str()), unit, ..none() };
     let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
     let ci = Interval::new(0.95, value - reach, value + reach, "planted").filter(|_| reach > 0.0);
     record.metrics.push(Metric::new(&info, keys, value, "planted", 9).with_ci(ci));

@@ -33,6 +33,11 @@ pub fn normal_quantile(p: f64) -> Option<f64> {
     finite(z)
 }
 
+/// Standard deviations to each side of the mean between which the normal law has this share, between 0 and 1.
+pub fn deviations(level: f64) -> f64 {
+    normal_quantile(f64::midpoint(1.0, level)).unwrap_or(f64::INFINITY)
+}
+
 /// `P(T <= t)` of Student's law with `dof` > 0 degrees of freedom.
 pub fn t_cdf(t: f64, dof: f64) -> Option<f64> {
     if !(t.is_finite() && dof > 0.0 && dof.is_finite()) {

@@ -80,11 +80,6 @@ impl Traced {
     pub fn count(&self, part: Part) -> i64 {
         self.counts[part as usize]
     }
-
-    /// Picoseconds of a part on the critical path.
-    pub fn spent_ps(&self, part: Part) -> i64 {
-        self.spent_ps[part as usize]
-    }
 }
 
 impl Time for Traced {

@@ -162,13 +162,10 @@ fn power(base: Dimension, exponent: Dimension, node: &Node) -> Result<Dimension,
     let exponent_is_number = matches!(exponent, None | Some(0));
     let constant = match node {
         Node::Number(n) => Some(*n),
-        Node::Negative(of) => {
-            if let Node::Number(n) = **of {
-                Some(-n)
-            } else {
-                None
-            }
-        }
+        Node::Negative(of) => match **of {
+            Node::Number(n) => Some(-n),
+            _ => None,
+        },
         _ => None,
     };
     match (base, constant) {

@@ -78,29 +78,17 @@ impl Outside {
         };
         let line = |(&(place, is_ranks), asked): (&(usize, bool), &(u64, u64))| {
             let o = &sheet.operations[place];
+            let (name, asked) = (&o.name, range(*asked));
             if !is_ranks {
-                let measured = o.sizes().unwrap_or_default();
-                return format!(
-                    "{} of {} B lies beyond the known sizes ({} B): extrapolated",
-                    o.name,
-                    range(*asked),
-                    range(measured)
-                );
+                let known = range(o.sizes().unwrap_or_default());
+                return format!("{name} of {asked} B lies beyond the known sizes ({known} B): extrapolated");
             }
             let (first, last) = o.ranks().unwrap_or_default();
-            let measured = range((first.into(), last.into()));
+            let known = range((first.into(), last.into()));
             if o.laws.contains_key(&None) {
-                format!(
-                    "{} of {} ranks lies beyond the known ones ({measured}): extrapolated",
-                    o.name,
-                    range(*asked)
-                )
+                format!("{name} of {asked} ranks lies beyond the known ones ({known}): extrapolated")
             } else {
-                format!(
-                    "{} of {} ranks has no law: the nearest cost is used ({measured} ranks)",
-                    o.name,
-                    range(*asked)
-                )
+                format!("{name} of {asked} ranks has no law: the nearest cost is used ({known} ranks)")
             }
         };
         self.0.iter().map(line).collect()

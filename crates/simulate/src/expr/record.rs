@@ -6,7 +6,7 @@ use machmeter_data::metric::params;
 use machmeter_data::quantity::human;
 use machmeter_data::record::{Record, SummaryLine};
 use machmeter_data::shape::{Axis, Curve, CurveRow};
-use machmeter_data::{Better, Dataset, Interval, Metric, MetricInfo, Shape, Unit};
+use machmeter_data::{Better, Dataset, Interval, Metric, MetricInfo, Unit};
 
 use super::{Answer, Bound};
 
@@ -118,7 +118,7 @@ fn curve(text: &str, unit: Unit, variable: &str, answers: &[(f64, Answer)]) -> D
     let label = if unit == Unit::Nanoseconds { "time" } else { "value" };
     let has_logarithm = rows.iter().flat_map(|r| &r.y).all(|y| *y > 0.0);
     let y = if has_logarithm { Axis::log(label, unit) } else { Axis::linear(label, unit) };
-    let curve = Curve { x: Axis::log(variable, Unit::Count), y, rows, marks: Vec::new() };
+    let shape = Curve::shape(Axis::log(variable, Unit::Count), y, rows);
     let caption = format!("{text} over {variable}, with what the intervals of its figures make of it.");
-    Dataset::new("predict.expression", "Expression", caption, Shape::Curve(curve))
+    Dataset::new("predict.expression", "Expression", caption, shape)
 }

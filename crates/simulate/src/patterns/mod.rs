@@ -85,6 +85,16 @@ pub fn find(name: &str) -> Option<&'static PatternInfo> {
     PATTERNS.iter().find(|p| p.name == name || p.aliases.contains(&name))
 }
 
+/// The pattern that stands for an operation of MPI, by the name that the mpi probe has for it.
+pub(crate) fn of_operation(name: &str) -> Option<&'static PatternInfo> {
+    find(match name {
+        // Its parts go to all at once.
+        "reduce_scatter" => "linear",
+        "scan" => "pipelined",
+        other => other,
+    })
+}
+
 /// Rounds that double a reach of 1 until it covers all ranks.
 fn doublings(ranks: u32) -> u32 {
     ranks.next_power_of_two().trailing_zeros()

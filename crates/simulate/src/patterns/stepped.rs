@@ -60,11 +60,6 @@ impl<'a> Stepped<'a> {
         Self { pattern, rounds: rounds.max(1), calculation_ps, lanes: pattern.lanes(), is_plain, state }
     }
 
-    /// Operations and messages of a run.
-    pub fn events(&self) -> u64 {
-        self.operations() + self.pattern.messages() * u64::from(self.rounds)
-    }
-
     /// The step within a round. A calculation is step 0 of a round where there is one.
     fn place(&self, rank: u32, step: u32) -> Place {
         if self.is_plain {

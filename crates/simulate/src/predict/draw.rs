@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::deviations;
 use machmeter_stats::random::Random;
 
 use crate::engine::Part;
@@ -31,19 +31,18 @@ impl Draw {
     }
 
     pub(super) fn params(&mut self, link: &OfLink) -> Params {
-        let segments = link.params.segments().iter().zip(&link.errors).map(|(segment, errors)| {
-            let mut segment = *segment;
+        let mut all = link.errors.iter();
+        link.params.map(|segment| {
+            let Some(errors) = all.next() else { return };
             for part in [Part::Latency, Part::Overhead, Part::Gap, Part::GapBytes] {
                 let key = (errors.range, part as usize);
                 let relative = errors.relative[part as usize];
                 let known = self.factors.get(&key).copied();
                 let factor = known.unwrap_or_else(|| (1.0 + relative * self.deviation()).max(0.0));
                 self.factors.insert(key, factor);
-                scale(&mut segment, part, factor);
+                scale(segment, part, factor);
             }
-            segment
-        });
-        Params::new(segments.collect(), link.params.dialect).unwrap_or_else(|| link.params.clone())
+        })
     }
 }
 
@@ -77,9 +76,8 @@ fn scale(segment: &mut Segment, part: Part, factor: f64) {
 
 /// A cost so many standard deviations off, ps.
 pub(super) fn price(answer: &Answer, deviation: f64) -> u64 {
-    let deviations = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0);
     let reach = answer
         .interval
         .map_or(0.0, |(low, high)| if deviation < 0.0 { answer.value - low } else { high - answer.value });
-    ((answer.value + deviation / deviations * reach).max(0.0) * 1000.0).round() as u64
+    ((answer.value + deviation / deviations(LEVEL) * reach).max(0.0) * 1000.0).round() as u64
 }

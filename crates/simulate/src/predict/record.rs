@@ -128,7 +128,7 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
 }
 
 fn wall(record: &mut Record, ranks: u32, change: &str, times: &Times) {
-    let keys = params([("ranks", i64::from(ranks).into()), ("change", change.into())]);
+    let keys = params([("ranks", ranks.into()), ("change", change.into())]);
     let method = if times.count() == 1 { "simulation" } else { "median of runs" };
     let metric = Metric::new(&WALL, keys, ns(times.median().1), method, times.count());
     record.metrics.push(metric.with_ci(times.interval()));
@@ -180,7 +180,7 @@ fn path(record: &mut Record, split: &Split) -> String {
     ranks.truncate(LISTED);
     let mut on = Vec::new();
     for (rank, share) in ranks.into_iter().filter(|(_, share)| *share >= LISTED_FROM) {
-        let keys = params([("rank", (rank as i64).into())]);
+        let keys = params([("rank", rank.into())]);
         record.metrics.push(Metric::new(&PATH, keys, share, "median run", 1));
         on.push(format!("{} on rank {rank}", percent(share)));
     }
@@ -220,8 +220,8 @@ fn curve(varied: &[(Variation, Times)]) -> Option<Dataset> {
     };
     let rows: Vec<CurveRow> = PARAMETERS.iter().map(row).filter(|r| r.x.len() > 1).collect();
     let (x, y) = (Axis::linear("factor", Unit::One), Axis::linear("time", Unit::Nanoseconds));
-    let curve = Curve { x, y, rows, marks: Vec::new() };
     let caption = "Predicted time where one parameter is a multiple of what was measured.";
-    (!curve.rows.is_empty())
-        .then(|| Dataset::new("predict.vary", "Predicted time by parameter", caption, Shape::Curve(curve)))
+    (!rows.is_empty()).then(|| {
+        Dataset::new("predict.vary", "Predicted time by parameter", caption, Curve::shape(x, y, rows))
+    })
 }

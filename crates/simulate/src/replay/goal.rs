@@ -3,25 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::goal::{Builder, Goal};
-use crate::patterns::{Shape, find};
+use crate::patterns::{Shape, find, of_operation};
 
 use super::calls::Calls;
 use super::expand::{Options, Replay, ReplayError, replay};
-use super::matching::base;
-
-/// The pattern of each of [`super::BASES`]; parts of `reduce_scatter` go to all at once.
-const PATTERNS: [(&str, &str); 10] = [
-    ("barrier", "dissemination"),
-    ("bcast", "binomial"),
-    ("scatter", "scatter"),
-    ("gather", "gather"),
-    ("allgather", "ring"),
-    ("alltoall", "linear"),
-    ("reduce", "reduce"),
-    ("allreduce", "recursive-doubling"),
-    ("reduce_scatter", "linear"),
-    ("scan", "pipelined"),
-];
+use super::matching::{BASES, base};
 
 /// Operations of the schedule of calls, about, before it is made: messages of collectives are many where ranks are.
 pub fn operations(calls: &Calls) -> u64 {
@@ -38,8 +24,8 @@ pub fn operations(calls: &Calls) -> u64 {
     for ((base, communicator), (count, bytes)) in by_kind {
         let ranks = calls.members.get(&communicator).map_or(calls.ranks, |m| m.len() as u32);
         let shape = Shape { ranks, bytes: bytes.max(1), segment_bytes: 4096, seed: 1 };
-        let info = PATTERNS.iter().find(|p| p.0 == base).and_then(|p| find(p.1));
-        let messages = info.filter(|_| ranks > 1).map_or(0, |info| (info.make)(shape).messages());
+        let messages =
+            of_operation(base).filter(|_| ranks > 1).map_or(0, |info| (info.make)(shape).messages());
         all += (count / u64::from(ranks.max(1))).saturating_mul(2 * messages);
     }
     all
@@ -50,7 +36,7 @@ pub fn operations(calls: &Calls) -> u64 {
 /// # Errors
 /// As [`replay`].
 pub fn schedule(calls: &Calls) -> Result<(Goal, Replay), ReplayError> {
-    let algorithms = PATTERNS.iter().filter_map(|(base, name)| Some((*base, find(name)?))).collect();
+    let algorithms = BASES.iter().filter_map(|(base, _)| Some((*base, of_operation(base)?))).collect();
     let options = Options { algorithms, others: find("dissemination"), ..Options::default() };
     let mut replay = replay(calls, &options)?;
     let mut goal = std::mem::replace(&mut replay.goal, Builder::default().build());

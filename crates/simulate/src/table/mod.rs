@@ -8,7 +8,7 @@ mod record;
 
 use machmeter_model::laws::table::{At, Costs};
 use machmeter_model::laws::{LEVEL, Law, LawError, fit_shared};
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::deviations;
 
 use crate::engine::{PARTS, SimulateError, Time as _, Traced, run};
 use crate::machine::{Errors, OfLink};
@@ -92,10 +92,8 @@ pub fn points(chosen: &[usize], ranks: &[u32], sizes: &[u64]) -> Vec<Point> {
     let mut all = Vec::new();
     for &operation in chosen {
         let o = &OPERATIONS[operation];
-        let pair = [2];
-        for &ranks in if o.is_of_pair { &pair } else { ranks } {
-            let only = o.only_bytes.map(|b| [b]);
-            let sizes = only.as_ref().map_or(sizes, <[u64; 1]>::as_slice);
+        for &ranks in if o.is_of_pair() { &[2] } else { ranks } {
+            let sizes = o.only_bytes.as_ref().map_or(sizes, std::slice::from_ref);
             all.extend(sizes.iter().map(|&bytes| Point { operation, ranks, bytes }));
         }
     }
@@ -182,9 +180,8 @@ pub fn analyze(of: &OfLink, done: &[(Point, Cost)]) -> Vec<Found> {
 
 fn at(spent: &Spent, errors: &Errors) -> At {
     let squares = spent.parts.iter().zip(errors.relative).map(|(ps, e)| (ps * e).powi(2));
-    let deviations = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0);
     let (ns, error_ns) = (spent.ps / 1e3, squares.sum::<f64>().sqrt() / 1e3);
-    let reach_ns = deviations * error_ns;
+    let reach_ns = deviations(LEVEL) * error_ns;
     let (low_ns, high_ns) = ((ns - reach_ns).max(0.0), ns + reach_ns);
     At { ns, low_ns, high_ns, error_ns, freedom: f64::INFINITY, n: 1, launches: 0 }
 }

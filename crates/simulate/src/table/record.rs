@@ -46,10 +46,6 @@ machmeter_data::metric!(
     "How far the simulated cost farthest from the law lies from it, relative."
 );
 
-fn int(n: u64) -> ParamValue {
-    i64::try_from(n).unwrap_or(i64::MAX).into()
-}
-
 impl Found {
     fn info(&self) -> &'static Operation {
         &OPERATIONS[self.operation]
@@ -66,7 +62,7 @@ impl Found {
         for (info, costs) in [(&COST, &self.costs), (&ISOLATED, &self.isolated)] {
             let shown = costs.iter().filter(|((_, d), _)| *d == self.shown());
             all.extend(shown.map(|((p, d), at)| {
-                let keys = params([name(), ("size_bytes", int(*d)), ("ranks", int((*p).into()))]);
+                let keys = params([name(), ("size_bytes", (*d).into()), ("ranks", (*p).into())]);
                 metric(info, keys, at.ns, [at.low_ns, at.high_ns], "simulation", at.n)
             }));
         }
@@ -74,14 +70,14 @@ impl Found {
             for s in &law.segments {
                 let n = s.n as u64;
                 let keys = |more: &[(&str, ParamValue)]| {
-                    let mut keys = params([name(), ("from_bytes", int(s.from_bytes))]);
-                    let ranks = law.only_p.map(|p| ("ranks", int(p.into())));
+                    let mut keys = params([name(), ("from_bytes", s.from_bytes.into())]);
+                    let ranks = law.only_p.map(|p| ("ranks", p.into()));
                     let more = more.iter().cloned().chain(ranks);
                     keys.extend(more.map(|(key, value)| (key.to_owned(), value)));
                     keys
                 };
                 for c in &s.chosen().terms {
-                    let keys = keys(&[("term", c.term.name().into()), ("to_bytes", int(s.to_bytes))]);
+                    let keys = keys(&[("term", c.term.name().into()), ("to_bytes", s.to_bytes.into())]);
                     let ends = [c.interval.low, c.interval.high].map(|us| 1e3 * us);
                     all.push(metric(&COEFFICIENT, keys, 1e3 * c.value, ends, "weighted sum of terms", n));
                 }
@@ -126,7 +122,7 @@ impl Found {
             self.info().what
         );
         let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
-        let shape = Shape::Curve(Curve { x, y, rows, marks: Vec::new() });
+        let shape = Curve::shape(x, y, rows);
         Some(
             Dataset::new("simulate.cost", name, caption, shape)
                 .with_params(params([("operation", name.into())])),
