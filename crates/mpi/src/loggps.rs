@@ -63,7 +63,7 @@ pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Datas
             x: points.iter().map(|p| p.size_bytes as f64).collect(),
             y: points.iter().map(|p| of(p).ns).collect(),
         };
-        measured.push([curve(|p| p.round_trip.half()), curve(|p| p.gap)]);
+        measured.push([curve(|p| p.round_trip.over(2.0)), curve(|p| p.gap)]);
         for (i, s) in table.segments.iter().enumerate() {
             let n = points.iter().filter(|p| (s.first_bytes..=s.last_bytes).contains(&p.size_bytes)).count();
             metrics.extend(of_segment(s, receive, library, n as u64));

@@ -9,8 +9,8 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{LEVEL, values_ns};
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::disturbance::placement;
-use machmeter_model::loggps::{Latency, Measured, Pace, Segment, SizePoint, TRAIN, Table, fit};
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_model::loggps::{Latency, Line, Measured, Pace, Segment, SizePoint, TRAIN, Table, fit};
+use machmeter_stats::distribution::deviations;
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regimes::Regimes;
 
@@ -102,24 +102,20 @@ fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut 
     let [transport, wait, direction] = names;
     let way = Way { transport, wait, direction };
     let located = |row: &Row| located(rows, row, levels);
+    let trains = || rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
     let points = points(&rows.rows, &way, &located);
     let table = match fit(&points) {
         Ok(table) => table,
         Err(why) => {
-            let keys = params([
-                ("transport", transport.as_str().into()),
-                ("direction", direction.as_str().into()),
-                ("from_bytes", 1_i64.into()),
-            ]);
-            let refused = rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
-            let mut refused = refused.filter_map(|r| r.refused.clone());
+            let keys = keys(transport, direction, Some(1));
+            let mut refused = trains().filter_map(|r| r.refused.clone());
             let why = refused.next().unwrap_or_else(|| why.to_string());
             out.metrics.push(Metric::rejected(&MESSAGE_TIME, keys, "fit of trains", &why));
             return None;
         }
     };
     let mut kept_back = Vec::new();
-    for row in rows.rows.iter().filter(|r| way.owns(r, Operation::Train)) {
+    for row in trains() {
         if let Some((size_bytes, KEPT_BACK, 0)) = train_of(row)
             && let Some(measured) = located(row)
             && let Some(predicted_ns) = table.train_ns(KEPT_BACK, 0.0, size_bytes)
@@ -128,40 +124,32 @@ fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut 
         }
     }
     kept_back.sort_by_key(|k| k.0);
-    let own = rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
-    let asked: Vec<u64> = own.filter_map(|r| Some(train_of(r)?.0)).collect();
+    let asked: Vec<u64> = trains().filter_map(|r| Some(train_of(r)?.0)).collect();
     let smallest = asked.iter().copied().min().unwrap_or(1);
     let last = points.iter().map(|p| p.size_bytes).max().unwrap_or(0);
     let left_out = asked.into_iter().filter(|bytes| *bytes > last).min();
-    let has_trains = rows.rows.iter().any(|r| {
-        way.owns(r, Operation::Train) && train_of(r).is_some_and(|(_, messages, _)| messages == TRAIN)
-    });
+    let has_trains = trains().any(|r| train_of(r).is_some_and(|(_, messages, _)| messages == TRAIN));
     let (transport, direction) = (transport.clone(), direction.clone());
     Some(Found { transport, direction, smallest, left_out, points, has_trains, table, kept_back })
 }
 
+fn keys(transport: &str, direction: &str, from_bytes: Option<u64>) -> Keys {
+    let mut keys = params([("transport", transport.into()), ("direction", direction.into())]);
+    keys.extend(from_bytes.map(|bytes| ("from_bytes".to_owned(), bytes.into())));
+    keys
+}
+
 /// A figure with its interval, which never reaches below zero.
 fn metric(info: &MetricInfo, keys: &Keys, found: Measured, n: usize) -> Metric {
-    let reach = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0) * found.sigma_ns;
+    let reach = deviations(LEVEL) * found.sigma_ns;
     let (low, high) = ((found.ns - reach).max(0.0), found.ns + reach);
-    Metric::new(info, keys.clone(), found.ns, "weighted line", n as u64).with_ci(Interval::new(
-        LEVEL,
-        low,
-        high,
-        "propagated errors of visits",
-    ))
+    let interval = Interval::new(LEVEL, low, high, "propagated errors of visits");
+    Metric::new(info, keys.clone(), found.ns, "weighted line", n as u64).with_ci(interval)
 }
 
 impl Found {
-    fn keys(&self, from_bytes: Option<u64>) -> Keys {
-        let mut keys = params([
-            ("transport", self.transport.as_str().into()),
-            ("direction", self.direction.as_str().into()),
-        ]);
-        if let Some(bytes) = from_bytes {
-            keys.insert("from_bytes".to_owned(), i64::try_from(bytes).unwrap_or(i64::MAX).into());
-        }
-        keys
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.transport, self.direction)
     }
 
     /// Points of a segment.
@@ -174,9 +162,9 @@ impl Found {
         for (i, s) in self.table.segments.iter().enumerate() {
             // The smallest size may be one that is not known.
             let from_bytes = if i == 0 { self.smallest } else { s.first_bytes };
-            let keys = self.keys(Some(from_bytes));
+            let keys = keys(&self.transport, &self.direction, Some(from_bytes));
             let n = self.of_segment(s);
-            let at_first = |line: &machmeter_model::loggps::Line| line.measured_at(from_bytes);
+            let at_first = |line: &Line| line.measured_at(from_bytes);
             if !self.has_trains {
                 let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);
                 "weighted line of half round trips".clone_into(&mut per_byte.estimator);
@@ -184,9 +172,7 @@ impl Found {
                 if i == 0 {
                     let keys =
                         params([("transport", self.transport.as_str().into()), ("wait", "polling".into())]);
-                    let line = at_first(&s.gap);
-                    let whole = Measured { ns: 2.0 * line.ns, sigma_ns: 2.0 * line.sigma_ns };
-                    out.push(metric(&ROUND_TRIP, &keys, whole, n));
+                    out.push(metric(&ROUND_TRIP, &keys, at_first(&s.gap).over(0.5), n));
                 }
                 continue;
             }
@@ -224,8 +210,14 @@ impl Found {
         }
         out.extend(self.prediction_error().map(|(median, worst)| {
             let n = self.kept_back.len() as u64;
-            Metric::new(&PREDICTION_ERROR, self.keys(None), median, "median of trains kept back", n)
-                .with_max(worst)
+            Metric::new(
+                &PREDICTION_ERROR,
+                keys(&self.transport, &self.direction, None),
+                median,
+                "median of trains kept back",
+                n,
+            )
+            .with_max(worst)
         }));
         out
     }
@@ -241,9 +233,8 @@ impl Found {
     fn unpredicted(&self) -> Option<Warning> {
         let (median, worst) = self.prediction_error().filter(|(median, _)| *median > FAR_OFF)?;
         Some(UNPREDICTED.warning(format!(
-            "{} {}: {} trains kept back are off by {:.0} % (median), {:.0} % (worst)",
-            self.transport,
-            self.direction,
+            "{}: {} trains kept back are off by {:.0} % (median), {:.0} % (worst)",
+            self.name(),
             self.kept_back.len(),
             100.0 * median,
             100.0 * worst
@@ -330,12 +321,10 @@ fn load_notes(rows: &Rows) -> Option<Warning> {
 }
 
 fn left_out(found: &[Found]) -> Option<Warning> {
-    let told: Vec<String> = found
-        .iter()
-        .filter_map(|f| {
-            let bytes = human(f.left_out? as f64, Unit::Bytes);
-            Some(format!("{} {} from {bytes} on", f.transport, f.direction))
-        })
-        .collect();
+    let from = |f: &Found| {
+        let bytes = human(f.left_out? as f64, Unit::Bytes);
+        Some(format!("{} from {bytes} on", f.name()))
+    };
+    let told: Vec<String> = found.iter().filter_map(from).collect();
     (!told.is_empty()).then(|| LEFT_OUT.warning(format!("large messages were left out: {}", told.join(", "))))
 }

@@ -1,6 +1,5 @@
 //! What rows there are: names, conditions and sizes. Rows are found again by them, so they are written and read here only.
 
-use machmeter_data::metric::ParamValue;
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_model::loggps::{TRAIN, grid};
 
@@ -57,11 +56,10 @@ impl Way<'_> {
 
     /// PRTT(messages, work, size).
     pub(crate) fn train(&self, size_bytes: u64, messages: u32, work: u64) -> Row {
-        let int = |n: u64| ParamValue::Int(i64::try_from(n).unwrap_or(i64::MAX));
         self.row(Operation::Train)
-            .with("size_bytes", int(size_bytes))
-            .with("messages", i64::from(messages))
-            .with("work", int(work))
+            .with("size_bytes", size_bytes)
+            .with("messages", messages)
+            .with("work", work)
     }
 
     pub(crate) fn owns(&self, row: &Row, operation: Operation) -> bool {

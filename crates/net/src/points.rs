@@ -7,7 +7,7 @@ use machmeter_engine::cost::{Pair, Row, Rows};
 use machmeter_engine::disturbance::placement;
 use machmeter_engine::sampling::KEPT_PREEMPTED;
 use machmeter_model::loggps::{Measured, SizePoint, TRAIN};
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::deviations;
 use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
 use machmeter_stats::regimes::Regimes;
 
@@ -33,7 +33,6 @@ pub(crate) fn located(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Optio
     let pairs = undelayed(row, placement::on_main(row, levels), rows.ns_per_tick());
     let cost = rows.cost_of(row, &pairs);
     let known = cost.known()?;
-    let deviations = 2.0 * normal_quantile(f64::midpoint(1.0, LEVEL))?;
     let kept = row.extras.get(KEPT_PREEMPTED).copied().unwrap_or(0.0);
     let (ns, low_ns, high_ns) = if kept > MANY * pairs.len() as f64 {
         let values = sorted(&values_ns(row, &pairs, rows.ns_per_tick())).ok()?;
@@ -43,7 +42,7 @@ pub(crate) fn located(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Optio
     } else {
         (known.value_ns, known.low_ns, known.high_ns)
     };
-    let sigma_ns = (high_ns - low_ns) / deviations;
+    let sigma_ns = (high_ns - low_ns) / (2.0 * deviations(LEVEL));
     (ns > 0.0 && sigma_ns > 0.0).then_some(Measured { ns, sigma_ns })
 }
 
@@ -71,11 +70,6 @@ fn overhead_send(estimates: &[Measured]) -> Option<Measured> {
     (!estimates.is_empty()).then(|| Measured { ns: mean_ns.max(0.0), sigma_ns: wider / all.sqrt() })
 }
 
-/// Whether more than single messages were sent. Files of round trips hold no others.
-fn has_trains(trains: &BTreeMap<(u64, u32, u64), Measured>) -> bool {
-    trains.keys().any(|k| k.1 == TRAIN)
-}
-
 /// Points of a link by size, those that have both trains; where there are no trains at all, half a round trip stands for a message.
 pub(crate) fn points(
     rows: &[Row],
@@ -88,12 +82,11 @@ pub(crate) fn points(
             trains.insert(key, found);
         }
     }
-    let has_trains = has_trains(&trains);
+    // Files of round trips hold single messages alone.
+    let has_trains = trains.keys().any(|k| k.1 == TRAIN);
     let there = Way { direction: "there", ..*way };
     let work = rows.iter().find(|r| there.owns(r, Operation::Work)).and_then(located);
-    let per_turn =
-        |m: Measured| Measured { ns: m.ns / WORK_TURNS as f64, sigma_ns: m.sigma_ns / WORK_TURNS as f64 };
-    let work = work.map(per_turn);
+    let work = work.map(|turns| turns.over(WORK_TURNS as f64));
     let received = |size_bytes: u64| {
         let is_size = |r: &&Row| {
             way.owns(r, Operation::Receive)
@@ -108,15 +101,13 @@ pub(crate) fn points(
         let mut point = match trains.get(&(size_bytes, TRAIN, 0)) {
             Some(train) => SizePoint::of_trains(size_bytes, *one, *train),
             None if has_trains => return None,
-            None => SizePoint { gap: one.half(), ..SizePoint::of_trains(size_bytes, *one, *one) },
+            None => SizePoint { gap: one.over(2.0), ..SizePoint::of_trains(size_bytes, *one, *one) },
         };
-        let rest = f64::from(TRAIN - 1);
         let worked = |each: Measured| -> Vec<Measured> {
             let of = trains.iter().filter(|((s, n, w), _)| *s == size_bytes && *n == TRAIN && *w > 0);
             let estimate = |((_, _, w), train): (&(u64, u32, u64), &Measured)| {
-                let all = train.minus(*one);
                 let work = Measured { ns: each.ns * *w as f64, sigma_ns: each.sigma_ns * *w as f64 };
-                Measured { ns: all.ns / rest, sigma_ns: all.sigma_ns / rest }.minus(work)
+                train.minus(*one).over(f64::from(TRAIN - 1)).minus(work)
             };
             of.map(estimate).collect()
         };

@@ -183,8 +183,7 @@ impl<'n> Links<'n> {
                 (1, messages, 0, delay_ns)
             };
             let turns = Turns { link: track.link, pattern: 0, there, back, bytes, work: 0, delay_ns: far_ns };
-            let int = i64::try_from(bytes).unwrap_or(i64::MAX);
-            let row = track.way.row(Operation::Receive).with("size_bytes", int);
+            let row = track.way.row(Operation::Receive).with("size_bytes", bytes);
             let row = row.per_turn(f64::from(crate::cells::PARTS));
             self.cells.push(ReceiveCell::new(self.ends, row, turns, near_ns));
         }

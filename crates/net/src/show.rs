@@ -5,7 +5,7 @@ use machmeter_data::shape::{
     Axis, Cell, CostTable, Curve, CurveRow, Distribution, DistributionRow, TableColumn, TableRow,
 };
 use machmeter_data::{Dataset, Metric, Shape};
-use machmeter_model::loggps::{Latency, Pace};
+use machmeter_model::loggps::{Latency, Line, Pace, SizePoint};
 use machmeter_stats::quantile::quantile;
 
 use crate::analyze::{Found, Trips};
@@ -51,14 +51,8 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
         };
         let threshold = metrics.iter().find(of_link).and_then(|m| m.value);
         for (i, s) in f.table.segments.iter().enumerate() {
-            let name = if i == 0 {
-                format!("{} {}", f.transport, f.direction)
-            } else {
-                format!("  from {} B", s.first_bytes)
-            };
-            let line = |l: &Option<machmeter_model::loggps::Line>| {
-                l.as_ref().map_or(Cell::Empty(()), |l| ns(l.at(s.first_bytes)))
-            };
+            let name = if i == 0 { f.name() } else { format!("  from {} B", s.first_bytes) };
+            let line = |l: &Option<Line>| l.as_ref().map_or(Cell::Empty(()), |l| ns(l.at(s.first_bytes)));
             let latency = match s.latency {
                 Latency::Known(l) => ns(l.ns),
                 Latency::AtMost(most) => at_most(most),
@@ -118,7 +112,7 @@ fn logp(found: &[Found]) -> Option<Dataset> {
         };
         let gap = if s.pace == Pace::Link { ns(g) } else { at_most(g) };
         let cells = vec![latency, o.map_or(Cell::Empty(()), ns), gap, Cell::Number(2.0), capacity];
-        Some(TableRow { name: format!("{} {}", f.transport, f.direction), cells })
+        Some(TableRow { name: f.name(), cells })
     };
     let rows: Vec<TableRow> = found.iter().filter_map(row).collect();
     let columns = ["L", "o", "g", "P", "capacity"].map(|label| TableColumn::new(label, None)).to_vec();
@@ -130,7 +124,7 @@ fn logp(found: &[Found]) -> Option<Dataset> {
 fn time_per_message(found: &[Found]) -> Option<Dataset> {
     let mut rows = Vec::new();
     for f in found {
-        let name = format!("{} {}", f.transport, f.direction);
+        let name = f.name();
         let x: Vec<f64> = f.points.iter().map(|p| p.size_bytes as f64).collect();
         let fitted = f.points.iter().map(|p| f.table.segment(p.size_bytes).gap.at(p.size_bytes)).collect();
         rows.push(CurveRow {
@@ -140,79 +134,65 @@ fn time_per_message(found: &[Found]) -> Option<Dataset> {
         });
         rows.push(CurveRow { name: format!("{name}, fitted"), x, y: fitted });
     }
-    let shape = Curve {
-        x: Axis::log("message", Unit::Bytes),
-        y: Axis::log("time per message", Unit::Nanoseconds),
+    let shape = Curve::shape(
+        Axis::log("message", Unit::Bytes),
+        Axis::log("time per message", Unit::Nanoseconds),
         rows,
-        marks: Vec::new(),
-    };
+    );
     let caption = "What one message more of a train costs, (PRTT(16) - PRTT(1)) / 15, and the lines whose level and slope are g and G.";
-    (!found.is_empty())
-        .then(|| Dataset::new("net.time_per_message", "Time per message", caption, Shape::Curve(shape)))
+    (!found.is_empty()).then(|| Dataset::new("net.time_per_message", "Time per message", caption, shape))
 }
 
 fn residuals(found: &[Found]) -> Option<Dataset> {
     let row = |f: &Found| {
-        let off = |p: &machmeter_model::loggps::SizePoint| {
+        let off = |p: &SizePoint| {
             let fitted_ns = f.table.segment(p.size_bytes).gap.at(p.size_bytes);
             (fitted_ns > 0.0).then(|| (p.size_bytes as f64, p.gap.ns / fitted_ns - 1.0))
         };
         let (x, y) = f.points.iter().filter_map(off).unzip();
-        CurveRow { name: format!("{} {}", f.transport, f.direction), x, y }
+        CurveRow { name: f.name(), x, y }
     };
-    let shape = Curve {
-        x: Axis::log("message", Unit::Bytes),
-        y: Axis::linear("measured above fitted", Unit::One),
-        rows: found.iter().map(row).collect(),
-        marks: Vec::new(),
-    };
+    let rows = found.iter().map(row).collect();
+    let shape = Curve::shape(
+        Axis::log("message", Unit::Bytes),
+        Axis::linear("measured above fitted", Unit::One),
+        rows,
+    );
     let caption = "How far the time per message lies above its line, or below: what no line of a range of sizes explains.";
-    (!found.is_empty()).then(|| Dataset::new("net.residuals", "Residuals", caption, Shape::Curve(shape)))
+    (!found.is_empty()).then(|| Dataset::new("net.residuals", "Residuals", caption, shape))
 }
 
 fn one_way(found: &[Found]) -> Option<Dataset> {
     let row = |f: &Found| CurveRow {
-        name: format!("{} {}", f.transport, f.direction),
+        name: f.name(),
         x: f.points.iter().map(|p| p.size_bytes as f64).collect(),
-        y: f.points.iter().map(|p| p.round_trip.half().ns).collect(),
+        y: f.points.iter().map(|p| p.round_trip.over(2.0).ns).collect(),
     };
-    let shape = Curve {
-        x: Axis::log("message", Unit::Bytes),
-        y: Axis::log("one way", Unit::Nanoseconds),
-        rows: found.iter().map(row).collect(),
-        marks: Vec::new(),
-    };
+    let rows = found.iter().map(row).collect();
+    let shape =
+        Curve::shape(Axis::log("message", Unit::Bytes), Axis::log("one way", Unit::Nanoseconds), rows);
     let caption = "Half of a round trip of one message there and one back, both ends polling.";
-    (!found.is_empty()).then(|| Dataset::new("net.one_way", "One way", caption, Shape::Curve(shape)))
+    (!found.is_empty()).then(|| Dataset::new("net.one_way", "One way", caption, shape))
 }
 
 fn overheads(found: &[Found]) -> Option<Dataset> {
     let mut rows = Vec::new();
     for f in found {
-        for (what, of) in [("sent", true), ("received", false)] {
-            let (x, y): (Vec<f64>, Vec<f64>) = f
-                .points
-                .iter()
-                .filter_map(|p| {
-                    let one = if of { p.overhead_send } else { p.overhead_recv };
-                    Some((p.size_bytes as f64, one?.ns))
-                })
-                .filter(|(_, y)| *y > 0.0)
-                .unzip();
+        for (what, is_sent) in [("sent", true), ("received", false)] {
+            let busy = |p: &SizePoint| {
+                let one = if is_sent { p.overhead_send } else { p.overhead_recv };
+                one.filter(|m| m.ns > 0.0).map(|m| (p.size_bytes as f64, m.ns))
+            };
+            let (x, y): (Vec<f64>, Vec<f64>) = f.points.iter().filter_map(busy).unzip();
             if !x.is_empty() {
-                rows.push(CurveRow { name: format!("{} {}, {what}", f.transport, f.direction), x, y });
+                rows.push(CurveRow { name: format!("{}, {what}", f.name()), x, y });
             }
         }
     }
     let some = !rows.is_empty();
-    let shape = Curve {
-        x: Axis::log("message", Unit::Bytes),
-        y: Axis::log("busy", Unit::Nanoseconds),
-        rows,
-        marks: Vec::new(),
-    };
+    let shape = Curve::shape(Axis::log("message", Unit::Bytes), Axis::log("busy", Unit::Nanoseconds), rows);
     let caption = "How long the CPU is busy with a message: of the sender after a pause, of the receiver when the message is there.";
-    some.then(|| Dataset::new("net.overheads", "Overheads of messages", caption, Shape::Curve(shape)))
+    some.then(|| Dataset::new("net.overheads", "Overheads of messages", caption, shape))
 }
 
 fn round_trips(trips: &[Trips], work: &str) -> Option<Dataset> {

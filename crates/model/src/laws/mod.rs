@@ -150,8 +150,6 @@ impl Segment {
 pub struct Law {
     /// It holds at this p alone: fewer than [`LEAST_P`] were measured.
     pub only_p: Option<u32>,
-    /// Launches behind it; 0 where errors were known.
-    pub launches: usize,
     /// Relative standard deviation between launches at one point, where known.
     pub between: Option<f64>,
     /// At least one, in the order of their sizes, without a hole.
@@ -250,7 +248,7 @@ fn law(cells: &[Cell], only_p: Option<u32>, pooled: &Pooled) -> Result<Law, LawE
         let from_bytes = by_size[range.start][0].d;
         segments.push(Segment { from_bytes, to_bytes, forms, n: own.len(), q, misfit });
     }
-    Ok(Law { only_p, launches: pooled.launches, between: spread.map(|s| s.between), segments })
+    Ok(Law { only_p, between: spread.map(|s| s.between), segments })
 }
 
 /// Where laws of their own begin, as indices of sizes.

@@ -1,7 +1,7 @@
 //! Which terms: all subsets of the dictionary by weighted least squares, the fewest terms among those that fit alike.
 
 use machmeter_stats::Interval;
-use machmeter_stats::distribution::{normal_quantile, t_quantile};
+use machmeter_stats::distribution::{deviations, t_quantile};
 use machmeter_stats::regression::{Fit, chi_square_q, weighted_least_squares};
 
 use super::terms::LEAST_P;
@@ -23,8 +23,6 @@ pub struct Form {
     pub chi2: f64,
     /// Cells minus terms.
     pub dof: usize,
-    /// Weight among the laws within the margin, by `AICc`; they add up to 1.
-    pub weight: f64,
     pub(super) covariance: Vec<Vec<f64>>,
     /// Standard errors of half an interval.
     pub(super) reach: f64,
@@ -113,7 +111,7 @@ pub(super) fn least_aicc(cells: &[Cell]) -> (f64, Option<Form>) {
     let all = candidates(cells);
     let best = all.iter().min_by(|a, b| a.aicc(1.0).total_cmp(&b.aicc(1.0)));
     match best {
-        Some(best) => (best.aicc(1.0), form(best, 1.0, 0.0)),
+        Some(best) => (best.aicc(1.0), form(best, 0.0)),
         None => (f64::INFINITY, None),
     }
 }
@@ -135,20 +133,16 @@ pub(super) fn forms(cells: &[Cell], shared_reach: f64) -> Vec<Form> {
     if let Some(chosen) = (0..within.len()).min_by_key(|i| within[*i].terms.len()) {
         within[..=chosen].rotate_right(1);
     }
-    let weight = |c: &Candidate| ((least - c.aicc(dispersion)) / 2.0).exp();
-    let total: f64 = within.iter().map(|c| weight(c)).sum();
-    within.iter().filter_map(|c| form(c, weight(c) / total, shared_reach)).collect()
+    within.iter().filter_map(|c| form(c, shared_reach)).collect()
 }
 
-fn form(of: &Candidate, weight: f64, shared_reach: f64) -> Option<Form> {
+fn form(of: &Candidate, shared_reach: f64) -> Option<Form> {
     let fit = &of.fit;
     // Scatter beyond the known errors widens intervals by itself and by how little is known of it.
     let wider = (fit.chi2 / fit.dof as f64).sqrt();
-    let upper = f64::midpoint(1.0, LEVEL);
-    let reach = normal_quantile(upper)?.max(wider * t_quantile(upper, fit.dof as f64)?);
-    let covariance = fit.covariance.clone();
-    let mut form =
-        Form { terms: Vec::new(), chi2: fit.chi2, dof: fit.dof, weight, covariance, reach, shared_reach };
+    let t = t_quantile(f64::midpoint(1.0, LEVEL), fit.dof as f64)?;
+    let (covariance, reach) = (fit.covariance.clone(), deviations(LEVEL).max(wider * t));
+    let mut form = Form { terms: Vec::new(), chi2: fit.chi2, dof: fit.dof, covariance, reach, shared_reach };
     for (j, (term, value)) in of.terms.iter().zip(&fit.coefficients).enumerate() {
         let interval = form.interval(*value, fit.covariance[j][j])?;
         form.terms.push(Coefficient { term: *term, value: *value, interval });

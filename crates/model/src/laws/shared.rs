@@ -1,6 +1,6 @@
 //! Laws of exact points whose errors come from causes that all points share, as those of simulated times do.
 
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::deviations;
 use machmeter_stats::regression::weighted_least_squares;
 
 use super::select::Form;
@@ -50,7 +50,7 @@ fn widen(form: &mut Form, cells: &[Cell], own: &[usize], causes: &[Vec<f64>]) {
         }
     }
     form.covariance = covariance;
-    form.reach = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0);
+    form.reach = deviations(LEVEL);
     for j in 0..form.terms.len() {
         if let Some(interval) = form.interval(form.terms[j].value, form.covariance[j][j]) {
             form.terms[j].interval = interval;

@@ -32,6 +32,9 @@ pub enum Term {
     PSquaredD,
 }
 
+/// Name, value, and whether it varies with p and with d.
+type Info = (&'static str, fn(f64, f64) -> f64, bool, bool);
+
 impl Term {
     /// The dictionary.
     pub const ALL: [Self; 12] = [
@@ -49,50 +52,40 @@ impl Term {
         Self::PSquaredD,
     ];
 
+    fn info(self) -> Info {
+        match self {
+            Self::One => ("1", |_, _| 1.0, false, false),
+            Self::LogP => ("log(p)", |p, _| p.log2(), true, false),
+            Self::P => ("p", |p, _| p, true, false),
+            Self::PMinusOne => ("(p-1)", |p, _| p - 1.0, true, false),
+            Self::PLogP => ("p*log(p)", |p, _| p * p.log2(), true, false),
+            Self::PSquared => ("p^2", |p, _| p * p, true, false),
+            Self::D => ("d", |_, d| d, false, true),
+            Self::SqrtD => ("sqrt(d)", |_, d| d.sqrt(), false, true),
+            Self::DLogP => ("log(p)*d", |p, d| d * p.log2(), true, true),
+            Self::PD => ("p*d", |p, d| p * d, true, true),
+            Self::PMinusOneD => ("(p-1)*d", |p, d| (p - 1.0) * d, true, true),
+            Self::PSquaredD => ("p^2*d", |p, d| p * p * d, true, true),
+        }
+    }
+
     /// How laws print it; logarithms are of base 2.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::One => "1",
-            Self::LogP => "log(p)",
-            Self::P => "p",
-            Self::PMinusOne => "(p-1)",
-            Self::PLogP => "p*log(p)",
-            Self::PSquared => "p^2",
-            Self::D => "d",
-            Self::SqrtD => "sqrt(d)",
-            Self::DLogP => "log(p)*d",
-            Self::PD => "p*d",
-            Self::PMinusOneD => "(p-1)*d",
-            Self::PSquaredD => "p^2*d",
-        }
+        self.info().0
     }
 
     /// Value for `p` participants, at least 1, and `d` bytes.
     pub fn at(self, p: u32, d: u64) -> f64 {
-        let (p, d) = (f64::from(p), d as f64);
-        match self {
-            Self::One => 1.0,
-            Self::LogP => p.log2(),
-            Self::P => p,
-            Self::PMinusOne => p - 1.0,
-            Self::PLogP => p * p.log2(),
-            Self::PSquared => p * p,
-            Self::D => d,
-            Self::SqrtD => d.sqrt(),
-            Self::DLogP => d * p.log2(),
-            Self::PD => p * d,
-            Self::PMinusOneD => (p - 1.0) * d,
-            Self::PSquaredD => p * p * d,
-        }
+        self.info().1(f64::from(p), d as f64)
     }
 
     /// Whether it varies with p.
     pub fn is_of_p(self) -> bool {
-        !matches!(self, Self::One | Self::D | Self::SqrtD)
+        self.info().2
     }
 
     /// Whether it varies with d.
     pub fn is_of_d(self) -> bool {
-        matches!(self, Self::D | Self::SqrtD | Self::DLogP | Self::PD | Self::PMinusOneD | Self::PSquaredD)
+        self.info().3
     }
 }

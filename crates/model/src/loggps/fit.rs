@@ -56,7 +56,7 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
     let protocols = cuts.iter().filter(|c| c.begins != Begins::Kink).map(|c| c.at);
     for protocol in ranges(points.len(), protocols) {
         let own = &points[protocol.clone()];
-        let one_way = straight(own, |p| Some(p.round_trip.half()))?;
+        let one_way = straight(own, |p| Some(p.round_trip.over(2.0)))?;
         let overhead_send = straight(own, |p| p.overhead_send)?;
         let overhead_recv = straight(own, |p| p.overhead_recv)?;
         let Some(one_way) = one_way else { continue };
@@ -137,8 +137,7 @@ fn begins(points: &[SizePoint], at: usize, before: &Line, behind: &Line) -> Opti
 }
 
 fn gap_line(points: &[SizePoint]) -> Result<(Line, f64), FitError> {
-    let found: Vec<(f64, Measured)> = points.iter().map(|p| (p.further_bytes(), p.gap)).collect();
-    weighted(&found)
+    weighted(&points.iter().map(|p| (p.further_bytes(), p.gap)).collect::<Vec<_>>())
 }
 
 /// The line of what some of the points have; `None` where none has it. Of one or two sizes it is level.

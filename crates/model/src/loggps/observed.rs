@@ -13,10 +13,10 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Half of it.
+    /// One of `n` equal parts.
     #[must_use]
-    pub fn half(self) -> Self {
-        Self { ns: self.ns / 2.0, sigma_ns: self.sigma_ns / 2.0 }
+    pub fn over(self, n: f64) -> Self {
+        Self { ns: self.ns / n, sigma_ns: self.sigma_ns / n }
     }
 
     /// Difference of two that were measured apart.
@@ -44,9 +44,7 @@ pub struct SizePoint {
 impl SizePoint {
     /// The point of PRTT(1, 0, s) and PRTT([`TRAIN`], 0, s).
     pub fn of_trains(size_bytes: u64, one: Measured, train: Measured) -> Self {
-        let all = train.minus(one);
-        let rest = f64::from(TRAIN - 1);
-        let gap = Measured { ns: all.ns / rest, sigma_ns: all.sigma_ns / rest };
+        let gap = train.minus(one).over(f64::from(TRAIN - 1));
         Self { size_bytes, round_trip: one, gap, overhead_send: None, overhead_recv: None }
     }
 
