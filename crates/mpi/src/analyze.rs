@@ -11,7 +11,7 @@ use machmeter_engine::disturbance::placement;
 use machmeter_model::laws::table::{At, Costs};
 use machmeter_model::laws::{self, Law, LawError, Point};
 use machmeter_stats::between::variance_between;
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::deviations;
 use machmeter_stats::regimes::Regimes;
 
 use crate::cells::{BACK_TO_BACK, FOUND, ISOLATED, PART};
@@ -158,7 +158,7 @@ pub(crate) fn launches_differ(found: &ByLaunch) -> Option<f64> {
 }
 
 fn error_ns(known: &Known) -> f64 {
-    (known.high_ns - known.low_ns) / 2.0 / normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0)
+    (known.high_ns - known.low_ns) / 2.0 / deviations(LEVEL)
 }
 
 /// In us, as the table of the seed.
@@ -177,15 +177,11 @@ pub(crate) fn together(by_launch: ByLaunch, between: Option<f64>) -> Costs {
         let ns = of.iter().map(|l| l.1.value_ns).sum::<f64>() / k;
         let own = of.iter().map(|l| error_ns(&l.1).powi(2)).sum::<f64>() / (k * k);
         let error_ns = (own + (between.unwrap_or(0.0) * ns).powi(2) / k).sqrt();
-        let reach_ns = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0) * error_ns;
+        let reach_ns = deviations(LEVEL) * error_ns;
         let n = of.iter().map(|l| l.1.n as u64).sum();
         At { ns, low_ns: (ns - reach_ns).max(0.0), high_ns: ns + reach_ns, error_ns, freedom, n, launches }
     };
     by_launch.into_iter().map(|(key, of)| (key, at(of))).collect()
-}
-
-pub(crate) fn int(n: u64) -> machmeter_data::metric::ParamValue {
-    i64::try_from(n).unwrap_or(i64::MAX).into()
 }
 
 pub(crate) fn metric(at: &At, info: &MetricInfo, keys: Keys) -> Metric {
@@ -200,7 +196,7 @@ pub(crate) fn method(at: &At) -> &'static str {
 impl Found {
     fn keys(&self, library: &str, more: &[(&str, u64)]) -> Keys {
         let mut keys = params([("operation", self.operation.name.into()), ("library", library.into())]);
-        keys.extend(more.iter().map(|(name, n)| ((*name).to_owned(), int(*n))));
+        keys.extend(more.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())));
         keys
     }
 

@@ -9,8 +9,7 @@ use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::sampling::{Bench, Company, Pace};
 use machmeter_sys::clock::TickRate;
 
-use crate::operations::{Operation, number_of};
-use crate::pairing::Pairing;
+use crate::operations::{Operation, named, number_of};
 use crate::stage::{Play, Shared, Turns, Window, Windows};
 use crate::windows::LATE_NS;
 
@@ -33,11 +32,10 @@ const LEAST_BESIDE_NS: u64 = 500;
 
 /// An operation under its conditions, without the launch.
 pub(crate) fn row(operation: &Operation, mode: &str, bytes: u64, ranks: usize) -> Row {
-    let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     Row::new(PART, operation.name, Kind::Latency)
         .with("mode", mode)
-        .with("size_bytes", int(bytes))
-        .with("ranks", int(ranks as u64))
+        .with("size_bytes", bytes)
+        .with("ranks", ranks)
 }
 
 /// How long `Compute` of a play is: as long as a turn of the blocking operation, which is tried.
@@ -85,8 +83,7 @@ impl Looks {
         let Some(looked) = &self.0 else { return 0.0 };
         let mut looked = looked.borrow_mut();
         if now_ns >= looked.next_ns {
-            let operation = number_of("pingpong").unwrap_or(usize::MAX);
-            let play = Play { operation, bytes: 0, ranks: 2, beside_ns: 0, pairing: Pairing::Script };
+            let Some(play) = named("pingpong").map(|o| Play::of(o, 0, 2)) else { return 0.0 };
             let look = |_| looked.stage.with(|s| s.back_to_back(&play, LOOK_TURNS)).ok();
             let least = (0..LOOKS).filter_map(look).min();
             looked.half_ns = least.map_or(0.0, |ticks| looked.rate.ns(ticks) / (2 * LOOK_TURNS) as f64);
@@ -215,9 +212,7 @@ impl ThresholdCell {
         most_bytes: u64,
         rate: TickRate,
     ) -> Self {
-        let number = number_of(operation.name).unwrap_or(usize::MAX);
-        let play =
-            Play { operation: number, bytes: 0, ranks: 2, beside_ns: AWAY_NS, pairing: Pairing::Script };
+        let play = Play { beside_ns: AWAY_NS, ..Play::of(operation, 0, 2) };
         let mut row = row(operation, ISOLATED, 0, 2);
         row.params.remove("size_bytes");
         Self { row, operation, stage: stage.clone(), play, rate, most_bytes, searches: Rc::default() }

@@ -1,7 +1,5 @@
 //! What the mpi probe says about itself: metrics, warnings, method, sources.
 
-use machmeter_data::code::Code;
-use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -112,91 +110,60 @@ machmeter_data::metric!(
     "Bytes that so many random pairs of ranks stream together, 16 messages and an answer each; of as many pairs as make all ranks that of a bisection."
 );
 
-pub(crate) const NOT_MEASURED: Code = Code {
-    id: "W510",
-    name: "MPI not measured",
+machmeter_data::code! { pub(crate) NOT_MEASURED = "W510" "MPI not measured",
     what: "MPI could not be measured; the reason is in the text.",
     why: "Its figures are missing, not zero.",
     how: "The ranks did not start, or ended before their first sample.",
     next: "`machmeter doctor` lists the MPI libraries there are; `-n P` starts ranks, or start machmeter under the library's own mpirun.",
-    undo: None,
-};
+}
 
-pub(crate) const ENDED_EARLY: Code = Code {
-    id: "W511",
-    name: "ranks ended early",
+machmeter_data::code! { pub(crate) ENDED_EARLY = "W511" "ranks ended early",
     what: "A launch of ranks ended before its time.",
     why: "Figures are of the samples until then: intervals are wider, and what launches differ by may not be known.",
     how: "Rank 0 hands its samples on after each round; what came before the end counts.",
     next: "Look at what the launcher said on stderr; dmesg tells whether memory had run out.",
-    undo: None,
-};
+}
 
-pub(crate) const OVERSUBSCRIBED: Code = Code {
-    id: "W512",
-    name: "more ranks than CPUs",
+machmeter_data::code! { pub(crate) OVERSUBSCRIBED = "W512" "more ranks than CPUs",
     what: "Ranks shared CPUs.",
     why: "A rank that waits keeps its CPU busy, so that the one it waits for cannot run: times are those of the scheduler, up to milliseconds.",
     how: "Ranks of this machine against the CPUs that were given.",
     next: "Start no more ranks than CPUs; for laws over many ranks measure on many machines.",
-    undo: None,
-};
+}
 
-pub(crate) const GUIDELINE: Code = Code {
-    id: "W513",
-    name: "call dearer than others",
+machmeter_data::code! { pub(crate) GUIDELINE = "W513" "call dearer than others",
     what: "A collective call costs more than other calls that do the same together.",
     why: "The library chose an algorithm that is not the best for this size and number of ranks; programs pay the difference.",
     how: "Isolated costs: more than samples and launches differ by chance once in a thousand runs, over all sizes; at the size where it is worst.",
     next: "Try the library's other algorithms: OMPI_MCA_coll_tuned_use_dynamic_rules and coll_tuned_CALL_algorithm of Open MPI, \
            MPIR_CVAR_CALL_INTRA_ALGORITHM of MPICH.",
-    undo: None,
-};
+}
 
-pub(crate) const SLOW_PAIRS: Code = Code {
-    id: "W514",
-    name: "slow ranks or links",
+machmeter_data::code! { pub(crate) SLOW_PAIRS = "W514" "slow ranks or links",
     what: "Messages of some ranks, or between two, take longer than those of the others.",
     why: "Who waits for all waits for the slowest: collective calls and programs pay it everywhere.",
     how: "Half a round trip of every pair of ranks beside the median of pairs on one machine, or between machines. What is named is further from it than \
           one of all pairs and ranks is by chance once in a thousand runs, by the robust spread of all; direction by stamps of both ends.",
     next: "Run it again: a slow CPU or cable stays slow, a disturbance moves. Look at the machine named with `machmeter noise` and `machmeter doctor`.",
-    undo: None,
-};
+}
 
-const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "MPI",
-        "ping-pong of 8 B",
-        &[
-            Pick::new("back to back", "mpi.cost{operation=pingpong,size_bytes=8}"),
-            Pick::new("isolated", "mpi.isolated{operation=pingpong,size_bytes=8}"),
-        ],
-    ),
-    RowInfo::new(
-        "MPI",
-        "allreduce of 8 B, {ranks} ranks",
-        &[
-            Pick::new("back to back", "mpi.cost{operation=allreduce,size_bytes=8}"),
-            Pick::new("isolated", "mpi.isolated{operation=allreduce,size_bytes=8}"),
-        ],
-    )
-    .each("ranks"),
-    RowInfo::detail(
-        "MPI",
-        "pairs of {ranks} ranks",
-        &[Pick::new("half a round trip, median", "mpi.link_latency")],
-    )
-    .each("ranks"),
-    RowInfo::new(
-        "MPI",
-        "a send waits above",
-        &[
-            Pick::new("receiver asleep", "mpi.threshold{receiver=sleeping}"),
-            Pick::new("receiver in MPI", "mpi.threshold{receiver=polling}"),
-        ],
-    ),
-];
+machmeter_data::rows! { ROWS:
+    "MPI" {
+        row "ping-pong of 8 B": [
+            "back to back" "mpi.cost{operation=pingpong,size_bytes=8}",
+            "isolated" "mpi.isolated{operation=pingpong,size_bytes=8}",
+        ];
+        row "allreduce of 8 B, {ranks} ranks" each "ranks": [
+            "back to back" "mpi.cost{operation=allreduce,size_bytes=8}",
+            "isolated" "mpi.isolated{operation=allreduce,size_bytes=8}",
+        ];
+        detail "pairs of {ranks} ranks" each "ranks": ["half a round trip, median" "mpi.link_latency"];
+        row "a send waits above": [
+            "receiver asleep" "mpi.threshold{receiver=sleeping}",
+            "receiver in MPI" "mpi.threshold{receiver=polling}",
+        ];
+    }
+}
 
 /// The probe's description.
 pub(crate) const INFO: Info = Info {

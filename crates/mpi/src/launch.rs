@@ -12,8 +12,7 @@ use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{Looks, SEARCHES, ThresholdCell, TurnsCell};
-use crate::operations::{Operation, POLLING, SLEEPING, Sized, TRAINS, named, number_of};
-use crate::pairing::Pairing;
+use crate::operations::{Operation, POLLING, SLEEPING, Sized, TRAINS, named};
 use crate::pairs;
 use crate::stage::{Play, Shared};
 use crate::windows::WindowsCell;
@@ -142,7 +141,6 @@ pub(crate) fn measure(
 
 /// An operation at all its sizes, and the collective ones with all numbers of ranks.
 fn plays(operation: &'static Operation, plan: &Plan) -> Vec<Play> {
-    let number = number_of(operation.name).unwrap_or(usize::MAX);
     let fixed = match operation.sized {
         Sized::Only(bytes) => vec![bytes],
         _ => plan.sizes.clone(),
@@ -154,12 +152,5 @@ fn plays(operation: &'static Operation, plan: &Plan) -> Vec<Play> {
         false => &[2],
     };
     let sizes = fixed.into_iter().filter(|bytes| operation.fits(*bytes));
-    sizes
-        .flat_map(|bytes| {
-            let pairing = Pairing::Script;
-            let of =
-                move |ranks: &usize| Play { operation: number, bytes, ranks: *ranks, beside_ns: 0, pairing };
-            ranks.iter().map(of)
-        })
-        .collect()
+    sizes.flat_map(|bytes| ranks.iter().map(move |ranks| Play::of(operation, bytes, *ranks))).collect()
 }

@@ -8,7 +8,7 @@ use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_model::laws::table::At;
 use machmeter_model::loggps::{Latency, Line, Measured, Pace, Segment, SizePoint, TRAIN, fit};
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::deviations;
 
 use crate::analyze::Found;
 use crate::info::{GAP, GAP_PER_BYTE, LATENCY, MESSAGE_TIME, OVERHEAD_RECV, OVERHEAD_SEND};
@@ -17,12 +17,8 @@ use crate::operations::TRAINS;
 /// When a receive is posted, and the calls that are its overhead.
 const RECEIVES: [(&str, &[&str]); 2] = [("posted", &["irecv1", "irecv2"]), ("unexpected", &["recvmin"])];
 
-fn deviations() -> f64 {
-    normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0)
-}
-
 fn measured(at: &At) -> Measured {
-    Measured { ns: at.ns, sigma_ns: ((at.high_ns - at.low_ns) / 2.0 / deviations()).max(1e-3) }
+    Measured { ns: at.ns, sigma_ns: ((at.high_ns - at.low_ns) / 2.0 / deviations(LEVEL)).max(1e-3) }
 }
 
 fn plus(a: Measured, b: Measured) -> Measured {
@@ -40,11 +36,8 @@ fn points(found: &[Found], receive: &[&str]) -> Vec<SizePoint> {
     let point = |bytes: u64| {
         let (one, train) = (of("pingpong", bytes)?, of(TRAINS[0], bytes)?);
         let mut point = SizePoint::of_trains(bytes, one, train);
-        let busy = of(TRAINS[1], bytes).map(|work| work.minus(one));
-        let rest = f64::from(TRAIN - 1);
-        point.overhead_send = busy
-            .map(|all| Measured { ns: all.ns / rest, sigma_ns: all.sigma_ns / rest })
-            .filter(|m| m.ns > 0.0);
+        let busy = of(TRAINS[1], bytes).map(|work| work.minus(one).over(f64::from(TRAIN - 1)));
+        point.overhead_send = busy.filter(|m| m.ns > 0.0);
         let calls: Option<Vec<Measured>> = receive.iter().map(|name| of(name, bytes)).collect();
         point.overhead_recv = calls.and_then(|calls| calls.into_iter().reduce(plus));
         (point.gap.ns > 0.0).then_some(point)
@@ -83,7 +76,7 @@ pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Datas
     let [one_way, gaps] = [0, 1].map(|i| measured.iter().map(|m: &[CurveRow; 2]| m[i].clone()).collect());
     let curve = |id, title, y, caption, rows| {
         let (x, y) = (Axis::log("message", Unit::Bytes), Axis::log(y, Unit::Nanoseconds));
-        Dataset::new(id, title, caption, Shape::Curve(Curve { x, y, rows, marks: Vec::new() }))
+        Dataset::new(id, title, caption, Curve::shape(x, y, rows))
     };
     let half = "Half of a round trip of one message there and one back, back to back.";
     let train = "What one message more of a train of 16 costs.";
@@ -95,11 +88,14 @@ pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Datas
 
 fn of_segment(s: &Segment, receive: &str, library: &str, n: u64) -> Vec<Metric> {
     let keys = || {
-        let from = i64::try_from(s.first_bytes).unwrap_or(i64::MAX);
-        params([("receive", receive.into()), ("from_bytes", from.into()), ("library", library.into())])
+        params([
+            ("receive", receive.into()),
+            ("from_bytes", s.first_bytes.into()),
+            ("library", library.into()),
+        ])
     };
     let metric = |info: &MetricInfo, m: Measured| {
-        let reach = deviations() * m.sigma_ns;
+        let reach = deviations(LEVEL) * m.sigma_ns;
         let interval = Interval::new(LEVEL, (m.ns - reach).max(0.0), m.ns + reach, "propagated errors");
         Metric::new(info, keys(), m.ns, "weighted line", n).with_ci(interval)
     };

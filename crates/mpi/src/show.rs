@@ -81,14 +81,9 @@ fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
         "Time of each operation one after the other, d in bytes of a rank, p ranks; off: how far the point farthest from the law lies; Q: goodness of \
          fit; isolated: at agreed moments, until the last rank is through.{limits}{reasons}"
     );
-    let some = !rows.is_empty();
-    some.then(|| {
-        Dataset::new(
-            "mpi.operations",
-            "MPI operations",
-            caption,
-            Shape::CostTable(CostTable { columns, rows }),
-        )
+    (!rows.is_empty()).then(|| {
+        let shape = Shape::CostTable(CostTable { columns, rows });
+        Dataset::new("mpi.operations", "MPI operations", caption, shape)
     })
 }
 
@@ -128,15 +123,9 @@ fn costs(f: &Found) -> Option<Dataset> {
         "{}, over bytes: measured with intervals, the law and what it predicts with 95 %.",
         f.operation.what
     );
-    let shape = Curve {
-        x: Axis::log("message", Unit::Bytes),
-        y: Axis::log("time", Unit::Nanoseconds),
-        rows,
-        marks: Vec::new(),
-    };
-    let some = !shape.rows.is_empty();
-    some.then(|| {
-        Dataset::new("mpi.cost", name, caption, Shape::Curve(shape))
+    let (x, y) = (Axis::log("message", Unit::Bytes), Axis::log("time", Unit::Nanoseconds));
+    (!rows.is_empty()).then(|| {
+        Dataset::new("mpi.cost", name, caption, Curve::shape(x, y, rows))
             .with_params(params([("operation", name.into())]))
     })
 }
@@ -156,13 +145,8 @@ fn residuals(found: &[Found]) -> Option<Dataset> {
         (x.len() > 1).then(|| CurveRow { name: f.operation.name.to_owned(), x, y })
     };
     let rows: Vec<CurveRow> = found.iter().filter_map(row).collect();
-    let some = !rows.is_empty();
-    let shape = Curve {
-        x: Axis::log("message", Unit::Bytes),
-        y: Axis::linear("measured above law", Unit::One),
-        rows,
-        marks: Vec::new(),
-    };
+    let (x, y) = (Axis::log("message", Unit::Bytes), Axis::linear("measured above law", Unit::One));
     let caption = "How far costs of two ranks lie above their law, or below: what no sum of terms explains.";
-    some.then(|| Dataset::new("mpi.residuals", "Residuals of laws", caption, Shape::Curve(shape)))
+    (!rows.is_empty())
+        .then(|| Dataset::new("mpi.residuals", "Residuals of laws", caption, Curve::shape(x, y, rows)))
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use machmeter_engine::sampling::{Mark, Subject, Timing};
 
-use crate::operations::{Operation, numbered};
+use crate::operations::{Operation, number_of, numbered};
 use crate::pairing::Pairing;
 
 /// An operation under its conditions.
@@ -163,6 +163,12 @@ impl Subject for Turns {
 }
 
 impl Play {
+    /// Of the first so many ranks, by the script.
+    pub(crate) fn of(operation: &Operation, bytes: u64, ranks: usize) -> Self {
+        let operation = number_of(operation.name).unwrap_or(usize::MAX);
+        Self { operation, bytes, ranks, beside_ns: 0, pairing: Pairing::Script }
+    }
+
     /// Turns of a batch at most.
     pub(crate) fn most_turns(&self) -> u64 {
         numbered(self.operation).map_or(1, |o| o.most_turns(self.bytes))

@@ -53,16 +53,10 @@ fn truth(operation: &Operation, d: f64, p: f64) -> [f64; 2] {
 
 #[test]
 fn every_script_ends_with_any_number_of_turns() {
-    for number in 0..OPERATIONS.len() + 5 {
-        for ranks in if numbered(number).unwrap().is_collective { vec![2, 3, 8] } else { vec![2, 8] } {
+    for operation in (0..OPERATIONS.len() + 5).filter_map(numbered) {
+        for ranks in if operation.is_collective { vec![2, 3, 8] } else { vec![2, 8] } {
             let mut stage = Simulated::new(PLANTED, NOISE, 8, 1);
-            let play = Play {
-                operation: number,
-                bytes: 8,
-                ranks,
-                beside_ns: 5_000,
-                pairing: crate::pairing::Pairing::Script,
-            };
+            let play = Play { beside_ns: 5_000, ..Play::of(operation, 8, ranks) };
             for turns in [1, 2, 30] {
                 stage.back_to_back(&play, turns).unwrap();
             }

@@ -10,6 +10,7 @@ use machmeter_sys::affinity;
 use machmeter_sys::link::{End, Link, Wait};
 use machmeter_sys::thread::{self, monotonic_ns};
 
+use crate::near::spin_until;
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 
 pub(crate) const WORKER: Worker = Worker { name: "net-far", run };
@@ -97,11 +98,7 @@ fn take_turns(
     loop {
         // The rest of a turn whose first message is there.
         if turns.delay_ns > 0 && got == 1 && turns.there > 1 {
-            let until_ns = monotonic_ns() + turns.delay_ns;
-            while monotonic_ns() < until_ns {
-                std::hint::spin_loop();
-            }
-            let begin_ns = monotonic_ns();
+            let begin_ns = spin_until(monotonic_ns() + turns.delay_ns);
             for _ in 1..turns.there {
                 link.receive(message)?;
             }

@@ -37,6 +37,17 @@ impl<P: Peer, W: Write, R: ReadUntil> Control for Role<Order, Answer, P, W, R> {
     }
 }
 
+/// Keeps the CPU busy until a time, monotonic ns; the time then.
+pub(crate) fn spin_until(ns: u64) -> u64 {
+    loop {
+        let now_ns = monotonic_ns();
+        if now_ns >= ns {
+            return now_ns;
+        }
+        std::hint::spin_loop();
+    }
+}
+
 /// A link of which the far end has the other end.
 pub(crate) struct OpenLink {
     pub(crate) transport: &'static Transport,
@@ -65,6 +76,15 @@ impl OpenLink {
 
     pub(crate) fn segment_bytes(&self) -> Option<u64> {
         self.link.segment_bytes()
+    }
+
+    /// Remembers what went wrong, unless a message was merely lost.
+    fn failed(&mut self, error: &std::io::Error) -> bool {
+        self.lost += 1;
+        if !self.transport.loses || error.kind() != ErrorKind::TimedOut {
+            self.broken.get_or_insert_with(|| format!("{}: {error}", self.transport.name));
+        }
+        false
     }
 }
 
@@ -184,11 +204,7 @@ impl Near {
         if !self.send_there(0) || !self.receive_back(1) {
             return None;
         }
-        let until_ns = monotonic_ns() + delay_ns;
-        while monotonic_ns() < until_ns {
-            std::hint::spin_loop();
-        }
-        let begin_ns = monotonic_ns();
+        let begin_ns = spin_until(monotonic_ns() + delay_ns);
         let done = self.receive_back(0);
         let calls = self.turns.map_or(1, |t| t.back.saturating_sub(1).max(1));
         done.then(|| (monotonic_ns() - begin_ns) as f64 / f64::from(calls))
@@ -259,16 +275,5 @@ impl Near {
         };
         open.broken = Some(why.clone());
         Err(why)
-    }
-}
-
-impl OpenLink {
-    /// Remembers what went wrong, unless a message was merely lost.
-    fn failed(&mut self, error: &std::io::Error) -> bool {
-        self.lost += 1;
-        if !self.transport.loses || error.kind() != ErrorKind::TimedOut {
-            self.broken.get_or_insert_with(|| format!("{}: {error}", self.transport.name));
-        }
-        false
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use machmeter_sys::link::Link;
 use machmeter_sys::thread::monotonic_ns;
 
+use crate::near::spin_until;
 use crate::orders::END;
 
 /// What is planted.
@@ -94,16 +95,6 @@ impl Drop for PlantedLink {
 
 /// Bytes of a stamp: departure, arrival, first byte of the message.
 const STAMP: usize = 17;
-
-fn spin_until(ns: u64) -> u64 {
-    loop {
-        let now_ns = monotonic_ns();
-        if now_ns >= ns {
-            return now_ns;
-        }
-        std::hint::spin_loop();
-    }
-}
 
 impl Link for PlantedLink {
     fn send(&mut self, message: &[u8]) -> io::Result<()> {

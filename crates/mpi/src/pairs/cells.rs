@@ -13,7 +13,7 @@ use machmeter_sys::clock::TickRate;
 
 use super::{AT_ONCE, LINK, WAYS};
 use crate::cells::{PART, kept};
-use crate::operations::{Operation, STREAM, THERE_AND_BACK, number_of};
+use crate::operations::{Operation, STREAM, THERE_AND_BACK};
 use crate::pairing::{Pairing, rounds};
 use crate::stage::{Play, Shared, Stamp};
 use crate::windows::{LATE_NS, Timetable};
@@ -50,21 +50,18 @@ pub(crate) fn cells(
     Random::new(seed).shuffle(&mut order);
     order.truncate((MOST_LINKS / (ranks / 2).max(1)).max(1));
     let new = |operation: &'static Operation, bytes, pairing, rows: Vec<Row>| {
-        let number = number_of(operation.name).unwrap_or(usize::MAX);
-        let play = Play { operation: number, bytes, ranks, beside_ns: 0, pairing };
+        let play = Play { pairing, ..Play::of(operation, bytes, ranks) };
         let ways = vec![Default::default(); rows.len()];
         let timetable = Timetable::new(stage, operation, play, rate).short();
         PairsCell { rows, timetable, ways, visits: Rc::default() }
     };
     let small = SMALL.min(most_bytes);
-    let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let row = |operation: &Operation, mode: &str, bytes, per_turn| {
+    let row = |operation: &Operation, mode: &str, bytes: u64, per_turn| {
         let row = Row { long_turns: 1, ..Row::new(PART, operation.name, Kind::Latency) };
-        row.with("mode", mode).with("size_bytes", int(bytes)).with("ranks", ranks as i64).per_turn(per_turn)
+        row.with("mode", mode).with("size_bytes", bytes).with("ranks", ranks).per_turn(per_turn)
     };
-    let link = |[from, to]: [usize; 2]| {
-        row(&THERE_AND_BACK, LINK, small, 2.0).with("from", from as i64).with("to", to as i64)
-    };
+    let link =
+        |[from, to]: [usize; 2]| row(&THERE_AND_BACK, LINK, small, 2.0).with("from", from).with("to", to);
     let round = |round| {
         let pairing = Pairing::Round(round);
         new(&THERE_AND_BACK, small, pairing, pairing.pairs(ranks).into_iter().map(link).collect())
@@ -73,7 +70,7 @@ pub(crate) fn cells(
     let at_once = numbers.chain([ranks / 2]).flat_map(|pairs| {
         let pairing = Pairing::Random { pairs: pairs as u32, seed: 0 };
         let row = |operation: &'static Operation, bytes, per_turn| {
-            let row = row(operation, AT_ONCE, bytes, per_turn).with("pairs", pairs as i64);
+            let row = row(operation, AT_ONCE, bytes, per_turn).with("pairs", pairs);
             new(operation, bytes, pairing, vec![row])
         };
         let streamed = f64::from(TRAIN) * most_bytes as f64 * pairs as f64;

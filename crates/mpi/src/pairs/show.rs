@@ -15,7 +15,7 @@ use machmeter_stats::quantile::{median, quantile, quantile_interval, sorted};
 
 use super::slow::{Link, Slow, slow};
 use super::{AT_ONCE, LINK, WAYS};
-use crate::analyze::{ByLaunch, by_launch, int, launches_differ, method, metric, together};
+use crate::analyze::{ByLaunch, by_launch, launches_differ, method, metric, together};
 use crate::cells::PART;
 use crate::info::{LINK_LATENCY, PAIR_BANDWIDTH, PAIR_LATENCY, SLOW_PAIRS};
 use crate::operations::STREAM;
@@ -109,8 +109,8 @@ impl Pairs<'_> {
 
     fn metrics(&self, library: &str) -> Vec<Metric> {
         let keys = |more: &[(&str, u64)]| -> Keys {
-            let mut keys = params([("library", library.into()), ("ranks", int(self.ranks as u64))]);
-            keys.extend(more.iter().map(|(name, n)| ((*name).to_owned(), int(*n))));
+            let mut keys = params([("library", library.into()), ("ranks", self.ranks.into())]);
+            keys.extend(more.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())));
             keys
         };
         let of = |key: &(u32, u64)| keys(&[("pairs", u64::from(key.0)), ("size_bytes", key.1)]);

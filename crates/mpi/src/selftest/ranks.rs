@@ -20,9 +20,8 @@ use machmeter_sys::sched::{self, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::ensemble::{Ensemble, Leader, STEP_TICKS, Setup};
-use crate::operations::{HELD_UP, number_of};
-use crate::pairing::Pairing;
-use crate::stage::{Play, Stage, Windows};
+use crate::operations::HELD_UP;
+use crate::stage::{Play, Stage, Stamp, Windows};
 
 /// A rank of this self-test.
 pub(crate) const WORKER: Worker = Worker { name: "mpi-planted", run };
@@ -181,14 +180,13 @@ fn run(arguments: &[OsString]) -> u8 {
 
 /// Turns of two ranks, of which one is held up now and then.
 fn held_turns(stage: &mut impl Stage) -> Result<Vec<(usize, f64, f64)>, String> {
-    let operation = number_of(HELD_UP.name).ok_or("no such operation")?;
-    let play = Play { operation, bytes: 8, ranks: 2, beside_ns: 0, pairing: Pairing::Script };
+    let play = Play::of(&HELD_UP, 8, 2);
     let mut all = Vec::new();
     for _ in 0..TURNS / EVERY {
         for (beside_ns, count) in [(HOLD_NS, 1), (0, EVERY - 1)] {
             let windows = Windows { count, period_ns: PERIOD_NS };
             let played = stage.isolated(&Play { beside_ns, ..play }, windows)?;
-            let ticks = |of: fn(&crate::stage::Stamp) -> i64, stamps: &[crate::stage::Stamp]| {
+            let ticks = |of: fn(&Stamp) -> i64, stamps: &[Stamp]| {
                 stamps.iter().map(|s| of(s) as f64).collect::<Vec<f64>>()
             };
             let turns = played.iter().filter_map(|s| turn(&ticks(|s| s.begin, s), &ticks(|s| s.end, s)));

@@ -50,6 +50,7 @@ impl<'p> Cast<'p> {
         planted: &'p Planted,
         operation: &'static Operation,
         play: &Play,
+        of: [usize; 2],
         is_isolated: bool,
     ) -> Self {
         let (bytes, beside_ns) = (play.bytes as f64, play.beside_ns as f64);
@@ -60,13 +61,7 @@ impl<'p> Cast<'p> {
         };
         let waits_ns = if play.bytes > limit { beside_ns } else { 0.0 };
         let (ranks, entered) = (play.ranks, Vec::new());
-        let of = [0, 1];
         Self { planted, operation, bytes, ranks, of, beside_ns, is_isolated, waits_ns, entered }
-    }
-
-    /// Played by these ranks instead of the first two.
-    pub(super) fn between(self, of: [usize; 2]) -> Self {
-        Self { of, ..self }
     }
 
     /// Each rank goes on as far as it can; round after round until all are through.

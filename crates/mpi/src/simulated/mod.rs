@@ -85,7 +85,7 @@ impl Simulated {
         if play.ranks < 2 || play.ranks > self.ranks {
             return Err(format!("{} of {} ranks", play.ranks, self.ranks));
         }
-        Cast::new(&self.planted, operation, play, is_isolated).play(turns)
+        Cast::new(&self.planted, operation, play, [0, 1], is_isolated).play(turns)
     }
 
     /// What the ranks of pairs, or all, stamp in a window by themselves.
@@ -97,7 +97,7 @@ impl Simulated {
         let mut all = vec![Rank::default(); play.ranks];
         for pair in play.pairing.pairs(play.ranks) {
             let both = Play { ranks: 2, ..*play };
-            let cast = Cast::new(&self.planted, operation, &both, true).between(pair);
+            let cast = Cast::new(&self.planted, operation, &both, pair, true);
             for (rank, played) in pair.into_iter().zip(cast.play(1)?) {
                 all[rank] = played;
             }

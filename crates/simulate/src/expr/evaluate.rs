@@ -134,11 +134,6 @@ impl Bound<'_> {
         is_known &= low.is_finite() && high.is_finite();
         Ok(Answer { value, interval: is_known.then_some((low, high)), figures, outside })
     }
-
-    /// The figure of a place.
-    pub fn figure(&self, place: usize) -> &machmeter_data::Metric {
-        &self.sheet.metrics[place]
-    }
 }
 
 impl Sheet {

@@ -75,7 +75,7 @@ pub fn fill(
         if let Some(variable) = variable {
             keys.extend(params([("variable", variable.into()), ("at", (*at as i64).into())]));
         }
-        let figures = || answer.figures.iter().map(|place| bound.figure(*place));
+        let figures = || answer.figures.iter().map(|place| &bound.sheet.metrics[*place]);
         let n = figures().map(|m| m.n).min().unwrap_or(0);
         let method = "ends of all figures, one by one, added";
         let ci = interval.and_then(|(low, high)| Interval::new(LEVEL, low, high, method));
@@ -97,7 +97,7 @@ pub fn fill(
 fn without_interval(bound: &Bound<'_>, answers: &[(f64, Answer)]) -> Option<String> {
     let all: BTreeSet<usize> = answers.iter().flat_map(|(_, a)| a.figures.iter().copied()).collect();
     let bare: Vec<String> =
-        all.iter().map(|f| bound.figure(*f)).filter(|m| m.ci.is_none()).map(Metric::key).collect();
+        all.iter().map(|f| &bound.sheet.metrics[*f]).filter(|m| m.ci.is_none()).map(Metric::key).collect();
     let more = bare.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let listed = bare.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");

@@ -150,8 +150,8 @@ impl Section<'_> {
                 self.wrong(first_edge, &format!("{edges} edges, of which operations use {next_edge}"))
             );
         }
-        if let Err(cycle) = builder.end_rank() {
-            let at = first_node + NODE_BYTES * cycle.op as usize;
+        if let Err(op) = builder.end_rank() {
+            let at = first_node + NODE_BYTES * op as usize;
             return Err(self.wrong(at, "the operation requires itself, by way of others"));
         }
         self.check(builder, first_node, roots)

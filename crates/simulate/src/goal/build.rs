@@ -14,13 +14,6 @@ pub enum Require {
     Start,
 }
 
-/// Operations that require each other, by one of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cycle {
-    /// Its number in the rank.
-    pub op: u32,
-}
-
 /// Builds a [`Goal`] rank by rank.
 #[derive(Debug)]
 pub struct Builder {
@@ -110,8 +103,8 @@ impl Builder {
     /// Closes the rank; the next operations belong to the next one.
     ///
     /// # Errors
-    /// Operations require each other.
-    pub fn end_rank(&mut self) -> Result<(), Cycle> {
+    /// The number of an operation that requires itself, by way of others.
+    pub fn end_rank(&mut self) -> Result<(), u32> {
         let first = self.first();
         let nodes = &mut self.goal.nodes[first..];
         for (required, op, what) in &self.requirements {
@@ -162,19 +155,14 @@ impl Builder {
         self.goal.nodes(rank).iter().map(|n| n.requires)
     }
 
-    /// Ranks that were closed.
-    pub fn ranks(&self) -> u32 {
-        self.goal.ranks()
-    }
-
     /// The schedule of all ranks that were closed.
     pub fn build(self) -> Goal {
         self.goal
     }
 }
 
-/// Whether all operations can be put in an order (Kahn 1962).
-fn acyclic(nodes: &[Node], edges: &[u32]) -> Result<(), Cycle> {
+/// Whether all operations can be put in an order (Kahn 1962); one of a cycle otherwise.
+fn acyclic(nodes: &[Node], edges: &[u32]) -> Result<(), u32> {
     // Requirements that go back to earlier operations alone, as most schedules have them, need no search.
     let forward = |(at, n): (usize, &Node)| {
         edges[n.end_edges as usize..n.last_edge as usize].iter().all(|to| *to as usize > at)
@@ -209,5 +197,5 @@ fn acyclic(nodes: &[Node], edges: &[u32]) -> Result<(), Cycle> {
     for _ in 0..nodes.len() {
         at = required[at as usize];
     }
-    Err(Cycle { op: at })
+    Err(at)
 }

@@ -10,7 +10,7 @@ mod text;
 mod write;
 
 pub use binary::read_binary;
-pub use build::{Builder, Cycle, Require};
+pub use build::{Builder, Require};
 pub use program::Schedule;
 pub use smpi::write_smpi;
 pub use text::read_text;

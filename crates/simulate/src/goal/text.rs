@@ -33,8 +33,8 @@ pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
         while !reader.close_rank(rank)? {
             reader.statement(&mut builder, &mut names, &mut lines, ranks)?;
         }
-        if let Err(cycle) = builder.end_rank() {
-            let line = lines[cycle.op as usize];
+        if let Err(op) = builder.end_rank() {
+            let line = lines[op as usize];
             let text = format!("rank {rank}: this operation requires itself, by way of others");
             return Err(GoalError::Text { line, column: 1, text });
         }
