@@ -8,32 +8,21 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{Known, LEVEL};
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_engine::disturbance::placement;
-use machmeter_model::laws::table::{At, Costs};
-use machmeter_model::laws::{self, Law, LawError, Point};
+use machmeter_model::laws::table::{At, Costs, Found};
+use machmeter_model::laws::{self, Point};
 use machmeter_stats::between::variance_between;
 use machmeter_stats::distribution::deviations;
 use machmeter_stats::regimes::Regimes;
 
 use crate::cells::{BACK_TO_BACK, FOUND, ISOLATED, PART};
 use crate::info;
-use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING, TRAINS};
+use crate::operations::{OPERATIONS, Operation, POLLING, SLEEPING, Sized, TRAINS};
 use crate::run::{ENDED_EARLY, LAUNCHES, OVERSUBSCRIBED};
 use crate::worker::About;
 use crate::{Params, guidelines, loggps, pairs, show};
 
 /// How often something is named in a run where nothing is: who looks every day is misled once in three years.
 pub(crate) const FALSE_ALARMS: f64 = 0.001;
-
-/// What is known of one operation.
-pub(crate) struct Found {
-    pub(crate) operation: &'static Operation,
-    pub(crate) costs: Costs,
-    pub(crate) isolated: Costs,
-    /// Laws in us.
-    pub(crate) laws: Result<Vec<Law>, LawError>,
-    /// Why there are no costs at all.
-    pub(crate) refused: Option<String>,
-}
 
 /// What was measured where.
 pub(crate) struct Whole {
@@ -55,9 +44,9 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         [&SLEEPING, &POLLING].into_iter().filter_map(|o| threshold(rows, o, &library)).collect();
     let (parameters, table) = loggps::analyze(&found, &library);
     // Trains are no calls of their own.
-    found.retain(|f| !TRAINS.contains(&f.operation.name));
+    found.retain(|f| !TRAINS.contains(&f.name));
     for f in &found {
-        out.metrics.extend(f.metrics(&library));
+        out.metrics.extend(metrics(f, &library));
     }
     out.metrics.extend(parameters);
     out.metrics.extend(thresholds.iter().cloned());
@@ -113,11 +102,13 @@ fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regi
     let refused = refused.filter(|_| costs.is_empty());
     let isolated_between = launches_differ(&isolated);
     Some(Found {
-        operation,
+        name: operation.name,
+        what: operation.what,
         costs: together(costs, between),
         isolated: together(isolated, isolated_between),
         laws,
         refused,
+        has_one_size: matches!(operation.sized, Sized::Only(_)),
     })
 }
 
@@ -193,49 +184,45 @@ pub(crate) fn method(at: &At) -> &'static str {
     if at.launches > 1 { "rank, and what launches differ by" } else { "rank, one launch" }
 }
 
-impl Found {
-    fn keys(&self, library: &str, more: &[(&str, u64)]) -> Keys {
-        let mut keys = params([("operation", self.operation.name.into()), ("library", library.into())]);
+fn metrics(f: &Found, library: &str) -> Vec<Metric> {
+    let keys = |more: &[(&str, u64)]| {
+        let mut keys = params([("operation", f.name.into()), ("library", library.into())]);
         keys.extend(more.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())));
         keys
+    };
+    let mut all = Vec::new();
+    if let Some(why) = &f.refused {
+        all.push(Metric::rejected(&info::COST, keys(&[]), "median of differences", why));
     }
-
-    fn metrics(&self, library: &str) -> Vec<Metric> {
-        let mut all = Vec::new();
-        if let Some(why) = &self.refused {
-            all.push(Metric::rejected(&info::COST, self.keys(library, &[]), "median of differences", why));
+    for (info, costs) in [(&info::COST, &f.costs), (&info::ISOLATED, &f.isolated)] {
+        for ((ranks, bytes), at) in costs {
+            let keys = keys(&[("size_bytes", *bytes), ("ranks", u64::from(*ranks))]);
+            all.push(metric(at, info, keys));
         }
-        for (info, costs) in [(&info::COST, &self.costs), (&info::ISOLATED, &self.isolated)] {
-            for ((ranks, bytes), at) in costs {
-                let keys = self.keys(library, &[("size_bytes", *bytes), ("ranks", u64::from(*ranks))]);
-                all.push(metric(at, info, keys));
-            }
-        }
-        for law in self.laws.iter().flatten() {
-            for s in &law.segments {
-                let mut more = vec![("from_bytes", s.from_bytes)];
-                more.extend(law.only_p.map(|p| ("ranks", u64::from(p))));
-                let n = s.n as u64;
-                for c in &s.chosen().terms {
-                    let mut keys = self.keys(library, &more);
-                    keys.insert("term".to_owned(), c.term.name().into());
-                    let ci =
-                        Interval::new(LEVEL, 1e3 * c.interval.low, 1e3 * c.interval.high, "least squares");
-                    all.push(
-                        Metric::new(&info::COEFFICIENT, keys, 1e3 * c.value, "weighted sum of terms", n)
-                            .with_ci(ci),
-                    );
-                }
-                let keys = self.keys(library, &more);
-                all.push(Metric::new(&info::MISFIT, keys.clone(), s.misfit, "largest of points", n));
-                all.push(match &s.q {
-                    Ok(q) => Metric::new(&info::FIT, keys, *q, "chi square", n),
-                    Err(why) => Metric::rejected(&info::FIT, keys, "chi square", &why.to_string()),
-                });
-            }
-        }
-        all
     }
+    for law in f.laws.iter().flatten() {
+        for s in &law.segments {
+            let mut more = vec![("from_bytes", s.from_bytes)];
+            more.extend(law.only_p.map(|p| ("ranks", u64::from(p))));
+            let n = s.n as u64;
+            for c in &s.chosen().terms {
+                let mut keys = keys(&more);
+                keys.insert("term".to_owned(), c.term.name().into());
+                let ci = Interval::new(LEVEL, 1e3 * c.interval.low, 1e3 * c.interval.high, "least squares");
+                all.push(
+                    Metric::new(&info::COEFFICIENT, keys, 1e3 * c.value, "weighted sum of terms", n)
+                        .with_ci(ci),
+                );
+            }
+            let keys = keys(&more);
+            all.push(Metric::new(&info::MISFIT, keys.clone(), s.misfit, "largest of points", n));
+            all.push(match &s.q {
+                Ok(q) => Metric::new(&info::FIT, keys, *q, "chi square", n),
+                Err(why) => Metric::rejected(&info::FIT, keys, "chi square", &why.to_string()),
+            });
+        }
+    }
+    all
 }
 
 /// A threshold over all launches; without a figure where searches differ, or where no size waited.

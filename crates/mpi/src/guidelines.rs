@@ -8,10 +8,10 @@
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Warning};
-use machmeter_model::laws::table::At;
+use machmeter_model::laws::table::{At, Found};
 use machmeter_stats::distribution::{normal_quantile, t_quantile};
 
-use crate::analyze::{FALSE_ALARMS, Found};
+use crate::analyze::FALSE_ALARMS;
 use crate::info::GUIDELINE;
 
 /// A call, and those that do the same, for the same bytes of a rank.
@@ -50,7 +50,7 @@ fn compared<'f>(
     call: &'static str,
     others: &'static [&'static str],
 ) -> Vec<Compared<'f>> {
-    let of = |name: &str| found.iter().find(|f| f.operation.name == name);
+    let of = |name: &str| found.iter().find(|f| f.name == name);
     let Some(own) = of(call) else { return Vec::new() };
     let beside = |((ranks, bytes), at): (&(u32, u64), &'f At)| {
         let all: Option<Vec<&At>> =
@@ -106,11 +106,12 @@ impl Compared<'_> {
 #[cfg(test)]
 mod tests {
     use machmeter_engine::cost::estimate::{Estimator, Known};
+    use machmeter_model::laws::LawError;
+    use machmeter_model::laws::table::Costs;
     use machmeter_stats::random::Random;
 
     use super::*;
     use crate::analyze::{ByLaunch, launches_differ, together};
-    use crate::operations::named;
 
     const SIZES: [u64; 6] = [8, 128, 2_048, 32_768, 524_288, 1 << 20];
 
@@ -144,7 +145,7 @@ mod tests {
             ("gather", 1.0),
             ("allgather", 1.0),
         ];
-        let mut of = |(name, factor): (&str, f64)| {
+        let mut of = |(name, factor): (&'static str, f64)| {
             let mut by_launch = ByLaunch::new();
             for bytes in SIZES {
                 let mut known = |launch| {
@@ -156,14 +157,8 @@ mod tests {
             }
             let between = launches_differ(&by_launch);
             let isolated = together(by_launch, between);
-            let laws = Err(machmeter_model::laws::LawError::Empty);
-            Found {
-                operation: named(name).unwrap(),
-                costs: machmeter_model::laws::table::Costs::new(),
-                isolated,
-                laws,
-                refused: None,
-            }
+            let (costs, laws) = (Costs::new(), Err(LawError::Empty));
+            Found { name, what: "", costs, isolated, laws, refused: None, has_one_size: false }
         };
         costs.into_iter().map(&mut of).collect()
     }

@@ -6,11 +6,10 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
-use machmeter_model::laws::table::At;
+use machmeter_model::laws::table::{At, Found};
 use machmeter_model::loggps::{Latency, Line, Measured, Pace, Segment, SizePoint, TRAIN, fit};
 use machmeter_stats::distribution::deviations;
 
-use crate::analyze::Found;
 use crate::info::{GAP, GAP_PER_BYTE, LATENCY, MESSAGE_TIME, OVERHEAD_RECV, OVERHEAD_SEND};
 use crate::operations::TRAINS;
 
@@ -28,10 +27,10 @@ fn plus(a: Measured, b: Measured) -> Measured {
 /// Points of the fit, with overheads of this kind of receive.
 fn points(found: &[Found], receive: &[&str]) -> Vec<SizePoint> {
     let of = |name: &str, bytes: u64| {
-        let found = found.iter().find(|f| f.operation.name == name)?;
+        let found = found.iter().find(|f| f.name == name)?;
         found.costs.get(&(2, bytes)).map(measured)
     };
-    let trains = found.iter().find(|f| f.operation.name == TRAINS[0]);
+    let trains = found.iter().find(|f| f.name == TRAINS[0]);
     let sizes = trains.into_iter().flat_map(|f| f.costs.keys()).map(|k| k.1).filter(|d| *d > 0);
     let point = |bytes: u64| {
         let (one, train) = (of("pingpong", bytes)?, of(TRAINS[0], bytes)?);

@@ -5,31 +5,19 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric, Shape};
-use machmeter_model::laws::table::{At, COLUMNS, Entry, Table};
+use machmeter_model::laws::table::{At, COLUMNS, Found, Table};
 
-use crate::analyze::{Found, Whole};
-use crate::operations::Sized;
+use crate::analyze::Whole;
 
 /// What was measured where, and the table, for the page.
 pub(crate) fn page(found: &[Found], whole: &Whole, pairs: Vec<String>) -> Option<SummaryLine> {
     let mut lines = vec![heading(whole)?];
     if !found.is_empty() {
-        lines.extend(table(found).lines());
+        lines.extend(Table::of(found).lines());
     }
     lines.extend(limits(whole));
     lines.extend(pairs);
     Some(SummaryLine { section: "MPI".to_owned(), lines })
-}
-
-fn table(found: &[Found]) -> Table {
-    Table::of(found.iter().map(|f| Entry {
-        name: f.operation.name,
-        costs: &f.costs,
-        isolated: &f.isolated,
-        laws: &f.laws,
-        refused: f.refused.as_deref(),
-        has_one_size: matches!(f.operation.sized, Sized::Only(_)),
-    }))
 }
 
 /// Sizes from which a send waits, in a line.
@@ -71,7 +59,7 @@ pub(crate) fn datasets(found: &[Found], whole: &Whole) -> Vec<Dataset> {
 }
 
 fn operations(found: &[Found], whole: &Whole) -> Option<Dataset> {
-    let Table { rows, reasons, .. } = table(found);
+    let Table { rows, reasons, .. } = Table::of(found);
     let columns = COLUMNS.map(|label| TableColumn::new(label, None)).to_vec();
     let row = |(name, cells): (String, [String; 6])| TableRow { name, cells: cells.map(Cell::Text).into() };
     let rows: Vec<TableRow> = rows.into_iter().map(row).collect();
@@ -106,7 +94,7 @@ fn costs(f: &Found) -> Option<Dataset> {
         push("measured", own.iter().map(|(_, a)| a.ns).collect());
         push("interval, low", own.iter().map(|(_, a)| a.low_ns).collect());
         push("interval, high", own.iter().map(|(_, a)| a.high_ns).collect());
-        let by_law: Option<Vec<_>> = own.iter().map(|(d, _)| predicted(f, *p, *d)).collect();
+        let by_law: Option<Vec<_>> = own.iter().map(|(d, _)| f.predict(*p, *d)).collect();
         if let Some(by_law) = by_law {
             push("law", by_law.iter().map(|l| 1e3 * l.value).collect());
             push("band, low", by_law.iter().map(|l| 1e3 * l.interval.low).collect());
@@ -118,11 +106,9 @@ fn costs(f: &Found) -> Option<Dataset> {
     if x.len() > 1 {
         rows.push(CurveRow { name: "isolated".to_owned(), x, y });
     }
-    let name = f.operation.name;
-    let caption = format!(
-        "{}, over bytes: measured with intervals, the law and what it predicts with 95 %.",
-        f.operation.what
-    );
+    let name = f.name;
+    let caption =
+        format!("{}, over bytes: measured with intervals, the law and what it predicts with 95 %.", f.what);
     let (x, y) = (Axis::log("message", Unit::Bytes), Axis::log("time", Unit::Nanoseconds));
     (!rows.is_empty()).then(|| {
         Dataset::new("mpi.cost", name, caption, Curve::shape(x, y, rows))
@@ -130,19 +116,15 @@ fn costs(f: &Found) -> Option<Dataset> {
     })
 }
 
-fn predicted(f: &Found, p: u32, d: u64) -> Option<machmeter_model::laws::Prediction> {
-    f.laws.as_ref().ok()?.iter().find_map(|law| law.predict(p, d))
-}
-
 fn residuals(found: &[Found]) -> Option<Dataset> {
     let row = |f: &Found| {
         let p = f.costs.keys().next()?.0;
         let off = |((ranks, d), at): (&(u32, u64), &At)| {
-            let by_law = predicted(f, p, *d).filter(|l| *ranks == p && *d > 0 && l.value > 0.0)?;
+            let by_law = f.predict(p, *d).filter(|l| *ranks == p && *d > 0 && l.value > 0.0)?;
             Some((*d as f64, at.ns / 1e3 / by_law.value - 1.0))
         };
         let (x, y): (Vec<f64>, Vec<f64>) = f.costs.iter().filter_map(off).unzip();
-        (x.len() > 1).then(|| CurveRow { name: f.operation.name.to_owned(), x, y })
+        (x.len() > 1).then(|| CurveRow { name: f.name.to_owned(), x, y })
     };
     let rows: Vec<CurveRow> = found.iter().filter_map(row).collect();
     let (x, y) = (Axis::log("message", Unit::Bytes), Axis::linear("measured above law", Unit::One));

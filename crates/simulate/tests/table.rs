@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 
+use machmeter_model::laws::table::Found;
 use machmeter_model::laws::{Term, fit_shared};
 use machmeter_simulate::machine::{Errors, OfLink};
-use machmeter_simulate::table::{Found, OPERATIONS, analyze, points, sizes};
+use machmeter_simulate::table::{OPERATIONS, analyze, points, sizes};
 use machmeter_simulate::{Dialect, Line, PER_PS, Params, Part};
 
 /// ps.
@@ -58,7 +59,7 @@ fn near(found: &[(Term, f64)], planted: &[(Term, f64)]) {
 fn isolated_times_are_closed_forms_and_a_broadcast_takes_2o_and_l_per_doubling() {
     let found = table(&["bcast", "barrier", "reduce"], &ladder(10), (1, 1 << 16));
     for f in &found {
-        let name = OPERATIONS[f.operation].name;
+        let name = f.name;
         for ((p, d), at) in &f.isolated {
             let further = PER_BYTE * d.saturating_sub(1);
             let planted = u64::from(p.ilog2()) * (2 * O + L + further);
@@ -79,7 +80,7 @@ fn laws_of_calls_one_after_the_other_have_the_terms_of_their_algorithms() {
         ["send", "pingpong", "alltoall", "gather", "allreduce", "bcast", "barrier", "scatter", "scan"];
     let found = table(&names, &ladder(7), (1, 1 << 20));
     let of = |name: &str| {
-        let found = found.iter().find(|f| OPERATIONS[f.operation].name == name);
+        let found = found.iter().find(|f| f.name == name);
         coefficients(found.unwrap())
     };
     let (byte, way) = (0.5, (2 * O + L) as f64 / 1e3);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Law, LawError, Segment};
+use super::{Law, LawError, Prediction, Segment};
 
 /// The size whose cost stands in the table, bytes.
 pub const SHOWN: u64 = 8;
@@ -42,19 +42,28 @@ pub type Costs = BTreeMap<(u32, u64), At>;
 
 /// What is known of an operation.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct Found {
     /// Name.
-    pub name: &'a str,
+    pub name: &'static str,
+    /// In words: the time of what its cost is.
+    pub what: &'static str,
     /// One after the other.
-    pub costs: &'a Costs,
+    pub costs: Costs,
     /// Each by itself.
-    pub isolated: &'a Costs,
+    pub isolated: Costs,
     /// Laws of `costs`, in us.
-    pub laws: &'a Result<Vec<Law>, LawError>,
+    pub laws: Result<Vec<Law>, LawError>,
     /// Why there are no costs at all.
-    pub refused: Option<&'a str>,
+    pub refused: Option<String>,
     /// Whether it has one size alone, so that it needs no reason for having no law.
     pub has_one_size: bool,
+}
+
+impl Found {
+    /// Cost by the law that holds for so many ranks, us.
+    pub fn predict(&self, ranks: u32, bytes: u64) -> Option<Prediction> {
+        self.laws.as_ref().ok()?.iter().find_map(|law| law.predict(ranks, bytes))
+    }
 }
 
 /// Rows of name and cells, and why there is no Q or no law.
@@ -123,12 +132,12 @@ fn sizes(law: &Law, s: &Segment) -> String {
 
 impl Table {
     /// Of operations in their order.
-    pub fn of<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Self {
+    pub fn of(found: &[Found]) -> Self {
         let mut table = Self::default();
-        for entry in entries {
-            match entry.laws {
-                Ok(laws) => laws.iter().for_each(|law| table.law(&entry, law, laws.len() > 1)),
-                Err(why) => table.costs(&entry, why),
+        for entry in found {
+            match &entry.laws {
+                Ok(laws) => laws.iter().for_each(|law| table.law(entry, law, laws.len() > 1)),
+                Err(why) => table.costs(entry, why),
             }
         }
         table
@@ -140,14 +149,14 @@ impl Table {
         }
     }
 
-    fn law(&mut self, entry: &Entry<'_>, law: &Law, is_one_of_several: bool) {
+    fn law(&mut self, entry: &Found, law: &Law, is_one_of_several: bool) {
         let of = law.only_p.filter(|_| is_one_of_several).map_or(String::new(), |p| format!(", p = {p}"));
         let name = format!("{}{of}", entry.name);
         for (i, s) in law.segments.iter().enumerate() {
             if let Err(why) = &s.q {
                 self.reason(why.to_string());
             }
-            let of = |costs, text: fn(&At) -> String| {
+            let of = |costs: &Costs, text: fn(&At) -> String| {
                 shown(costs, law.only_p, s.from_bytes, s.to_bytes).map_or("-".to_owned(), text)
             };
             let sizes = sizes(law, s);
@@ -158,10 +167,10 @@ impl Table {
             let cells = [
                 sizes,
                 s.chosen().text(),
-                of(entry.costs, with_interval),
+                of(&entry.costs, with_interval),
                 off,
                 q(s),
-                of(entry.isolated, |at| us(at.ns)),
+                of(&entry.isolated, |at| us(at.ns)),
             ];
             self.rows.push((if i == 0 { name.clone() } else { String::new() }, cells));
         }
@@ -169,11 +178,11 @@ impl Table {
     }
 
     /// The law of the size that is shown, and that of the largest.
-    fn brief_law(&mut self, entry: &Entry<'_>, law: &Law, name: String) {
+    fn brief_law(&mut self, entry: &Found, law: &Law, name: String) {
         let holds = |s: &&Segment| (s.from_bytes..=s.to_bytes).contains(&SHOWN);
         let Some(small) = law.segments.iter().find(holds).or(law.segments.first()) else { return };
         let large = law.segments.last().filter(|s| s.from_bytes > small.from_bytes);
-        let of = |costs, text: fn(&At) -> String| {
+        let of = |costs: &Costs, text: fn(&At) -> String| {
             shown(costs, law.only_p, small.from_bytes, small.to_bytes).map_or("-".to_owned(), text)
         };
         let least = law.segments.iter().filter_map(|s| s.q.as_ref().ok().copied()).min_by(f64::total_cmp);
@@ -183,8 +192,8 @@ impl Table {
         self.left_out += law.segments.len() - 1 - usize::from(large.is_some());
         self.brief.push([
             name,
-            of(entry.costs, |at| short(&with_interval(at))),
-            of(entry.isolated, |at| us(at.ns)),
+            of(&entry.costs, |at| short(&with_interval(at))),
+            of(&entry.isolated, |at| us(at.ns)),
             small.chosen().text(),
             large_text,
             least,
@@ -192,7 +201,7 @@ impl Table {
     }
 
     /// The costs themselves where they have no law.
-    fn costs(&mut self, entry: &Entry<'_>, why: &LawError) {
+    fn costs(&mut self, entry: &Found, why: &LawError) {
         let none = || "-".to_owned();
         for (i, ((p, d), cost)) in entry.costs.iter().enumerate() {
             let name = if i == 0 { entry.name.to_owned() } else { String::new() };
@@ -213,7 +222,7 @@ impl Table {
             self.rows.push((name, [sizes, us(cost.ns), with_interval(cost), none(), none(), isolated]));
         }
         if entry.costs.is_empty() {
-            let why = entry.refused.map_or_else(|| why.to_string(), str::to_owned);
+            let why = entry.refused.clone().unwrap_or_else(|| why.to_string());
             match self.refused.iter_mut().find(|(reason, _)| *reason == why) {
                 Some((_, names)) => names.push(entry.name.to_owned()),
                 None => self.refused.push((why.clone(), vec![entry.name.to_owned()])),
@@ -292,27 +301,24 @@ mod tests {
             Point { p: 2, d: *d, launch, value, standard_error: 1e-4 * value }
         };
         let points: Vec<Point> = (0..3).flat_map(|l| sizes.iter().map(move |d| point(l, d))).collect();
-        let laws = fit(&points);
         let at = |d: &u64| {
             let ns = 1e3 * us_of(*d);
             let (low_ns, high_ns) = (0.99 * ns, 1.02 * ns);
             ((2, *d), At { ns, low_ns, high_ns, error_ns: 0.01 * ns, freedom: 2.0, n: 9, launches: 3 })
         };
-        let costs: Costs = sizes.iter().map(at).collect();
-        let (none, no_law) = (Costs::new(), Err(LawError::Empty));
-        let entry = |name, costs, laws, refused| Entry {
+        let found = |name, costs, laws, refused: Option<&str>| Found {
             name,
+            what: "",
             costs,
-            isolated: &none,
+            isolated: Costs::new(),
             laws,
-            refused,
+            refused: refused.map(str::to_owned),
             has_one_size: false,
         };
-        let table = Table::of([
-            entry("bcast", &costs, &laws, None),
-            entry("scan", &none, &no_law, Some("not reached in the time given")),
-            entry("get", &none, &no_law, Some("not reached in the time given")),
-        ]);
+        let none =
+            |name| found(name, Costs::new(), Err(LawError::Empty), Some("not reached in the time given"));
+        let bcast = found("bcast", sizes.iter().map(at).collect(), fit(&points), None);
+        let table = Table::of(&[bcast, none("scan"), none("get")]);
         let lines = table.lines();
         assert!(
             lines[1].starts_with("bcast          0.508 \u{b1}0.010 -        0.5000 + 0.001"),

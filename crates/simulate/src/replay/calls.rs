@@ -132,11 +132,6 @@ impl Calls {
     pub fn count(&self) -> usize {
         self.threads.iter().map(|t| t.calls.len()).sum()
     }
-
-    /// Members of a communicator, as ranks of the program.
-    pub fn group(&self, communicator: u32) -> Vec<u32> {
-        self.members.get(&communicator).cloned().unwrap_or_else(|| (0..self.ranks).collect())
-    }
 }
 
 /// Codes of a table as indices of operations, by the names that it gives them.

@@ -6,7 +6,7 @@
 mod operations;
 mod record;
 
-use machmeter_model::laws::table::{At, Costs};
+use machmeter_model::laws::table::{At, Costs, Found};
 use machmeter_model::laws::{LEVEL, Law, LawError, fit_shared};
 use machmeter_stats::distribution::deviations;
 
@@ -136,25 +136,6 @@ impl Point {
     }
 }
 
-/// What is known of one operation.
-pub struct Found {
-    /// Index in [`OPERATIONS`].
-    pub operation: usize,
-    /// Back to back.
-    pub costs: Costs,
-    /// Each by itself.
-    pub isolated: Costs,
-    /// Laws of `costs`, in us.
-    pub laws: Result<Vec<Law>, LawError>,
-}
-
-impl Found {
-    fn law(&self, ranks: u32, bytes: u64) -> Option<(&Law, f64)> {
-        let laws = self.laws.as_ref().ok()?;
-        laws.iter().find_map(|law| Some((law, 1e3 * law.predict(ranks, bytes)?.value)))
-    }
-}
-
 /// Costs and laws of points that were simulated, by operation.
 pub fn analyze(of: &OfLink, done: &[(Point, Cost)]) -> Vec<Found> {
     let segments = of.params.segments();
@@ -168,11 +149,15 @@ pub fn analyze(of: &OfLink, done: &[(Point, Cost)]) -> Vec<Found> {
                 let cost = |(p, cost): &(Point, Cost)| ((p.ranks, p.bytes), at(pick(cost), errors(p.bytes)));
                 own.iter().map(cost).collect()
             };
+            let operation = &OPERATIONS[own[0].0.operation];
             Found {
-                operation: own[0].0.operation,
+                name: operation.name,
+                what: operation.what,
                 costs: at(|c| &c.back_to_back),
                 isolated: at(|c| &c.isolated),
                 laws: laws(own, &errors),
+                refused: None,
+                has_one_size: operation.only_bytes.is_some(),
             }
         })
         .collect()

@@ -5,9 +5,7 @@ use machmeter_data::record::{Record, SummaryLine};
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape, Unit};
 use machmeter_model::laws::LEVEL;
-use machmeter_model::laws::table::{At, COLUMNS, Entry, SHOWN, Table};
-
-use super::{Found, OPERATIONS, Operation};
+use machmeter_model::laws::table::{At, COLUMNS, Found, SHOWN, Table};
 
 machmeter_data::metric!(
     COST,
@@ -46,88 +44,78 @@ machmeter_data::metric!(
     "How far the simulated cost farthest from the law lies from it, relative."
 );
 
-impl Found {
-    fn info(&self) -> &'static Operation {
-        &OPERATIONS[self.operation]
-    }
+/// The size that the table shows, bytes.
+fn shown(f: &Found) -> u64 {
+    f.costs.keys().next().filter(|_| f.has_one_size).map_or(SHOWN, |key| key.1)
+}
 
-    /// The size that the table shows, bytes.
-    fn shown(&self) -> u64 {
-        self.info().only_bytes.unwrap_or(SHOWN)
+fn metrics(f: &Found) -> Vec<Metric> {
+    let name = || ("operation", f.name.into());
+    let mut all = Vec::new();
+    for (info, costs) in [(&COST, &f.costs), (&ISOLATED, &f.isolated)] {
+        let shown = costs.iter().filter(|((_, d), _)| *d == shown(f));
+        all.extend(shown.map(|((p, d), at)| {
+            let keys = params([name(), ("size_bytes", (*d).into()), ("ranks", (*p).into())]);
+            metric(info, keys, at.ns, [at.low_ns, at.high_ns], "simulation", at.n)
+        }));
     }
-
-    fn metrics(&self) -> Vec<Metric> {
-        let name = || ("operation", self.info().name.into());
-        let mut all = Vec::new();
-        for (info, costs) in [(&COST, &self.costs), (&ISOLATED, &self.isolated)] {
-            let shown = costs.iter().filter(|((_, d), _)| *d == self.shown());
-            all.extend(shown.map(|((p, d), at)| {
-                let keys = params([name(), ("size_bytes", (*d).into()), ("ranks", (*p).into())]);
-                metric(info, keys, at.ns, [at.low_ns, at.high_ns], "simulation", at.n)
-            }));
-        }
-        for law in self.laws.iter().flatten() {
-            for s in &law.segments {
-                let n = s.n as u64;
-                let keys = |more: &[(&str, ParamValue)]| {
-                    let mut keys = params([name(), ("from_bytes", s.from_bytes.into())]);
-                    let ranks = law.only_p.map(|p| ("ranks", p.into()));
-                    let more = more.iter().cloned().chain(ranks);
-                    keys.extend(more.map(|(key, value)| (key.to_owned(), value)));
-                    keys
-                };
-                for c in &s.chosen().terms {
-                    let keys = keys(&[("term", c.term.name().into()), ("to_bytes", s.to_bytes.into())]);
-                    let ends = [c.interval.low, c.interval.high].map(|us| 1e3 * us);
-                    all.push(metric(&COEFFICIENT, keys, 1e3 * c.value, ends, "weighted sum of terms", n));
-                }
-                all.push(Metric::new(&MISFIT, keys(&[]), s.misfit, "largest of points", n));
-            }
-        }
-        all
-    }
-
-    /// Over ranks at the size of the table and the largest one.
-    fn curves(&self) -> Option<Dataset> {
-        let largest = self.costs.keys().map(|k| k.1).max()?;
-        let mut rows = Vec::new();
-        let mut sizes = vec![self.shown(), largest];
-        sizes.dedup();
-        for d in sizes {
-            let own: Vec<(u32, &At)> =
-                self.costs.iter().filter(|(k, _)| k.1 == d).map(|(k, at)| (k.0, at)).collect();
-            if own.len() < 2 {
-                continue;
-            }
-            let x: Vec<f64> = own.iter().map(|(p, _)| f64::from(*p)).collect();
-            let mut push = |what: &str, y: Vec<f64>| {
-                rows.push(CurveRow { name: format!("{d} B, {what}"), x: x.clone(), y });
+    for law in f.laws.iter().flatten() {
+        for s in &law.segments {
+            let n = s.n as u64;
+            let keys = |more: &[(&str, ParamValue)]| {
+                let mut keys = params([name(), ("from_bytes", s.from_bytes.into())]);
+                let ranks = law.only_p.map(|p| ("ranks", p.into()));
+                let more = more.iter().cloned().chain(ranks);
+                keys.extend(more.map(|(key, value)| (key.to_owned(), value)));
+                keys
             };
-            push("simulated", own.iter().map(|(_, at)| at.ns).collect());
-            push("interval, low", own.iter().map(|(_, at)| at.low_ns).collect());
-            push("interval, high", own.iter().map(|(_, at)| at.high_ns).collect());
-            let by_law: Option<Vec<f64>> = own.iter().map(|(p, _)| Some(self.law(*p, d)?.1)).collect();
-            if let Some(y) = by_law {
-                push("law", y);
+            for c in &s.chosen().terms {
+                let keys = keys(&[("term", c.term.name().into()), ("to_bytes", s.to_bytes.into())]);
+                let ends = [c.interval.low, c.interval.high].map(|us| 1e3 * us);
+                all.push(metric(&COEFFICIENT, keys, 1e3 * c.value, ends, "weighted sum of terms", n));
             }
-            let isolated = own.iter().filter_map(|(p, _)| Some(self.isolated.get(&(*p, d))?.ns));
-            push("isolated", isolated.collect());
+            all.push(Metric::new(&MISFIT, keys(&[]), s.misfit, "largest of points", n));
         }
-        if rows.is_empty() {
-            return None;
-        }
-        let name = self.info().name;
-        let caption = format!(
-            "{name} as {}, over ranks: simulated, with intervals of the parameters.",
-            self.info().what
-        );
-        let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
-        let shape = Curve::shape(x, y, rows);
-        Some(
-            Dataset::new("simulate.cost", name, caption, shape)
-                .with_params(params([("operation", name.into())])),
-        )
     }
+    all
+}
+
+/// Over ranks at the size of the table and the largest one.
+fn curves(f: &Found) -> Option<Dataset> {
+    let largest = f.costs.keys().map(|k| k.1).max()?;
+    let mut rows = Vec::new();
+    let mut sizes = vec![shown(f), largest];
+    sizes.dedup();
+    for d in sizes {
+        let own: Vec<(u32, &At)> =
+            f.costs.iter().filter(|(k, _)| k.1 == d).map(|(k, at)| (k.0, at)).collect();
+        if own.len() < 2 {
+            continue;
+        }
+        let x: Vec<f64> = own.iter().map(|(p, _)| f64::from(*p)).collect();
+        let mut push = |what: &str, y: Vec<f64>| {
+            rows.push(CurveRow { name: format!("{d} B, {what}"), x: x.clone(), y });
+        };
+        push("simulated", own.iter().map(|(_, at)| at.ns).collect());
+        push("interval, low", own.iter().map(|(_, at)| at.low_ns).collect());
+        push("interval, high", own.iter().map(|(_, at)| at.high_ns).collect());
+        let by_law: Option<Vec<f64>> = own.iter().map(|(p, _)| Some(1e3 * f.predict(*p, d)?.value)).collect();
+        if let Some(y) = by_law {
+            push("law", y);
+        }
+        let isolated = own.iter().filter_map(|(p, _)| Some(f.isolated.get(&(*p, d))?.ns));
+        push("isolated", isolated.collect());
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let name = f.name;
+    let caption = format!("{name} as {}, over ranks: simulated, with intervals of the parameters.", f.what);
+    let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
+    let shape = Curve::shape(x, y, rows);
+    Some(
+        Dataset::new("simulate.cost", name, caption, shape).with_params(params([("operation", name.into())])),
+    )
 }
 
 fn metric(
@@ -144,20 +132,12 @@ fn metric(
 
 /// Puts the table into a record. `title` says on what it was simulated.
 pub fn fill(record: &mut Record, title: &str, found: &[Found]) {
-    let table = Table::of(found.iter().map(|f| Entry {
-        name: f.info().name,
-        costs: &f.costs,
-        isolated: &f.isolated,
-        laws: &f.laws,
-        refused: None,
-        has_one_size: f.info().only_bytes.is_some(),
-    }));
+    let table = Table::of(found);
     let mut lines = vec![title.to_owned()];
     lines.extend(table.lines());
     record.summary.lines.push(SummaryLine { section: "SIMULATED".to_owned(), lines });
     let reasons = table.reasons.iter().map(|r| format!(" {r}.")).collect::<String>();
-    let algorithms: Vec<String> =
-        found.iter().map(|f| format!("{} {}", f.info().name, f.info().what)).collect();
+    let algorithms: Vec<String> = found.iter().map(|f| format!("{} {}", f.name, f.what)).collect();
     let caption = format!(
         "Simulated, not measured: {title}. Time of each operation one after the other, d in bytes of a message, p ranks; at 8 B: of the fewest ranks; \
          isolated: until the last rank is through; off: how far the time farthest from the law lies.{reasons} Algorithms: {}.",
@@ -167,6 +147,6 @@ pub fn fill(record: &mut Record, title: &str, found: &[Found]) {
     let row = |(name, cells): (String, [String; 6])| TableRow { name, cells: cells.map(Cell::Text).into() };
     let shape = Shape::CostTable(CostTable { columns, rows: table.rows.into_iter().map(row).collect() });
     record.datasets.push(Dataset::new("simulate.operations", "Simulated MPI operations", caption, shape));
-    record.datasets.extend(found.iter().filter_map(Found::curves));
-    record.metrics.extend(found.iter().flat_map(Found::metrics));
+    record.datasets.extend(found.iter().filter_map(curves));
+    record.metrics.extend(found.iter().flat_map(metrics));
 }
