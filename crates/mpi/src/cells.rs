@@ -1,6 +1,6 @@
 //! Cells of a launch: operations back to back, and the search for the size from which on a send waits.
 
-use std::cell::{Cell as Counted, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use machmeter_engine::calibration::{Tried, turns_for};
@@ -190,9 +190,6 @@ const AWAY_NS: u64 = 2_000_000;
 const TRIES: usize = 3;
 /// Tries in windows that were none are not counted, but end.
 const MOST_TRIES: usize = 30;
-/// Searches of a launch.
-pub(crate) const SEARCHES: u32 = 1;
-
 /// The search for the largest message that a send hands over while the receiver is away.
 pub(crate) struct ThresholdCell {
     row: Row,
@@ -201,8 +198,7 @@ pub(crate) struct ThresholdCell {
     play: Play,
     rate: TickRate,
     most_bytes: u64,
-    /// Searches made, which the set counts, too.
-    pub(crate) searches: Rc<Counted<u32>>,
+    found: bool,
 }
 
 impl ThresholdCell {
@@ -215,7 +211,7 @@ impl ThresholdCell {
         let play = Play { beside_ns: AWAY_NS, ..Play::of(operation, 0, 2) };
         let mut row = row(operation, ISOLATED, 0, 2);
         row.params.remove("size_bytes");
-        Self { row, operation, stage: stage.clone(), play, rate, most_bytes, searches: Rc::default() }
+        Self { row, operation, stage: stage.clone(), play, rate, most_bytes, found: false }
     }
 
     /// Whether a send of so many bytes waits.
@@ -271,21 +267,18 @@ impl Cell for ThresholdCell {
         40 * TRIES as u64 * AWAY_NS
     }
 
+    /// One search a launch.
+    fn wants(&self, _enough: bool) -> bool {
+        !self.found && self.row.refused.is_none()
+    }
+
     fn visit(&mut self, _visit: &mut Visit<'_>) {
-        if self.row.refused.is_some() || self.searches.get() >= SEARCHES {
-            return;
-        }
         match self.search() {
             Ok(found) => {
-                self.searches.set(self.searches.get() + 1);
+                self.found = true;
                 let bytes = found.unwrap_or(u64::MAX) as f64;
-                let extras = &mut self.row.extras;
-                let [least, most, searches] = FOUND;
-                let before = |name: &str| extras.get(name).copied().unwrap_or(bytes);
-                let (low, high) = (before(least).min(bytes), before(most).max(bytes));
-                extras.insert(least.to_owned(), low);
-                extras.insert(most.to_owned(), high);
-                extras.insert(searches.to_owned(), f64::from(self.searches.get()));
+                let figures = FOUND.map(str::to_owned).into_iter().zip([bytes, bytes, 1.0]);
+                self.row.extras.extend(figures);
             }
             Err(why) => self.row.refused = Some(why),
         }
@@ -293,9 +286,7 @@ impl Cell for ThresholdCell {
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
         let mut row = self.row;
-        if self.searches.get() > 0 {
-            row.refused = None;
-        } else if row.refused.is_none() {
+        if !self.found && row.refused.is_none() {
             row.refused = Some("not reached in the time given".to_owned());
         }
         vec![row]

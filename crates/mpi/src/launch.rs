@@ -1,8 +1,5 @@
 //! A launch: what rank 0 measures, with whoever plays, and how its rows come to who asked.
 
-use std::cell::Cell as Counted;
-use std::rc::Rc;
-
 use machmeter_engine::cost::Row;
 use machmeter_engine::deadline::Deadline;
 use machmeter_engine::experiment::{Cell, CellList, Enough, Experiment, Finished, Outlook, Set};
@@ -11,7 +8,7 @@ use machmeter_engine::{Level, Progress};
 use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Looks, SEARCHES, ThresholdCell, TurnsCell};
+use crate::cells::{Looks, ThresholdCell, TurnsCell};
 use crate::operations::{Operation, POLLING, SLEEPING, Sized, TRAINS, named};
 use crate::pairs;
 use crate::stage::{Play, Shared};
@@ -49,8 +46,6 @@ pub(crate) type Hand<'h> = dyn FnMut(usize, Row) + 'h;
 
 struct Cells<'h> {
     all: CellList<'static>,
-    /// Cells that are visited so many times at most: which, how often they were, and that.
-    limited: Vec<(usize, Rc<Counted<u32>>, u32)>,
     /// Pairs of each cell that were handed on.
     handed: Vec<usize>,
     hand: &'h mut Hand<'h>,
@@ -82,11 +77,6 @@ impl Set for Cells<'_> {
         self.all.cell(index)
     }
 
-    fn wants(&self, index: usize, enough: bool) -> bool {
-        let limited = self.limited.iter().find(|l| l.0 == index);
-        limited.map_or(!enough, |(_, made, most)| made.get() < *most)
-    }
-
     fn propose(&mut self, _outlook: &Outlook) {
         self.hand_on();
     }
@@ -108,13 +98,10 @@ pub(crate) fn measure(
     let rate = plan.rate();
     let mut cells = CellList::default();
     let looks = Looks::of(stage, &plan.ranks, rate);
-    let mut limited = Vec::new();
     let most_bytes = plan.sizes.last().copied().unwrap_or(0);
     if plan.operations.iter().any(|name| name == "send" || name == TRAINS[0]) {
         for search in [&SLEEPING, &POLLING] {
-            let cell = ThresholdCell::new(stage, search, most_bytes, rate);
-            limited.push((cells.count(), Rc::clone(&cell.searches), SEARCHES));
-            cells.push(cell);
+            cells.push(ThresholdCell::new(stage, search, most_bytes, rate));
         }
     }
     for operation in plan.operations.iter().filter_map(|name| named(name)) {
@@ -126,15 +113,15 @@ pub(crate) fn measure(
         }
     }
     if let (true, Some(all)) = (plan.pairs, plan.ranks.last()) {
-        for cell in pairs::cells(stage, *all, most_bytes, rate, plan.seed) {
-            limited.push((cells.count(), Rc::clone(&cell.visits), Enough::at(plan.level).visits));
+        let visits = Enough::at(plan.level).visits;
+        for cell in pairs::cells(stage, *all, most_bytes, rate, plan.seed, visits) {
             cells.push(cell);
         }
     }
     let mut sampler = Sampler::new(stage.clone(), rate, plan.seed);
     let deadline = Deadline::until(plan.until_ns);
     let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(Cells { all: cells, limited, handed: Vec::new(), hand }), 1.0);
+    experiment.add(Box::new(Cells { all: cells, handed: Vec::new(), hand }), 1.0);
     experiment.run(&mut sampler, &deadline, Enough::at(plan.level), plan.seed, progress);
     stage.failed().map_or(Ok(()), Err)
 }

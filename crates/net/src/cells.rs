@@ -1,7 +1,6 @@
 //! The cells of a link: trains, single trips, work, receive calls, and the search for the size that waits.
 
-use std::cell::{Cell as Searched, RefCell};
-use std::rc::Rc;
+use std::cell::RefCell;
 
 use machmeter_engine::cost::{Pair, Proof, Row};
 use machmeter_engine::disturbance::Disturbance;
@@ -222,10 +221,11 @@ pub(crate) struct ThresholdCell {
     transport: &'static Transport,
     /// Whether powers of two suffice.
     is_coarse: bool,
-    /// Searches made, which the set counts, too.
-    pub(crate) searches: Rc<Searched<u32>>,
+    searches: u32,
 }
 
+/// Searches for the threshold.
+const SEARCHES: u32 = 3;
 /// Largest message tried, bytes.
 const MOST_TRIED: u64 = 64 << 20;
 /// A send that takes nothing for so long waits for the receiver, ns: hundreds of round trips of the links of one machine.
@@ -234,7 +234,7 @@ const WAITS_NS: u64 = 5_000_000;
 impl ThresholdCell {
     pub(crate) fn new(transport: &'static Transport, is_coarse: bool) -> Self {
         let way = Way { transport: transport.name, wait: name_of(Wait::Polling), direction: "there" };
-        Self { row: way.row(Operation::Threshold), transport, is_coarse, searches: Rc::default() }
+        Self { row: way.row(Operation::Threshold), transport, is_coarse, searches: 0 }
     }
 
     /// Whether a fresh link takes a message of this size; `None` where it refuses the size itself.
@@ -286,10 +286,11 @@ impl Cell for ThresholdCell {
         40 * WAITS_NS
     }
 
+    fn wants(&self, _enough: bool) -> bool {
+        self.searches < if self.is_coarse { 1 } else { SEARCHES } && self.row.refused.is_none()
+    }
+
     fn visit(&mut self, _visit: &mut Visit<'_>) {
-        if self.row.refused.is_some() {
-            return;
-        }
         let (bytes, refuses) = match self.search() {
             Ok(found) => found,
             Err(why) => {
@@ -297,7 +298,7 @@ impl Cell for ThresholdCell {
                 return;
             }
         };
-        self.searches.set(self.searches.get() + 1);
+        self.searches += 1;
         let extras = &mut self.row.extras;
         let [least, most, searches] = THRESHOLD;
         let bytes = bytes as f64;
@@ -305,13 +306,13 @@ impl Cell for ThresholdCell {
         let (low, high) = (before(least).min(bytes), before(most).max(bytes));
         extras.insert(least.to_owned(), low);
         extras.insert(most.to_owned(), high);
-        extras.insert(searches.to_owned(), f64::from(self.searches.get()));
+        extras.insert(searches.to_owned(), f64::from(self.searches));
         extras.insert(REFUSES.to_owned(), f64::from(u8::from(refuses)));
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
         let mut row = self.row;
-        if self.searches.get() == 0 && row.refused.is_none() {
+        if self.searches == 0 && row.refused.is_none() {
             row.refused = Some("not reached in the time given".to_owned());
         }
         vec![row]

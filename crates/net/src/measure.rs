@@ -68,7 +68,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let ends = Ends { near: &near, placement: &placement, rate: at.host.rate };
     let tracks = transports.len() * params.directions().len();
     let share_ns = (at.left_ns() as f64 * TRAINS_SHARE) as u64 / tracks.max(1) as u64;
-    let mut links = Links::new(&ends, at.host.level, at.host.progress);
+    let mut links = Links::new(&ends, at.host.progress);
     for (link, (transport, wait)) in kinds.iter().enumerate() {
         let way = |direction| Way { transport: transport.name, wait: name_of(*wait), direction };
         let trips = Turns { link, ..ONE };
@@ -81,7 +81,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         }
         // A search takes dozens of fresh links, which a peer does not give.
         if params.peer.is_none() {
-            links.push_search(ThresholdCell::new(transport, at.host.level == Level::Quick));
+            links.push(ThresholdCell::new(transport, at.host.level == Level::Quick));
         } else {
             let why = "left out: a search takes dozens of fresh links, and a peer gives one";
             at.rows.push(way("there").row(Operation::Threshold).refused(why));

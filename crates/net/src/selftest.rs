@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use machmeter_data::Metric;
+use machmeter_engine::cost::Rows;
 use machmeter_engine::deadline::{Deadline, stop_requested};
 use machmeter_engine::experiment::{Enough, Experiment};
 use machmeter_engine::host::Silent;
@@ -12,7 +13,6 @@ use machmeter_engine::role::{MessageReader, MessageWriter, Role};
 use machmeter_engine::sampling::{HostTiming, Sampler};
 use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State, percent};
-use machmeter_engine::{Level, cost::Rows};
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::link::{Link, Transport, Wait};
 use machmeter_sys::sched::Policy;
@@ -107,7 +107,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
         let near = RefCell::new(Near::over(Box::new(role), vec![link]));
         let placement = RefCell::new(None);
         let ends = Ends { near: &near, placement: &placement, rate };
-        let mut links = Links::new(&ends, Level::Standard, &Silent);
+        let mut links = Links::new(&ends, &Silent);
         let way = Way { transport: "shm", wait: "polling", direction: "there" };
         let fixed_ns = (PLANTED.send_ns + PLANTED.latency_ns + PLANTED.recv_ns) as f64;
         let cost =

@@ -1,18 +1,16 @@
 //! The cells of all links, and those that the samples make worth measuring: sizes around breaks, and overheads.
 
-use std::cell::Cell as Searched;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use machmeter_data::quantity::{Unit, human};
+use machmeter_engine::Progress;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::disturbance::placement;
 use machmeter_engine::experiment::{Cell, CellList, Finished, Outlook, Set};
 use machmeter_engine::sampling::{Company, Pace};
-use machmeter_engine::{Level, Progress};
 use machmeter_model::loggps::{Latency, Measured, REFINEMENTS, SizePoint, TRAIN, Table, fit, propose};
 
-use crate::cells::{Ends, Pattern, PatternCell, ReceiveCell, ThresholdCell};
+use crate::cells::{Ends, Pattern, PatternCell, ReceiveCell};
 use crate::orders::Turns;
 use crate::plan::{Operation, PART, Sizes, WORK_TURNS, Way};
 use crate::points::{located, points};
@@ -26,8 +24,6 @@ const LONG_TURN_NS: f64 = 2e6;
 const WORKS: [f64; 3] = [1.0, 2.0, 3.0];
 /// Bytes that wait in a link at most while the receiver does: less than the least buffer of those measured, a pipe's 64 KiB.
 const WAITING_BYTES: u64 = 32 << 10;
-/// Searches for the threshold.
-const SEARCHES: u32 = 3;
 /// Visits that the plan of sizes counts on.
 const VISITS: f64 = 6.0;
 
@@ -99,27 +95,16 @@ impl Track {
 /// The cells of all links.
 pub(crate) struct Links<'n> {
     ends: &'n Ends<'n>,
-    level: Level,
     progress: &'n dyn Progress,
     cells: CellList<'n>,
-    /// Searches for a threshold: their cells, and how many were made.
-    searches: Vec<(usize, Rc<Searched<u32>>)>,
     tracks: Vec<Track>,
     /// Links whose work is measured.
     with_work: Vec<usize>,
 }
 
 impl<'n> Links<'n> {
-    pub(crate) fn new(ends: &'n Ends<'n>, level: Level, progress: &'n dyn Progress) -> Self {
-        Self {
-            ends,
-            level,
-            progress,
-            cells: CellList::default(),
-            searches: Vec::new(),
-            tracks: Vec::new(),
-            with_work: Vec::new(),
-        }
+    pub(crate) fn new(ends: &'n Ends<'n>, progress: &'n dyn Progress) -> Self {
+        Self { ends, progress, cells: CellList::default(), tracks: Vec::new(), with_work: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, cell: impl Cell + 'n) {
@@ -132,11 +117,6 @@ impl<'n> Links<'n> {
             self.with_work.push(link);
             self.push(PatternCell::new(self.ends, row, work, Pattern::WORK_PACE));
         }
-    }
-
-    pub(crate) fn push_search(&mut self, cell: ThresholdCell) {
-        self.searches.push((self.cells.count(), Rc::clone(&cell.searches)));
-        self.cells.push(cell);
     }
 
     pub(crate) fn track(&mut self, track: Track) {
@@ -229,12 +209,6 @@ impl Set for Links<'_> {
 
     fn cell(&mut self, index: usize) -> &mut (dyn Cell + '_) {
         self.cells.cell(index)
-    }
-
-    fn wants(&self, index: usize, enough: bool) -> bool {
-        let most = if self.level == Level::Quick { 1 } else { SEARCHES };
-        let searched = self.searches.iter().find(|s| s.0 == index);
-        searched.map_or(!enough, |(_, made)| made.get() < most)
     }
 
     fn propose(&mut self, _outlook: &Outlook) {

@@ -197,7 +197,7 @@ pub(crate) fn found(
     let near = RefCell::new(near);
     let placement = RefCell::new(None);
     let ends = Ends { near: &near, placement: &placement, rate: TickRate::NANOSECONDS };
-    let mut set = Links::new(&ends, Level::Standard, &Silent);
+    let mut set = Links::new(&ends, &Silent);
     let way = Way { transport: "tcp", wait: "polling", direction: "there" };
     let sizes = Sizes::of((1, last), None);
     let at = |bytes: u64| {

@@ -23,6 +23,11 @@ pub trait Cell {
     /// Length of the first visit, ns.
     fn expected_ns(&self) -> u64;
 
+    /// Whether it is to be visited once more; `enough` says whether its rows have enough undisturbed samples.
+    fn wants(&self, enough: bool) -> bool {
+        !enough
+    }
+
     fn visit(&mut self, visit: &mut Visit<'_>);
 
     fn into_rows(self: Box<Self>) -> Vec<Row>;

@@ -11,9 +11,9 @@ pub trait Set {
 
     fn cell(&mut self, index: usize) -> &mut (dyn Cell + '_);
 
-    /// Whether a cell is to be visited once more; `enough` says whether its rows have enough undisturbed samples.
-    fn wants(&self, _index: usize, enough: bool) -> bool {
-        !enough
+    /// Whether a cell is to be visited once more: see [`Cell::wants`].
+    fn wants(&mut self, index: usize, enough: bool) -> bool {
+        self.cell(index).wants(enough)
     }
 
     /// Adds cells that the samples so far make worth measuring; called after every round.

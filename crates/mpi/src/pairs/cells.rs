@@ -1,8 +1,5 @@
 //! Cells of pairs.
 
-use std::cell::Cell as Counted;
-use std::rc::Rc;
-
 use machmeter_engine::cost::{Kind, Pair, Row};
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::experiment::{Cell, Visit};
@@ -34,8 +31,8 @@ pub(crate) struct PairsCell {
     timetable: Timetable,
     /// From each link's first rank to its second and back, and by how much clocks may be off, ticks.
     ways: Vec<[Vec<f64>; 3]>,
-    /// Visits made, which the set counts, too.
-    pub(crate) visits: Rc<Counted<u32>>,
+    /// Visits made, and to be made.
+    visits: [u32; 2],
 }
 
 /// All of `ranks`: rounds in a random order, and 1, 2, 4 ... pairs at once up to a half of the ranks to the other.
@@ -45,6 +42,7 @@ pub(crate) fn cells(
     most_bytes: u64,
     rate: TickRate,
     seed: u64,
+    visits: u32,
 ) -> Vec<PairsCell> {
     let mut order: Vec<u32> = (0..rounds(ranks) as u32).collect();
     Random::new(seed).shuffle(&mut order);
@@ -53,7 +51,7 @@ pub(crate) fn cells(
         let play = Play { pairing, ..Play::of(operation, bytes, ranks) };
         let ways = vec![Default::default(); rows.len()];
         let timetable = Timetable::new(stage, operation, play, rate).short();
-        PairsCell { rows, timetable, ways, visits: Rc::default() }
+        PairsCell { rows, timetable, ways, visits: [0, visits] }
     };
     let small = SMALL.min(most_bytes);
     let row = |operation: &Operation, mode: &str, bytes: u64, per_turn| {
@@ -87,7 +85,7 @@ impl PairsCell {
         }
         let pairs = self.timetable.play.pairing.pairs(self.timetable.play.ranks);
         let played = self.timetable.visit()?;
-        let visit = self.visits.get() + 1;
+        let visit = self.visits[0] + 1;
         let sample = |long_ticks| Pair { at_ns, visit, long_ticks, ..Pair::default() };
         let mut valid = 0;
         for stamps in &played {
@@ -155,12 +153,16 @@ impl Cell for PairsCell {
         self.timetable.expected_ns()
     }
 
+    fn wants(&self, _enough: bool) -> bool {
+        self.visits[0] < self.visits[1]
+    }
+
     fn visit(&mut self, visit: &mut Visit<'_>) {
         let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
         if let Err(why) = self.play(at_ns, visit.bits) {
             self.rows.iter_mut().for_each(|row| row.refused = Some(why.clone()));
         }
-        self.visits.set(self.visits.get() + 1);
+        self.visits[0] += 1;
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {

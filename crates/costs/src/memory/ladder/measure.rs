@@ -328,7 +328,7 @@ impl Set for Ladder<'_> {
     }
 
     /// After the first looks every fourth round is one of all cells; the others are of those that figures hang on.
-    fn wants(&self, index: usize, _enough: bool) -> bool {
+    fn wants(&mut self, index: usize, _enough: bool) -> bool {
         let is_whole = self.wanting.is_empty() || self.round_ends_ns.len().is_multiple_of(WHOLE_EVERY);
         self.wanting.contains(&index) || (is_whole && self.cells[index].visits < self.rounds)
     }
