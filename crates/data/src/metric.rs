@@ -25,6 +25,18 @@ macro_rules! metric {
     };
 }
 
+/// The same for several: `metrics! { ["level", "cpus"] Nanoseconds Lower weakened by [Clock] { NAME = "id" "What it is."; ... } ... }`, by
+/// groups of the same parameters, unit and hazards.
+#[macro_export]
+macro_rules! metrics {
+    (@group $params:tt $unit:ident $better:ident $hazards:tt $($name:ident $id:literal $text:literal)*) => {
+        $($crate::metric!($name, $id, $params, $unit, $better, weakened by $hazards, $text);)*
+    };
+    ($($params:tt $unit:ident $better:ident weakened by $hazards:tt { $($name:ident = $id:literal $text:literal;)* })*) => {
+        $($crate::metrics!(@group $params $unit $better $hazards $($name $id $text)*);)*
+    };
+}
+
 /// A parameter value of a metric: `cpu=1`, `cpu=all`, `quantum=31`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

@@ -3,112 +3,58 @@
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::placement::MOVES;
 
-machmeter_data::metric!(
-    COST,
-    "mpi.cost",
-    ["operation", "size_bytes", "ranks", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Time of an operation, one after the other: what a loop of it takes a turn. Of a rank's bytes."
-);
-machmeter_data::metric!(
-    ISOLATED,
-    "mpi.isolated",
-    ["operation", "size_bytes", "ranks", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Time of an operation by itself: ranks begin at an agreed moment of one clock; of a collective one until the last is through."
-);
-machmeter_data::metric!(
-    COEFFICIENT,
-    "mpi.coefficient",
-    ["operation", "term", "from_bytes", "ranks", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Factor of a term (1, d, p, log(p), ...) in the law of an operation's cost, ns per unit of the term; for sizes from one on."
-);
-machmeter_data::metric!(
-    FIT,
-    "mpi.fit",
-    ["operation", "from_bytes", "ranks", "library"],
-    One, Neither, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Q: how often errors as large as those known would scatter points further from their law by chance. Below 0.001 the law is wrong."
-);
-machmeter_data::metric!(
-    MISFIT,
-    "mpi.misfit",
-    ["operation", "from_bytes", "ranks", "library"],
-    One, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "How far the measured cost farthest from the law lies from it, relative: what reading the law instead of the points may cost."
-);
-machmeter_data::metric!(
-    THRESHOLD,
-    "mpi.threshold",
-    ["receiver", "library"],
-    Bytes, Neither, weakened by [Preemption],
-    "Largest message that a blocking send hands over while the receiver sleeps (inline limit), or polls for another (eager limit)."
-);
-machmeter_data::metric!(
-    LATENCY,
-    "mpi.latency",
-    ["receive", "from_bytes", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "L of LogGPS of two ranks: time of the first byte on its way, without the overheads of either rank."
-);
-machmeter_data::metric!(
-    OVERHEAD_SEND,
-    "mpi.overhead_send",
-    ["receive", "from_bytes", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "o_s of LogGPS of two ranks: time in the send of a message after a pause, of the smallest message of a range of sizes."
-);
-machmeter_data::metric!(
-    OVERHEAD_RECV,
-    "mpi.overhead_recv",
-    ["receive", "from_bytes", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "o_r of LogGPS of two ranks: time in the calls that receive a message that is there, posted before it came or after (unexpected)."
-);
-machmeter_data::metric!(
-    GAP,
-    "mpi.gap",
-    ["receive", "from_bytes", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "g of LogGPS of two ranks: least time from one message to the next; not known where the CPUs set the pace."
-);
-machmeter_data::metric!(
-    MESSAGE_TIME,
-    "mpi.message_time",
-    ["receive", "from_bytes", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace."
-);
-machmeter_data::metric!(
-    GAP_PER_BYTE,
-    "mpi.gap_per_byte",
-    ["receive", "from_bytes", "library"],
-    NanosecondsPerByte, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "G of LogGPS of two ranks: time per further byte of a train of messages, for messages from a size on."
-);
-
-machmeter_data::metric!(
-    LINK_LATENCY,
-    "mpi.link_latency",
-    ["ranks", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Half a round trip of a small message between two ranks: the median of all pairs, in rounds in which all ranks are at work."
-);
-machmeter_data::metric!(
-    PAIR_LATENCY,
-    "mpi.pair_latency",
-    ["pairs", "size_bytes", "ranks", "library"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Half a round trip between two ranks, while so many random pairs of ranks do the same: mean of the pairs."
-);
-machmeter_data::metric!(
-    PAIR_BANDWIDTH,
-    "mpi.pair_bandwidth",
-    ["pairs", "size_bytes", "ranks", "library"],
-    BytesPerSecond, Higher, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Bytes that so many random pairs of ranks stream together, 16 messages and an answer each; of as many pairs as make all ranks that of a bisection."
-);
+machmeter_data::metrics! {
+    ["operation", "size_bytes", "ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        COST = "mpi.cost"
+            "Time of an operation, one after the other: what a loop of it takes a turn. Of a rank's bytes.";
+        ISOLATED = "mpi.isolated"
+            "Time of an operation by itself: ranks begin at an agreed moment of one clock; of a collective one until the last is through.";
+    }
+    ["operation", "term", "from_bytes", "ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        COEFFICIENT = "mpi.coefficient"
+            "Factor of a term (1, d, p, log(p), ...) in the law of an operation's cost, ns per unit of the term; for sizes from one on.";
+    }
+    ["operation", "from_bytes", "ranks", "library"] One Neither weakened by [Frequency, Preemption, SharedCore, Clock] {
+        FIT = "mpi.fit"
+            "Q: how often errors as large as those known would scatter points further from their law by chance. Below 0.001 the law is wrong.";
+    }
+    ["operation", "from_bytes", "ranks", "library"] One Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        MISFIT = "mpi.misfit"
+            "How far the measured cost farthest from the law lies from it, relative: what reading the law instead of the points may cost.";
+    }
+    ["receiver", "library"] Bytes Neither weakened by [Preemption] {
+        THRESHOLD = "mpi.threshold"
+            "Largest message that a blocking send hands over while the receiver sleeps (inline limit), or polls for another (eager limit).";
+    }
+    ["receive", "from_bytes", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        LATENCY = "mpi.latency"
+            "L of LogGPS of two ranks: time of the first byte on its way, without the overheads of either rank.";
+        OVERHEAD_SEND = "mpi.overhead_send"
+            "o_s of LogGPS of two ranks: time in the send of a message after a pause, of the smallest message of a range of sizes.";
+        OVERHEAD_RECV = "mpi.overhead_recv"
+            "o_r of LogGPS of two ranks: time in the calls that receive a message that is there, posted before it came or after (unexpected).";
+        GAP = "mpi.gap"
+            "g of LogGPS of two ranks: least time from one message to the next; not known where the CPUs set the pace.";
+        MESSAGE_TIME = "mpi.message_time"
+            "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace.";
+    }
+    ["receive", "from_bytes", "library"] NanosecondsPerByte Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        GAP_PER_BYTE = "mpi.gap_per_byte"
+            "G of LogGPS of two ranks: time per further byte of a train of messages, for messages from a size on.";
+    }
+    ["ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        LINK_LATENCY = "mpi.link_latency"
+            "Half a round trip of a small message between two ranks: the median of all pairs, in rounds in which all ranks are at work.";
+    }
+    ["pairs", "size_bytes", "ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        PAIR_LATENCY = "mpi.pair_latency"
+            "Half a round trip between two ranks, while so many random pairs of ranks do the same: mean of the pairs.";
+    }
+    ["pairs", "size_bytes", "ranks", "library"] BytesPerSecond Higher weakened by [Frequency, Preemption, SharedCore, Clock] {
+        PAIR_BANDWIDTH = "mpi.pair_bandwidth"
+            "Bytes that so many random pairs of ranks stream together, 16 messages and an answer each; of as many pairs as make all ranks that of a bisection.";
+    }
+}
 
 machmeter_data::code! { pub(crate) NOT_MEASURED = "W510" "MPI not measured",
     what: "MPI could not be measured; the reason is in the text.",

@@ -3,69 +3,36 @@
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::placement::MOVES;
 
-machmeter_data::metric!(
-    LATENCY,
-    "net.latency",
-    ["transport", "direction", "from_bytes", "peer"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "L of LogGPS: time of the first byte on its way, without the overheads of either end, for messages from a size on."
-);
-machmeter_data::metric!(
-    OVERHEAD_SEND,
-    "net.overhead_send",
-    ["transport", "direction", "from_bytes", "peer"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "o_s of LogGPS: time that the sender's CPU is busy with a message, after a pause as long as a message takes or longer."
-);
-machmeter_data::metric!(
-    OVERHEAD_RECV,
-    "net.overhead_recv",
-    ["transport", "direction", "from_bytes", "peer"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "o_r of LogGPS: time that the receiver's CPU is busy with a message that is there already."
-);
-machmeter_data::metric!(
-    GAP,
-    "net.gap",
-    ["transport", "direction", "from_bytes", "peer"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "g of LogGPS: least time from one message to the next, of the smallest message of a range of sizes; not known where the CPUs set the pace."
-);
-machmeter_data::metric!(
-    MESSAGE_TIME,
-    "net.message_time",
-    ["transport", "direction", "from_bytes", "peer"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace."
-);
-machmeter_data::metric!(
-    GAP_PER_BYTE,
-    "net.gap_per_byte",
-    ["transport", "direction", "from_bytes", "peer"],
-    NanosecondsPerByte, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "G of LogGPS: time per further byte of a train of messages, for messages from a size on."
-);
-machmeter_data::metric!(
-    THRESHOLD,
-    "net.sync_threshold",
-    ["transport"],
-    Bytes, Neither, weakened by [Preemption],
-    "S of LogGPS: largest message that a send hands to a fresh link while nobody receives; the sender of a larger one waits."
-);
-machmeter_data::metric!(
-    ROUND_TRIP,
-    "net.round_trip",
-    ["transport", "wait", "load", "peer"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, WakeUp, SharedCore, Clock],
-    "Round trip of one byte, each timed by itself: median and quantiles, with ends that poll or that sleep."
-);
-machmeter_data::metric!(
-    PREDICTION_ERROR,
-    "net.prediction_error",
-    ["transport", "direction", "peer"],
-    One, Lower, weakened by [Preemption, SharedCore],
-    "Median distance between trains that were kept back from the fit and what the parameters predict for them, relative."
-);
+machmeter_data::metrics! {
+    ["transport", "direction", "from_bytes", "peer"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        LATENCY = "net.latency"
+            "L of LogGPS: time of the first byte on its way, without the overheads of either end, for messages from a size on.";
+        OVERHEAD_SEND = "net.overhead_send"
+            "o_s of LogGPS: time that the sender's CPU is busy with a message, after a pause as long as a message takes or longer.";
+        OVERHEAD_RECV = "net.overhead_recv"
+            "o_r of LogGPS: time that the receiver's CPU is busy with a message that is there already.";
+        GAP = "net.gap"
+            "g of LogGPS: least time from one message to the next, of the smallest message of a range of sizes; not known where the CPUs set the pace.";
+        MESSAGE_TIME = "net.message_time"
+            "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace.";
+    }
+    ["transport", "direction", "from_bytes", "peer"] NanosecondsPerByte Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        GAP_PER_BYTE = "net.gap_per_byte"
+            "G of LogGPS: time per further byte of a train of messages, for messages from a size on.";
+    }
+    ["transport"] Bytes Neither weakened by [Preemption] {
+        THRESHOLD = "net.sync_threshold"
+            "S of LogGPS: largest message that a send hands to a fresh link while nobody receives; the sender of a larger one waits.";
+    }
+    ["transport", "wait", "load", "peer"] Nanoseconds Lower weakened by [Frequency, Preemption, WakeUp, SharedCore, Clock] {
+        ROUND_TRIP = "net.round_trip"
+            "Round trip of one byte, each timed by itself: median and quantiles, with ends that poll or that sleep.";
+    }
+    ["transport", "direction", "peer"] One Lower weakened by [Preemption, SharedCore] {
+        PREDICTION_ERROR = "net.prediction_error"
+            "Median distance between trains that were kept back from the fit and what the parameters predict for them, relative.";
+    }
+}
 
 machmeter_data::code! { pub(crate) NOT_MEASURED = "W460" "links not measured",
     what: "Links could not be measured; the reason is in the text.",

@@ -9,24 +9,16 @@ use machmeter_data::{Dataset, Metric, Unit};
 
 use crate::montecarlo::{Mean, mean_of_runs};
 
-machmeter_data::metric!(
-    TIME,
-    "simulate.time",
-    ["pattern", "ranks", "noise"],
-    Nanoseconds,
-    Lower,
-    weakened by [],
-    "Simulated time until the last rank ends: of a quiet run, or the mean of runs with noise."
-);
-machmeter_data::metric!(
-    SLOWDOWN,
-    "simulate.slowdown",
-    ["pattern", "ranks", "noise"],
-    One,
-    Lower,
-    weakened by [],
-    "Mean simulated time with noise as a multiple of that without."
-);
+machmeter_data::metrics! {
+    ["pattern", "ranks", "noise"] Nanoseconds Lower weakened by [] {
+        TIME = "simulate.time"
+            "Simulated time until the last rank ends: of a quiet run, or the mean of runs with noise.";
+    }
+    ["pattern", "ranks", "noise"] One Lower weakened by [] {
+        SLOWDOWN = "simulate.slowdown"
+            "Mean simulated time with noise as a multiple of that without.";
+    }
+}
 
 /// Times at one number of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,42 +11,24 @@ use crate::replay::{OfRank, Split};
 
 use super::{PARAMETERS, Times, Variation};
 
-machmeter_data::metric!(
-    WALL,
-    "predict.wall",
-    ["ranks", "change"],
-    Nanoseconds,
-    Lower,
-    weakened by [],
-    "Predicted time of a traced program until its last rank ends: the median of runs with costs and noise drawn."
-);
-machmeter_data::metric!(
-    SHARE,
-    "predict.share",
-    ["part"],
-    One,
-    Neither,
-    weakened by [],
-    "Share of the time of all ranks in the median run: compute, messages, waiting, noise."
-);
-machmeter_data::metric!(
-    SENSITIVITY,
-    "predict.sensitivity",
-    ["parameter"],
-    Count,
-    Neither,
-    weakened by [],
-    "Derivative of the predicted time by a parameter: messages on the critical path for L, o and g, bytes for G."
-);
-machmeter_data::metric!(
-    PATH,
-    "predict.path",
-    ["rank"],
-    One,
-    Neither,
-    weakened by [],
-    "Share of the critical path on a rank, with what it has under way."
-);
+machmeter_data::metrics! {
+    ["ranks", "change"] Nanoseconds Lower weakened by [] {
+        WALL = "predict.wall"
+            "Predicted time of a traced program until its last rank ends: the median of runs with costs and noise drawn.";
+    }
+    ["part"] One Neither weakened by [] {
+        SHARE = "predict.share"
+            "Share of the time of all ranks in the median run: compute, messages, waiting, noise.";
+    }
+    ["parameter"] Count Neither weakened by [] {
+        SENSITIVITY = "predict.sensitivity"
+            "Derivative of the predicted time by a parameter: messages on the critical path for L, o and g, bytes for G.";
+    }
+    ["rank"] One Neither weakened by [] {
+        PATH = "predict.path"
+            "Share of the critical path on a rank, with what it has under way.";
+    }
+}
 
 /// Ranks and operations of the critical path that are listed at most, and from which share on.
 const LISTED: usize = 4;

@@ -7,42 +7,22 @@ use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape, Unit};
 use machmeter_model::laws::LEVEL;
 use machmeter_model::laws::table::{At, COLUMNS, Found, SHOWN, Table};
 
-machmeter_data::metric!(
-    COST,
-    "simulate.cost",
-    ["operation", "size_bytes", "ranks"],
-    Nanoseconds,
-    Lower,
-    weakened by [],
-    "Simulated time of an operation, one after the other, at the size of the table. Of a rank's bytes."
-);
-machmeter_data::metric!(
-    ISOLATED,
-    "simulate.isolated",
-    ["operation", "size_bytes", "ranks"],
-    Nanoseconds,
-    Lower,
-    weakened by [],
-    "Simulated time of an operation by itself, until the last rank is through, at the size of the table."
-);
-machmeter_data::metric!(
-    COEFFICIENT,
-    "simulate.coefficient",
-    ["operation", "term", "from_bytes", "to_bytes", "ranks"],
-    Nanoseconds,
-    Lower,
-    weakened by [],
-    "Factor of a term (1, d, p, log(p), ...) in the law of an operation's simulated cost, ns per unit of the term, for sizes from one to another."
-);
-machmeter_data::metric!(
-    MISFIT,
-    "simulate.misfit",
-    ["operation", "from_bytes", "ranks"],
-    One,
-    Lower,
-    weakened by [],
-    "How far the simulated cost farthest from the law lies from it, relative."
-);
+machmeter_data::metrics! {
+    ["operation", "size_bytes", "ranks"] Nanoseconds Lower weakened by [] {
+        COST = "simulate.cost"
+            "Simulated time of an operation, one after the other, at the size of the table. Of a rank's bytes.";
+        ISOLATED = "simulate.isolated"
+            "Simulated time of an operation by itself, until the last rank is through, at the size of the table.";
+    }
+    ["operation", "term", "from_bytes", "to_bytes", "ranks"] Nanoseconds Lower weakened by [] {
+        COEFFICIENT = "simulate.coefficient"
+            "Factor of a term (1, d, p, log(p), ...) in the law of an operation's simulated cost, ns per unit of the term, for sizes from one to another.";
+    }
+    ["operation", "from_bytes", "ranks"] One Lower weakened by [] {
+        MISFIT = "simulate.misfit"
+            "How far the simulated cost farthest from the law lies from it, relative.";
+    }
+}
 
 /// The size that the table shows, bytes.
 fn shown(f: &Found) -> u64 {
