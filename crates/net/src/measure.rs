@@ -13,8 +13,8 @@ use machmeter_sys::thread::monotonic_ns;
 use crate::cells::{Ends, Pattern, PatternCell, ThresholdCell};
 use crate::near::{Near, name_of};
 use crate::orders::Turns;
-use crate::plan::{KEPT_BACK, Operation, Sizes, Way};
-use crate::set::{Cost, Links, Track};
+use crate::plan::{Operation, Sizes, Way};
+use crate::set::{Cost, Links};
 use crate::{Params, loaded, peer};
 
 /// Single trips of a visit.
@@ -106,7 +106,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
                 sizes.overheads.retain(|s| *s <= last);
                 sizes.kept_back.retain(|s| *s <= last);
             }
-            add_link(&mut links, &near, link, way(direction), &sizes, cost);
+            links.add_link(link, way(direction), sizes.clone(), cost);
         }
     }
     let described: Vec<(String, String)> = near
@@ -119,31 +119,6 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     at.facts.set(&crate::LINKS, described);
     at.run(links);
     Ok(())
-}
-
-/// The cells of a link in one direction: trains of all sizes, those kept back, and the work between messages.
-pub(crate) fn add_link<'n>(
-    links: &mut Links<'n>,
-    near: &'n RefCell<Near>,
-    link: usize,
-    way: Way<'static>,
-    sizes: &Sizes,
-    cost: Cost,
-) {
-    let there = Way { direction: "there", ..way };
-    let row = there.row(Operation::Work);
-    let work = Pattern::work_alone(near, Turns { link, ..ONE });
-    links.push_work(link, row, work);
-    let segment_bytes = near.borrow().links[link].segment_bytes();
-    let mut track = Track::new(link, way, segment_bytes, sizes.clone(), cost);
-    for size in &sizes.all {
-        links.add_train(&mut track, *size, 1, 0);
-        links.add_train(&mut track, *size, TRAIN, 0);
-    }
-    for size in &sizes.kept_back {
-        links.add_train(&mut track, *size, KEPT_BACK, 0);
-    }
-    links.track(track);
 }
 
 /// One message of one byte there, and one back.

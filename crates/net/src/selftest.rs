@@ -22,7 +22,6 @@ use crate::analyze::analyze;
 use crate::cells::{Ends, ThresholdCell};
 use crate::far::attend;
 use crate::info::{GAP, GAP_PER_BYTE, LATENCY, OVERHEAD_RECV, OVERHEAD_SEND};
-use crate::measure::add_link;
 use crate::near::{Near, OpenLink};
 use crate::orders::{Answer, Order};
 use crate::plan::{Sizes, Way};
@@ -112,7 +111,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
         let fixed_ns = (PLANTED.send_ns + PLANTED.latency_ns + PLANTED.recv_ns) as f64;
         let cost =
             Cost::of(&[(1, 2.0 * fixed_ns), (LAST, 2.0 * (fixed_ns + PLANTED.per_byte_ns * LAST as f64))]);
-        add_link(&mut links, &near, 0, way, &Sizes::of((1, LAST), None), cost.ok_or("no cost")?);
+        links.add_link(0, way, Sizes::of((1, LAST), None), cost.ok_or("no cost")?);
         let mut experiment = Experiment::new(None);
         experiment.add(Box::new(links), 1.0);
         let mut sampler = Sampler::new(HostTiming::new(source), rate, seed);

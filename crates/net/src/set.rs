@@ -11,8 +11,9 @@ use machmeter_engine::sampling::{Company, Pace};
 use machmeter_model::loggps::{Latency, Measured, REFINEMENTS, SizePoint, TRAIN, Table, fit, propose};
 
 use crate::cells::{Ends, Pattern, PatternCell, ReceiveCell};
+use crate::measure::ONE;
 use crate::orders::Turns;
-use crate::plan::{Operation, PART, Sizes, WORK_TURNS, Way};
+use crate::plan::{KEPT_BACK, Operation, PART, Sizes, WORK_TURNS, Way};
 use crate::points::{located, points};
 
 /// Sizes of a track at most while breaks are looked for: 30 of the grid, and some 10 around each of five. Bisection adds one a round.
@@ -66,7 +67,7 @@ fn pace(turn_ns: f64) -> Pace {
 }
 
 /// Trains of one link in one direction.
-pub(crate) struct Track {
+struct Track {
     link: usize,
     way: Way<'static>,
     segment_bytes: Option<u64>,
@@ -79,52 +80,45 @@ pub(crate) struct Track {
     has_overheads: bool,
 }
 
-impl Track {
-    pub(crate) fn new(
-        link: usize,
-        way: Way<'static>,
-        segment_bytes: Option<u64>,
-        sizes: Sizes,
-        cost: Cost,
-    ) -> Self {
-        let (known, told) = (BTreeSet::new(), BTreeSet::new());
-        Self { link, way, segment_bytes, sizes, cost, known, told, rounds: 0, has_overheads: false }
-    }
-}
-
 /// The cells of all links.
 pub(crate) struct Links<'n> {
     ends: &'n Ends<'n>,
     progress: &'n dyn Progress,
     cells: CellList<'n>,
     tracks: Vec<Track>,
-    /// Links whose work is measured.
-    with_work: Vec<usize>,
 }
 
 impl<'n> Links<'n> {
     pub(crate) fn new(ends: &'n Ends<'n>, progress: &'n dyn Progress) -> Self {
-        Self { ends, progress, cells: CellList::default(), tracks: Vec::new(), with_work: Vec::new() }
+        Self { ends, progress, cells: CellList::default(), tracks: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, cell: impl Cell + 'n) {
         self.cells.push(cell);
     }
 
-    /// The row of work of a link, once.
-    pub(crate) fn push_work(&mut self, link: usize, row: Row, work: Pattern<'n>) {
-        if !self.with_work.contains(&link) {
-            self.with_work.push(link);
+    /// The cells of a link in one direction: trains of all sizes, those kept back, and the work between messages, once for a link.
+    pub(crate) fn add_link(&mut self, link: usize, way: Way<'static>, sizes: Sizes, cost: Cost) {
+        if !self.tracks.iter().any(|t| t.link == link) {
+            let row = Way { direction: "there", ..way }.row(Operation::Work);
+            let work = Pattern::work_alone(self.ends.near, Turns { link, ..ONE });
             self.push(PatternCell::new(self.ends, row, work, Pattern::WORK_PACE));
         }
-    }
-
-    pub(crate) fn track(&mut self, track: Track) {
+        let segment_bytes = self.ends.near.borrow().links[link].segment_bytes();
+        let trains = sizes.all.iter().flat_map(|bytes| [(*bytes, 1), (*bytes, TRAIN)]);
+        let kept_back = sizes.kept_back.iter().map(|bytes| (*bytes, KEPT_BACK));
+        let trains: Vec<(u64, u32)> = trains.chain(kept_back).collect();
+        let (known, told) = (BTreeSet::new(), BTreeSet::new());
+        let mut track =
+            Track { link, way, segment_bytes, sizes, cost, known, told, rounds: 0, has_overheads: false };
+        for (bytes, messages) in trains {
+            self.add_train(&mut track, bytes, messages, 0);
+        }
         self.tracks.push(track);
     }
 
     /// A train: the reply goes the other way.
-    pub(crate) fn add_train(&mut self, track: &mut Track, bytes: u64, messages: u32, work: u64) {
+    fn add_train(&mut self, track: &mut Track, bytes: u64, messages: u32, work: u64) {
         track.known.insert(bytes);
         let is_there = track.way.direction == "there";
         let (there, back) = if is_there { (messages, 1) } else { (1, messages) };

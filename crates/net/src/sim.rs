@@ -17,7 +17,6 @@ use machmeter_sys::link::{Link, Transport, Wait};
 
 use crate::analyze::{analyze, links};
 use crate::cells::Ends;
-use crate::measure::add_link;
 use crate::near::{Control, Near, OpenLink};
 use crate::orders::{Answer, END, Ended, Order, Turns};
 use crate::plan::{Sizes, Way};
@@ -199,13 +198,12 @@ pub(crate) fn found(
     let ends = Ends { near: &near, placement: &placement, rate: TickRate::NANOSECONDS };
     let mut set = Links::new(&ends, &Silent);
     let way = Way { transport: "tcp", wait: "polling", direction: "there" };
-    let sizes = Sizes::of((1, last), None);
     let at = |bytes: u64| {
         let s = world.segment(bytes);
         (bytes, 2.0 * (s.send_ns + s.latency_ns + s.recv_ns + s.per_byte_ns * bytes as f64))
     };
     let cost = Cost::of(&[at(1), at(last)]).unwrap();
-    add_link(&mut set, &near, 0, way, &sizes, cost);
+    set.add_link(0, way, Sizes::of((1, last), None), cost);
     let mut experiment = Experiment::new(None);
     experiment.add(Box::new(set), 1.0);
     let mut sampler = Sampler::new(Clock(Rc::clone(&world)), TickRate::NANOSECONDS, seed);
