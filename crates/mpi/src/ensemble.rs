@@ -32,8 +32,9 @@ const LEAD_NS: u64 = 30_000;
 
 /// One rank of the job.
 pub(crate) struct Ensemble {
-    session: Session,
-    control: Comm,
+    pub(crate) session: Session,
+    /// All ranks.
+    pub(crate) control: Comm,
     /// By numbers of ranks that take part; those that this rank belongs to.
     players: Vec<(usize, Player)>,
     source: SourceId,
@@ -120,19 +121,6 @@ impl Ensemble {
         Ok(players)
     }
 
-    /// All ranks.
-    pub(crate) fn control(&self) -> &Comm {
-        &self.control
-    }
-
-    pub(crate) fn size(&self) -> usize {
-        self.control.size()
-    }
-
-    pub(crate) fn version(&self) -> &str {
-        self.session.version()
-    }
-
     /// How far clocks of these ranks may be apart after their offsets are taken off, ns.
     pub(crate) fn clock_bound_ns(&self, of: impl Fn(&&RankClock) -> bool) -> f64 {
         let worst = self.clocks.iter().filter(of).map(RankClock::within_ticks).fold(0.0, f64::max);
@@ -142,7 +130,7 @@ impl Ensemble {
     /// Where each rank runs, on rank 0: the CPU as its system counts, -1 where unknown. Collective.
     pub(crate) fn cpus(&self) -> Result<Vec<i64>, String> {
         let own = affinity::current_cpu().and_then(|c| i64::try_from(c).ok()).unwrap_or(-1);
-        let mut all = vec![-1; self.size()];
+        let mut all = vec![-1; self.control.size()];
         self.control.gather(&[own], &mut all, 0).map_err(text)?;
         Ok(all)
     }
@@ -204,7 +192,7 @@ impl Ensemble {
     fn turns(&mut self, play: &Play, turns: u64) -> Result<Stamps, String> {
         let source = self.source;
         let Some((player, operation)) = self.part(play)? else { return Ok(Stamps::default()) };
-        player.prepare(operation, play).and_then(|()| player.comm().barrier()).map_err(text)?;
+        player.prepare(operation, play).and_then(|()| player.comm.barrier()).map_err(text)?;
         perform(source, player, operation, play, turns, None)
     }
 
@@ -223,7 +211,7 @@ impl Ensemble {
             let since = |t: u64| if t > 0 { t.wrapping_sub(at) as i64 } else { 0 };
             stamps.copy_from_slice(&[since(played.begin), since(played.end), off.ceil() as i64]);
         }
-        let comm = player.comm();
+        let comm = &player.comm;
         let mut all = vec![0_i64; if comm.rank() == 0 { own.len() * comm.size() } else { 0 }];
         comm.gather(&own, &mut all, 0).map_err(text)?;
         let stamp = |i: usize, of: &[i64]| Stamp { begin: of[3 * i], end: of[3 * i + 1], off: of[3 * i + 2] };
@@ -315,7 +303,7 @@ impl WithSource for Performance<'_> {
     type Output = Result<Stamps, Error>;
 
     fn run<S: TickSource>(self) -> Self::Output {
-        let script = self.operation.script(self.player.seat());
+        let script = self.operation.script(self.player.seat);
         self.player.play::<S>(script, self.play, self.turns, self.moment)
     }
 }

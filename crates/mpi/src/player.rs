@@ -33,9 +33,9 @@ pub(crate) struct Stamps {
 
 /// What a rank plays with: memory for the largest size of all ranks, requests and a window for one-sided calls.
 pub(crate) struct Player {
-    comm: Comm,
+    pub(crate) comm: Comm,
     /// Part of the script, and who plays the other.
-    seat: usize,
+    pub(crate) seat: usize,
     partner: usize,
     out: Vec<u8>,
     into: Vec<u8>,
@@ -88,18 +88,9 @@ impl Player {
         })
     }
 
-    pub(crate) fn comm(&self) -> &Comm {
-        &self.comm
-    }
-
     /// Frees what all ranks have together; collective.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.window.map_or(Ok(()), Window::free)
-    }
-
-    /// The part of the script that this rank plays now.
-    pub(crate) fn seat(&self) -> usize {
-        self.seat
     }
 
     /// Partner and requests for a play, not timed.

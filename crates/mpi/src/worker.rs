@@ -42,8 +42,8 @@ impl About {
         let cpus = ensemble.cpus()?;
         let (machines, names) = ensemble.machines()?;
         let about = Self {
-            library: ensemble.version().to_owned(),
-            ranks: ensemble.size(),
+            library: ensemble.session.version().to_owned(),
+            ranks: ensemble.control.size(),
             cpus,
             clock_bound_ns: ensemble.clock_bound_ns(|_| true),
             clocks_off_ns: ensemble.clock_bound_ns(|clock| !clock.is_shared()),

@@ -86,7 +86,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
             let why = "left out: a search takes dozens of fresh links, and a peer gives one";
             at.rows.push(way("there").row(Operation::Threshold).refused(why));
         }
-        let segment_bytes = near.borrow().links[link].segment_bytes();
+        let segment_bytes = near.borrow().links[link].link.segment_bytes();
         let mut sizes = Sizes::of((range.0, range.1.min(largest(transport))), segment_bytes);
         for direction in params.directions() {
             let cost = first_look(&near, link, &sizes.all);
@@ -114,7 +114,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         .links
         .iter()
         .filter(|l| l.wait == Wait::Polling)
-        .map(|l| (l.transport.name.to_owned(), l.describe()))
+        .map(|l| (l.transport.name.to_owned(), l.link.describe()))
         .collect();
     at.facts.set(&crate::LINKS, described);
     at.run(links);

@@ -52,7 +52,7 @@ pub(crate) fn spin_until(ns: u64) -> u64 {
 pub(crate) struct OpenLink {
     pub(crate) transport: &'static Transport,
     pub(crate) wait: Wait,
-    link: Box<dyn Link>,
+    pub(crate) link: Box<dyn Link>,
     broken: Option<String>,
     /// Turns in a row of which a message was lost.
     lost: u32,
@@ -68,14 +68,6 @@ pub(crate) const fn name_of(wait: Wait) -> &'static str {
 impl OpenLink {
     pub(crate) fn new(transport: &'static Transport, wait: Wait, link: Box<dyn Link>) -> Self {
         Self { transport, wait, link, broken: None, lost: 0 }
-    }
-
-    pub(crate) fn describe(&self) -> String {
-        self.link.describe()
-    }
-
-    pub(crate) fn segment_bytes(&self) -> Option<u64> {
-        self.link.segment_bytes()
     }
 
     /// Remembers what went wrong, unless a message was merely lost.

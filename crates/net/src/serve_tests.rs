@@ -57,7 +57,7 @@ fn who_knows_the_token_is_served_over_links_of_all_kinds() {
     let seen = served(|address| {
         let mut near =
             near(address, &token("the right token of the two"), &["tcp", "udp", "tcp-nagle"]).unwrap();
-        assert!(near.links[0].describe().contains("reno"));
+        assert!(near.links[0].link.describe().contains("reno"));
         for link in 0..3 {
             near.begin(Turns { link, there: 2, bytes: 100, ..ONE }).unwrap();
             assert!((0..5).any(|_| near.turn(0)));

@@ -104,7 +104,7 @@ impl<'n> Links<'n> {
             let work = Pattern::work_alone(self.ends.near, Turns { link, ..ONE });
             self.push(PatternCell::new(self.ends, row, work, Pattern::WORK_PACE));
         }
-        let segment_bytes = self.ends.near.borrow().links[link].segment_bytes();
+        let segment_bytes = self.ends.near.borrow().links[link].link.segment_bytes();
         let trains = sizes.all.iter().flat_map(|bytes| [(*bytes, 1), (*bytes, TRAIN)]);
         let kept_back = sizes.kept_back.iter().map(|bytes| (*bytes, KEPT_BACK));
         let trains: Vec<(u64, u32)> = trains.chain(kept_back).collect();

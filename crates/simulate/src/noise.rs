@@ -5,13 +5,20 @@ use std::sync::Arc;
 use machmeter_data::gaps::{Gaps, GapsError};
 use machmeter_stats::random::Random;
 
+use crate::program::Moment;
+
 /// Gaps of a described process that does not repeat: ranks start at random places among them.
 const DRAWN_GAPS: usize = 1 << 16;
 
-/// Time that is taken from ranks.
+/// Time that is taken from ranks, by somebody who may watch what their CPUs do.
 pub trait Noise {
     /// Time taken from a CPU of a rank while it works for `work_ps` from `at_ps` on, ps: the work ends so much later.
     fn stolen_ps(&mut self, rank: u32, cpu: u8, at_ps: u64, work_ps: u64) -> u64;
+    /// What a CPU of a rank does and when. `work` set the time: of an end the work that ends, otherwise the one before it on the critical
+    /// path. Returns the number of the work that begins.
+    fn observe(&mut self, _moment: Moment, _rank: u32, _cpu: u8, _op: u32, _at_ps: u64, work: u32) -> u32 {
+        work
+    }
 }
 
 /// No noise.

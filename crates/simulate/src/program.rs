@@ -14,7 +14,7 @@ pub enum Verb {
 /// Tag of a calculation that is a collective operation of a known cost.
 pub const COLLECTIVE: u32 = 2;
 
-/// What an observer of the engine is told.
+/// What is told of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// A CPU begins to calculate or to send.
@@ -97,11 +97,6 @@ pub trait Program {
     fn op(&self, rank: u32, op: u32) -> Op;
     /// An operation has started.
     fn started(&mut self, _rank: u32, _op: u32, _ready: &mut Vec<Ready>) {}
-    /// What a CPU of a rank does and when. `work` set the time: of an end the work that ends, otherwise the one before it on the critical
-    /// path. Returns the number of the work that begins.
-    fn observe(&mut self, _moment: Moment, _rank: u32, _cpu: u8, _op: u32, _at_ps: u64, work: u32) -> u32 {
-        work
-    }
     /// An operation is over.
     fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>);
 }

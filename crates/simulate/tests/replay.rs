@@ -51,8 +51,9 @@ fn tables(rows: &[Row], ends_ns: &[i64]) -> Vec<Table> {
 /// The execution of a program as its trace: each call lasts until what follows it begins.
 fn traced(program: &[Vec<Do>], params: &Params) -> (Vec<Table>, Vec<u64>) {
     let (goal, ops) = schedule(program);
-    let mut observed = Observed::new(Schedule::new(&goal));
-    let done = run::<Traced, _, _>(&mut observed, params, &mut Quiet, &|| false).unwrap();
+    let mut quiet = Quiet;
+    let mut observed = Observed::new(&mut quiet, goal.ranks());
+    let done = run::<Traced, _, _>(&mut Schedule::new(&goal), params, &mut observed, &|| false).unwrap();
     let mut rows = Vec::new();
     for (rank, all) in program.iter().enumerate() {
         let own: std::collections::BTreeMap<u32, Work> = observed.works[1..]

@@ -161,7 +161,7 @@ fn run(arguments: &[OsString]) -> u8 {
             shmem: false,
         });
         let ensemble = Ensemble::start(Some(lib.as_ref()), || setup)?;
-        let found = planted_clocks(ensemble.control(), number(seed), number(clocks) as u32)?;
+        let found = planted_clocks(&ensemble.control, number(seed), number(clocks) as u32)?;
         Ok::<_, String>((ensemble, found))
     };
     if place.rank != 0 {

@@ -49,6 +49,6 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
     /// Tells an observer what a CPU does; that it is a work of its own.
     #[inline(always)]
     pub(super) fn observe(&mut self, moment: Moment, (rank, cpu): (u32, u8), op: u32, at: T) -> T {
-        at.of_work(self.program.observe(moment, rank, cpu, op, at.ps(), at.work()))
+        at.of_work(self.noise.observe(moment, rank, cpu, op, at.ps(), at.work()))
     }
 }

@@ -7,7 +7,7 @@ use machmeter_data::trace::OPERATIONS;
 use crate::engine::{SimulateError, Time as _, Traced, run};
 use crate::noise::Noise;
 use crate::params::Params;
-use crate::program::{Moment, Op, Program, Ready};
+use crate::program::{Moment, Program};
 
 use super::expand::{CALCULATION, Replay};
 use super::program::Running;
@@ -31,60 +31,28 @@ pub struct Work {
     pub before: u32,
 }
 
-/// A program whose CPUs are observed.
-#[derive(Debug, Clone)]
-pub struct Observed<P> {
-    program: P,
+/// Noise, with what CPUs do beside it and what it takes from each rank.
+#[derive(Debug)]
+pub struct Observed<'a, N> {
+    noise: &'a mut N,
     /// Works in the order in which they begin on each CPU; the first is none.
     pub works: Vec<Work>,
+    taken_ps: Vec<u64>,
 }
 
-impl<P: Program> Observed<P> {
-    /// The same program.
-    pub fn new(program: P) -> Self {
-        Self { program, works: Vec::new() }
+impl<'a, N: Noise> Observed<'a, N> {
+    /// Before a run of so many ranks.
+    pub fn new(noise: &'a mut N, ranks: u32) -> Self {
+        let none = Work { rank: 0, cpu: 0, takes: false, op: 0, begin_ps: 0, end_ps: 0, before: 0 };
+        Self { noise, works: vec![none], taken_ps: vec![0; ranks as usize] }
     }
 }
 
-impl<P: Program> Program for Observed<P> {
-    fn ranks(&self) -> u32 {
-        self.program.ranks()
-    }
-
-    fn cpus(&self) -> u8 {
-        self.program.cpus()
-    }
-
-    fn nics(&self) -> u8 {
-        self.program.nics()
-    }
-
-    fn operations(&self) -> u64 {
-        self.program.operations()
-    }
-
-    fn takes_any(&self, rank: u32) -> bool {
-        self.program.takes_any(rank)
-    }
-
-    fn begin(&mut self, rank: u32, ready: &mut Vec<Ready>) {
-        if rank == 0 {
-            let none = Work { rank: 0, cpu: 0, takes: false, op: 0, begin_ps: 0, end_ps: 0, before: 0 };
-            self.works = vec![none];
-        }
-        self.program.begin(rank, ready);
-    }
-
-    fn op(&self, rank: u32, op: u32) -> Op {
-        self.program.op(rank, op)
-    }
-
-    fn started(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
-        self.program.started(rank, op, ready);
-    }
-
-    fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
-        self.program.finished(rank, op, ready);
+impl<N: Noise> Noise for Observed<'_, N> {
+    fn stolen_ps(&mut self, rank: u32, cpu: u8, at_ps: u64, work_ps: u64) -> u64 {
+        let stolen = self.noise.stolen_ps(rank, cpu, at_ps, work_ps);
+        self.taken_ps[rank as usize] += stolen;
+        stolen
     }
 
     fn observe(&mut self, moment: Moment, rank: u32, cpu: u8, op: u32, at_ps: u64, work: u32) -> u32 {
@@ -126,20 +94,6 @@ pub struct Split {
     pub path: Vec<(&'static str, u64, u64)>,
 }
 
-/// Adds up what noise takes from each rank.
-struct Tally<'a, N> {
-    noise: &'a mut N,
-    taken_ps: Vec<u64>,
-}
-
-impl<N: Noise> Noise for Tally<'_, N> {
-    fn stolen_ps(&mut self, rank: u32, cpu: u8, at_ps: u64, work_ps: u64) -> u64 {
-        let stolen = self.noise.stolen_ps(rank, cpu, at_ps, work_ps);
-        self.taken_ps[rank as usize] += stolen;
-        stolen
-    }
-}
-
 /// Runs a replay once, and splits its time.
 ///
 /// # Errors
@@ -151,32 +105,29 @@ pub fn split<N: Noise>(
     noise: &mut N,
     stop: &dyn Fn() -> bool,
 ) -> Result<Split, SimulateError> {
-    let mut program = Observed::new(Running::new(replay, prices_ps));
-    let ranks = program.ranks() as usize;
-    let mut tally = Tally { noise, taken_ps: vec![0; ranks] };
-    let done = run::<Traced, _, _>(&mut program, params, &mut tally, stop)?;
+    let mut program = Running::new(replay, prices_ps);
+    let mut observed = Observed::new(noise, replay.ranks());
+    let done = run::<Traced, _, _>(&mut program, params, &mut observed, stop)?;
     let (_, end) = done.last();
-    let mut all: Vec<OfRank> = (0..ranks)
-        .map(|rank| OfRank {
-            end_ps: done.ends[rank].ps(),
-            compute_ps: replay.calculation_ps[rank],
-            noise_ps: tally.taken_ps[rank],
-            ..OfRank::default()
-        })
-        .collect();
-    wait(&program, end.ps(), &mut all);
-    let path = follow(replay, &program.works, end, &mut all);
+    let of_rank = |(rank, end): (usize, &Traced)| OfRank {
+        end_ps: end.ps(),
+        compute_ps: replay.calculation_ps[rank],
+        noise_ps: observed.taken_ps[rank],
+        ..OfRank::default()
+    };
+    let mut all: Vec<OfRank> = done.ends.iter().enumerate().map(of_rank).collect();
+    wait(&observed.works, program.cpus().into(), end.ps(), &mut all);
+    let path = follow(replay, &observed.works, end, &mut all);
     Ok(Split { end, ranks: all, path })
 }
 
 /// Between two works a CPU waits until the one that leads to the second is over, where that is of another CPU; then for its message.
-fn wait(program: &Observed<Running<'_>>, end_ps: u64, ranks: &mut [OfRank]) {
-    let cpus = usize::from(program.cpus());
+fn wait(works: &[Work], cpus: usize, end_ps: u64, ranks: &mut [OfRank]) {
     let lane = |w: &Work| w.rank as usize * cpus + usize::from(w.cpu);
     let mut free: Vec<Option<u64>> = vec![None; ranks.len() * cpus];
-    for w in &program.works[1..] {
+    for w in &works[1..] {
         let free_ps = free[lane(w)].replace(w.end_ps).unwrap_or(0);
-        let before = &program.works[w.before as usize];
+        let before = &works[w.before as usize];
         if w.before != 0 && lane(before) != lane(w) {
             ranks[w.rank as usize].waiting_ps += before.end_ps.min(w.begin_ps).saturating_sub(free_ps);
         }
