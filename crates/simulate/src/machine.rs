@@ -2,6 +2,7 @@
 
 use machmeter_data::Record;
 use machmeter_data::links::{Link, Range, links};
+use machmeter_model::laws::LEVEL;
 use machmeter_stats::distribution::deviations;
 
 use crate::engine::{PARTS, Part};
@@ -28,9 +29,6 @@ pub struct Errors {
     /// Standard error over value, by [`Part`]; 0 of what has no interval.
     pub relative: [f64; PARTS],
 }
-
-/// Confidence level of the intervals of links.
-const LEVEL: f64 = 0.95;
 
 impl Errors {
     fn of(range: usize, r: &Range) -> Self {

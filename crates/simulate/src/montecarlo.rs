@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use machmeter_data::metric::Interval;
+use machmeter_model::laws::LEVEL;
 use machmeter_stats::distribution::t_quantile;
 use machmeter_stats::spread::{mean, stddev};
 
@@ -12,8 +13,6 @@ use crate::noise::{Machine, OnMachines, Quiet, Rule, Starts};
 use crate::params::{Dialect, Params};
 use crate::patterns::{PatternInfo, Shape, Stepped};
 
-/// Confidence level of intervals.
-const LEVEL: f64 = 0.95;
 /// Fewest runs that tell a spread.
 const MIN_RUNS: usize = 3;
 

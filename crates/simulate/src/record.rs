@@ -37,8 +37,13 @@ impl Step {
     }
 }
 
-fn ns(ps: u64) -> f64 {
+pub(crate) fn ns(ps: u64) -> f64 {
     ps as f64 / 1000.0
+}
+
+/// Ends of an interval.
+pub(crate) fn range(low: f64, high: f64, unit: Unit) -> String {
+    format!("[{}, {}]", human(low, unit), human(high, unit))
 }
 
 /// Puts what steps of a plan gave into a record. `title` says what was simulated on what.
@@ -59,9 +64,7 @@ pub fn fill(record: &mut Record, title: &str, pattern: &str, noise: Option<&str>
         };
         let n = step.runs.len() as u64;
         let interval = mean.interval.clone();
-        let range = interval
-            .as_ref()
-            .map(|i| format!(" [{}, {}]", human(i.low, Unit::Nanoseconds), human(i.high, Unit::Nanoseconds)));
+        let range = interval.as_ref().map(|i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)));
         let mut ratio =
             Metric::new(&SLOWDOWN, keys(step.ranks, noise), mean.ns / quiet_ns, "mean of runs", n);
         if let Some(mut of_ratio) = interval.clone().filter(|_| quiet_ns > 0.0) {

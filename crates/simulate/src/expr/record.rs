@@ -7,8 +7,10 @@ use machmeter_data::quantity::human;
 use machmeter_data::record::{Record, SummaryLine};
 use machmeter_data::shape::{Axis, Curve, CurveRow};
 use machmeter_data::{Better, Dataset, Interval, Metric, MetricInfo, Unit};
+use machmeter_model::laws::LEVEL;
 
 use super::{Answer, Bound};
+use crate::record::range;
 
 const fn info(id: &'static str, unit: Unit, description: &'static str) -> MetricInfo {
     let better = Better::Neither;
@@ -26,7 +28,6 @@ const RATE: MetricInfo =
 
 /// Names of figures without interval that a page lists at most.
 const LISTED: usize = 4;
-const LEVEL: f64 = 0.95;
 
 impl Bound<'_> {
     /// The figure that values become, and the factor to its unit; `None` where no figure has such a unit.
@@ -66,9 +67,8 @@ pub fn fill(
     }
     for (at, answer) in &answers {
         let (value, interval) = (answer.value, answer.interval);
-        let range = interval.map_or(String::new(), |(low, high)| {
-            format!("   [{}, {}]", human(low, info.unit), human(high, info.unit))
-        });
+        let range =
+            interval.map_or(String::new(), |(low, high)| format!("   {}", range(low, high, info.unit)));
         let place = variable.map_or(String::new(), |_| format!("{at:>12}  "));
         lines.push(format!("{place}{}{range}", human(value, info.unit)));
         let mut keys = params([("expression", text.into())]);

@@ -51,42 +51,28 @@ fn bytes_take_the_link_once_per_level() {
     }
 }
 
-#[test]
-fn dissemination_takes_2o_and_l_per_step() {
-    for ranks in [2, 3, 8, 50, 1000, 4096] {
-        let steps = u64::from(doublings(ranks));
-        assert_eq!(time("dissemination", ranks, 1, &params(Dialect::Machmeter)), steps * (2 * O + L));
-    }
-}
+type Form<'a> = (&'static str, &'static [u32], &'a Params, fn(u32) -> u64);
 
+/// With 2o + L a step. Of recursive doubling the reference with its unstable order deadlocks at 1,024 ranks.
 #[test]
-fn a_ring_takes_2o_and_l_per_rank() {
-    for ranks in [2, 3, 17, 100] {
-        let steps = u64::from(ranks) - 1;
-        assert_eq!(time("ring", ranks, 1, &params(Dialect::Machmeter)), steps * (2 * O + L));
-    }
-}
-
-#[test]
-fn a_scatter_takes_o_or_g_per_rank() {
+fn times_of_patterns_are_closed_forms() {
+    const STEP: u64 = 2 * O + L;
     let fast = params(Dialect::Machmeter);
     let slow = fast.map(|s| s.gap.first_ps = 3 * O);
-    for ranks in [2, 3, 17, 1000] {
-        let before = u64::from(ranks) - 2;
-        assert_eq!(time("scatter", ranks, 1, &fast), before * O + 2 * O + L);
-        assert_eq!(time("scatter", ranks, 1, &slow), before * 3 * O + 2 * O + L);
-    }
-}
-
-/// The reference with its unstable order deadlocks at 1,024 ranks.
-#[test]
-fn recursive_doubling_ends() {
-    let params = params(Dialect::Machmeter);
-    for ranks in [2u32, 16, 1024] {
-        assert_eq!(time("allreduce", ranks, 1, &params), u64::from(ranks.ilog2()) * (2 * O + L));
+    let forms: [Form<'_>; 5] = [
+        ("dissemination", &[2, 3, 8, 50, 1000, 4096], &fast, |p| u64::from(doublings(p)) * STEP),
+        ("ring", &[2, 3, 17, 100], &fast, |p| (u64::from(p) - 1) * STEP),
+        ("scatter", &[2, 3, 17, 1000], &fast, |p| (u64::from(p) - 2) * O + STEP),
+        ("scatter", &[2, 3, 17, 1000], &slow, |p| (u64::from(p) - 2) * 3 * O + STEP),
+        ("allreduce", &[2, 16, 1024], &fast, |p| u64::from(p.ilog2()) * STEP),
+    ];
+    for (name, all, params, planted) in forms {
+        for ranks in all {
+            assert_eq!(time(name, *ranks, 1, params), planted(*ranks), "{name} of {ranks}");
+        }
     }
     // With 3, rank 1 handles both messages while it waits, sends to 2 from 3o + L on, and to 0 after that.
-    assert_eq!(time("allreduce", 3, 1, &params), 6 * O + 2 * L);
+    assert_eq!(time("allreduce", 3, 1, &fast), 6 * O + 2 * L);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use machmeter_model::laws::LEVEL;
 use machmeter_stats::distribution::deviations;
 use machmeter_stats::random::Random;
 
@@ -10,7 +11,7 @@ use crate::expr::Answer;
 use crate::machine::OfLink;
 use crate::params::{Params, Protocol, Segment};
 
-use super::{LEVEL, Variation};
+use super::Variation;
 
 /// Deviations of one run: none, or normal ones.
 pub(super) struct Draw {

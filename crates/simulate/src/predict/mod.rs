@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use machmeter_data::metric::Interval;
+use machmeter_model::laws::LEVEL;
 
 use crate::engine::{Part, SimulateError, run};
 use crate::expr::{Answer, Outside, Sheet};
@@ -19,8 +20,6 @@ use crate::replay::{Replay, Running, Split, split};
 
 pub use record::{Told, fill};
 
-/// Confidence level of intervals.
-const LEVEL: f64 = 0.95;
 /// Fewest runs whose least and largest hold the next one with 95 %: 2 / (n + 1) are beyond them.
 pub const RUNS: u32 = 39;
 

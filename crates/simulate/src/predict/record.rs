@@ -7,6 +7,7 @@ use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn,
 use machmeter_data::{Dataset, Metric, Shape, Unit};
 
 use crate::engine::{Part, Time as _};
+use crate::record::{ns, range};
 use crate::replay::{OfRank, Split};
 
 use super::{PARAMETERS, Times, Variation};
@@ -55,14 +56,8 @@ pub struct Told<'a> {
     pub statements: &'a [String],
 }
 
-fn ns(ps: u64) -> f64 {
-    ps as f64 / 1000.0
-}
-
-fn range(times: &Times) -> String {
-    let in_words =
-        |low, high| format!(" [{}, {}]", human(low, Unit::Nanoseconds), human(high, Unit::Nanoseconds));
-    times.interval().map_or(String::new(), |i| in_words(i.low, i.high))
+fn interval(times: &Times) -> String {
+    times.interval().map_or(String::new(), |i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)))
 }
 
 fn percent(share: f64) -> String {
@@ -85,7 +80,7 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
             lines.push(format!(
                 "{} ranks, {traced} traced -> {predicted}{}{count}",
                 told.ranks,
-                range(times)
+                interval(times)
             ));
         }
     }
@@ -102,7 +97,7 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
             let ratio = times.median().1 as f64 / base.median().1.max(1) as f64;
             format!(", {:+.2} %", 100.0 * (ratio - 1.0))
         });
-        lines.push(format!("{}: {predicted}{}{change}", variation.name(), range(times)));
+        lines.push(format!("{}: {predicted}{}{change}", variation.name(), interval(times)));
     }
     lines.extend(told.statements.iter().cloned());
     record.datasets.extend(curve(told.varied));
