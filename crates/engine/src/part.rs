@@ -66,13 +66,14 @@ pub trait Verb: 'static {
     const PAGE: Page;
     /// Time that its self-test takes at most, quick and full, s.
     const SELFTEST_WITHIN_S: [u64; 2];
+    /// Wall time when none is given, quick, standard and thorough, s.
+    const SECONDS: [u64; 3];
     type Params: Args + Serialize + DeserializeOwned + JsonSchema + Sync + 'static;
 
     /// Names of the parts asked for; all when empty.
-    fn names(params: &Self::Params) -> &[String];
-
-    /// Wall time when none is given, s.
-    fn seconds(level: Level) -> u64;
+    fn names(_params: &Self::Params) -> &[String] {
+        &[]
+    }
 
     /// Looks at what was asked for by name.
     fn check(_params: &Self::Params) -> Result<(), ProbeError> {
@@ -110,7 +111,14 @@ impl<V: Verb> Probe for V {
     fn default_ns(params: &V::Params, level: Level) -> Result<u64, ProbeError> {
         select(V::PARTS, V::names(params))?;
         V::check(params)?;
-        Ok(V::seconds(level) * 1_000_000_000)
+        let [quick, standard, thorough] = V::SECONDS;
+        let seconds = match level {
+            Level::Quick => quick,
+            Level::Standard => standard,
+            Level::Thorough => thorough,
+            Level::Soak => level.probe_seconds(),
+        };
+        Ok(seconds * 1_000_000_000)
     }
 
     fn measure(host: &Host<'_>, params: &V::Params) -> Result<Measured<Rows>, ProbeError> {

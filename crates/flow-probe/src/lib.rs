@@ -20,7 +20,7 @@ use std::path::Path;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level, Page, ProbeError};
+use machmeter_engine::{Info, Page, ProbeError};
 
 pub use params::Params;
 
@@ -43,19 +43,11 @@ impl Verb for Flow {
     const NOT_MEASURED: Code = info::NOT_MEASURED;
     const PAGE: Page = Page { weight: 4, parameters: r#"{"parts": ["prices"]}"#, ..Page::at(47) };
     const SELFTEST_WITHIN_S: [u64; 2] = [15, 30];
+    const SECONDS: [u64; 3] = [4, 10, 60];
     type Params = Params;
 
     fn names(params: &Params) -> &[String] {
         &params.parts
-    }
-
-    fn seconds(level: Level) -> u64 {
-        match level {
-            Level::Quick => 4,
-            Level::Standard => 10,
-            Level::Thorough => 60,
-            Level::Soak => level.probe_seconds(),
-        }
     }
 
     fn check(params: &Params) -> Result<(), ProbeError> {

@@ -38,7 +38,7 @@ mod worker;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
+use machmeter_engine::{Info, Page, ProbeError, Worker};
 
 pub use params::Params;
 
@@ -51,6 +51,7 @@ pub const WORKERS: &[Worker] = &[worker::WORKER, selftest::RANK];
 
 impl Verb for Mpi {
     const INFO: Info = info::INFO;
+    // What its option calls parts share the launches: they are sets of operations.
     const PARTS: &'static [Part<Params>] = &[Part {
         selftest: &[
             ("planted costs and sizes that wait", selftest::planted),
@@ -62,21 +63,8 @@ impl Verb for Mpi {
     // It takes all CPUs for itself, and a library that few machines have.
     const PAGE: Page = Page { weight: 0, ..Page::at(46) };
     const SELFTEST_WITHIN_S: [u64; 2] = [20, 30];
+    const SECONDS: [u64; 3] = [15, 60, 600];
     type Params = Params;
-
-    // Its parts share the launches: they are sets of operations.
-    fn names(_params: &Params) -> &[String] {
-        &[]
-    }
-
-    fn seconds(level: Level) -> u64 {
-        match level {
-            Level::Quick => 15,
-            Level::Standard => 60,
-            Level::Thorough => 600,
-            Level::Soak => level.probe_seconds(),
-        }
-    }
 
     fn check(params: &Params) -> Result<(), ProbeError> {
         params.operations()?;

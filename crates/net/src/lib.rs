@@ -36,7 +36,7 @@ mod tests;
 use machmeter_data::code::Code;
 use machmeter_engine::cost::Fact;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
+use machmeter_engine::{Info, Page, ProbeError, Worker};
 
 pub use params::{Direction, Params};
 pub use peer::{PORT, Token, frames};
@@ -70,20 +70,8 @@ impl Verb for Net {
     const NOT_MEASURED: Code = info::NOT_MEASURED;
     const PAGE: Page = Page { weight: 5, ..Page::at(45) };
     const SELFTEST_WITHIN_S: [u64; 2] = [25, 60];
+    const SECONDS: [u64; 3] = [3, 10, 60];
     type Params = Params;
-
-    fn names(_params: &Params) -> &[String] {
-        &[]
-    }
-
-    fn seconds(level: Level) -> u64 {
-        match level {
-            Level::Quick => 3,
-            Level::Standard => 10,
-            Level::Thorough => 60,
-            Level::Soak => level.probe_seconds(),
-        }
-    }
 
     fn check(params: &Params) -> Result<(), ProbeError> {
         params.transports()?;

@@ -11,7 +11,7 @@ pub mod table;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level, Page};
+use machmeter_engine::{Info, Page};
 
 pub use params::Params;
 
@@ -24,18 +24,10 @@ impl Verb for Memory {
     const NOT_MEASURED: Code = info::NOT_MEASURED;
     const PAGE: Page = Page::at(30);
     const SELFTEST_WITHIN_S: [u64; 2] = [15, 40];
+    const SECONDS: [u64; 3] = [12, 80, 300];
     type Params = Params;
 
     fn names(params: &Params) -> &[String] {
         &params.parts
-    }
-
-    fn seconds(level: Level) -> u64 {
-        match level {
-            Level::Quick => 12,
-            Level::Standard => 80,
-            Level::Thorough => 300,
-            Level::Soak => level.probe_seconds(),
-        }
     }
 }

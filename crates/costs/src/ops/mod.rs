@@ -14,7 +14,7 @@ mod table;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
+use machmeter_engine::{Info, Page, ProbeError, Worker};
 
 pub use params::Params;
 
@@ -30,19 +30,11 @@ impl Verb for Ops {
     const NOT_MEASURED: Code = cost::NOT_MEASURED;
     const PAGE: Page = Page::at(50);
     const SELFTEST_WITHIN_S: [u64; 2] = [40, 90];
+    const SECONDS: [u64; 3] = [12, 40, 180];
     type Params = Params;
 
     fn names(params: &Params) -> &[String] {
         &params.parts
-    }
-
-    fn seconds(level: Level) -> u64 {
-        match level {
-            Level::Quick => 12,
-            Level::Standard => 40,
-            Level::Thorough => 180,
-            Level::Soak => level.probe_seconds(),
-        }
     }
 
     fn check(params: &Params) -> Result<(), ProbeError> {

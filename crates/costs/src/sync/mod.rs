@@ -15,7 +15,7 @@ pub mod wakeups;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, PartContext, Verb};
-use machmeter_engine::{Info, Level, Page, ProbeError};
+use machmeter_engine::{Info, Page, ProbeError};
 
 pub use params::Params;
 
@@ -38,18 +38,10 @@ impl Verb for Sync {
     const NOT_MEASURED: Code = cost::NOT_MEASURED;
     const PAGE: Page = Page::at(40);
     const SELFTEST_WITHIN_S: [u64; 2] = [30, 90];
+    const SECONDS: [u64; 3] = [12, 60, 180];
     type Params = Params;
 
     fn names(params: &Params) -> &[String] {
         &params.parts
-    }
-
-    fn seconds(level: Level) -> u64 {
-        match level {
-            Level::Quick => 12,
-            Level::Standard => 60,
-            Level::Thorough => 180,
-            Level::Soak => level.probe_seconds(),
-        }
     }
 }
