@@ -1,10 +1,32 @@
-//! One box of a chain: its members are called inlined, block by block over memory that stays in the first-level cache.
+//! One box of a chain: its members are called inlined, by blocks in the first-level cache, or by so few tokens that registers hold them.
+
+use std::slice::{from_mut, from_ref};
 
 use crate::kernel::Token;
 use crate::{In, Out, Outcome, Primitive};
 
 /// Bytes between two members: a quarter of a first-level cache of 32 KiB, since the block before and the one behind want room too.
 const BLOCK_BYTES: usize = 8 << 10;
+
+/// Tokens that are handed on at once by value: 32 of 4 bytes fill half of the 16 vector registers that each x86-64 has.
+const TILE: usize = 32;
+
+/// What is no firing goes to each member.
+macro_rules! tell {
+    ($($member:ident),+) => {
+        fn reset(&mut self) {
+            $(self.$member.reset();)+
+        }
+
+        fn eos(&mut self, _ports: (&[X], &mut [Y])) {
+            $(self.$member.eos((&[], &mut []));)+
+        }
+
+        fn destroy(&mut self) {
+            $(self.$member.destroy();)+
+        }
+    };
+}
 
 /// Two boxes of one input and one output each as one. Answers other than [`Outcome::Done`] end the apply.
 pub struct Fused<A, B, T> {
@@ -43,30 +65,48 @@ where
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "members that are called are not fused")]
     fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
-        // A division takes longer than a box that does little.
-        let is_even = self.takes == self.middle;
-        let n = if is_even { x.len() } else { x.len() / self.takes * self.middle };
-        let between = &mut self.between[..n];
+        let between = &mut self.between[..x.len() / self.takes * self.middle];
         match self.first.apply((x, between)) {
             Outcome::Done => self.second.apply((between, y)),
             other => other,
         }
     }
 
-    fn reset(&mut self) {
-        self.first.reset();
-        self.second.reset();
+    tell!(first, second);
+}
+
+/// Two boxes of one token in and one out as one, by value: an array of a length that the compiler knows is in registers.
+///
+/// For up to 32 tokens; [`Tiles`] cuts longer ones.
+pub struct ByValue<A, B, T> {
+    pub first: A,
+    pub second: B,
+    /// Never read.
+    pub empty: T,
+}
+
+impl<A, B, X, T, Y> Primitive for ByValue<A, B, T>
+where
+    X: Token,
+    T: Token,
+    Y: Token,
+    A: Primitive<Ports = (In<X>, Out<T>)>,
+    B: Primitive<Ports = (In<T>, Out<Y>)>,
+{
+    type Ports = (In<X>, Out<Y>);
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an array that a call is given is in memory")]
+    fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
+        let mut tile = [self.empty; TILE];
+        let between = &mut tile[..x.len()];
+        match self.first.apply((x, between)) {
+            Outcome::Done => self.second.apply((between, y)),
+            other => other,
+        }
     }
 
-    fn eos(&mut self, _ports: (&[X], &mut [Y])) {
-        self.first.eos((&[], &mut []));
-        self.second.eos((&[], &mut []));
-    }
-
-    fn destroy(&mut self) {
-        self.first.destroy();
-        self.second.destroy();
-    }
+    tell!(first, second);
 }
 
 /// A chain, block by block.
@@ -93,12 +133,7 @@ where
     type Ports = (In<X>, Out<Y>);
 
     #[inline]
-    fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
-        // Lengths known to be one make straight code of the members.
-        if let ([x], [y]) = (x, &mut *y) {
-            return self.chain.apply((std::slice::from_ref(x), std::slice::from_mut(y)));
-        }
-        let (mut x, mut y) = (x, y);
+    fn apply(&mut self, (mut x, mut y): (&[X], &mut [Y])) -> Outcome {
         loop {
             let (now, later) = x.split_at(x.len().min(self.takes));
             let (given, rest) = y.split_at_mut(y.len().min(self.gives));
@@ -110,17 +145,67 @@ where
         }
     }
 
-    fn reset(&mut self) {
-        self.chain.reset();
+    tell!(chain);
+}
+
+/// A chain of [`ByValue`]: one token, tiles, and what is left of them token by token, each by code of its own.
+pub struct Tiles<F> {
+    pub chain: F,
+}
+
+impl<F> Tiles<F> {
+    #[inline(never)]
+    fn many<X, Y>(&mut self, x: &[X], y: &mut [Y]) -> Outcome
+    where
+        X: Token,
+        Y: Token,
+        F: Primitive<Ports = (In<X>, Out<Y>)>,
+    {
+        let ((x_tiles, x), (y_tiles, y)) = (x.as_chunks(), y.as_chunks_mut());
+        for (x, y) in x_tiles.iter().zip(y_tiles) {
+            let outcome = self.tile(x, y);
+            if outcome != Outcome::Done {
+                return outcome;
+            }
+        }
+        for (x, y) in x.iter().zip(y) {
+            let outcome = self.chain.apply((from_ref(x), from_mut(y)));
+            if outcome != Outcome::Done {
+                return outcome;
+            }
+        }
+        Outcome::Done
     }
 
-    fn eos(&mut self, _ports: (&[X], &mut [Y])) {
-        self.chain.eos((&[], &mut []));
+    /// Inlined into a loop, members' constants would be kept on the stack, for want of registers, and tokens not in them.
+    #[inline(never)]
+    fn tile<X, Y>(&mut self, x: &[X; TILE], y: &mut [Y; TILE]) -> Outcome
+    where
+        X: Token,
+        Y: Token,
+        F: Primitive<Ports = (In<X>, Out<Y>)>,
+    {
+        self.chain.apply((x, y))
+    }
+}
+
+impl<F, X, Y> Primitive for Tiles<F>
+where
+    X: Token,
+    Y: Token,
+    F: Primitive<Ports = (In<X>, Out<Y>)>,
+{
+    type Ports = (In<X>, Out<Y>);
+
+    #[inline]
+    fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
+        match (x, &mut *y) {
+            ([x], [y]) => self.chain.apply((from_ref(x), from_mut(y))),
+            _ => self.many(x, y),
+        }
     }
 
-    fn destroy(&mut self) {
-        self.chain.destroy();
-    }
+    tell!(chain);
 }
 
 /// Adds boxes of one input and one output in a row, one token in and one out a firing: as one box where the graph is fused.
@@ -141,19 +226,30 @@ where
 /// assert_eq!(g.box_count(), 3);
 /// ```
 ///
-/// Other rates are said after semicolons: tokens that the first member takes a firing, and what each gives.
+/// Tokens are handed on by value, one or 32 at once: for members that do little. Those that do more to blocks than to single tokens, or
+/// have other rates, get blocks of 8 KiB where rates are said after semicolons: tokens that the first takes a firing, and what each gives.
 /// The next one takes what the last one gives: `chain!(g, x; 4 => "pairs" Pairs; 2, "sum" Sum; 1 => y, 0.0)`.
 #[macro_export]
 macro_rules! chain {
     ($g:expr, $x:expr => $($name:literal $member:expr),+ => $y:expr, $empty:expr) => {
-        $crate::chain!($g, $x; 1 => $($name $member; 1),+ => $y, $empty);
+        if $g.is_fused() {
+            let members = [$($name),+];
+            let tiles = $crate::Tiles { chain: $crate::chain!(@by_value $empty, $($member),+) };
+            $g.add_members(&members.join("+"), tiles, ($x.input(1), $y.output(1)), members.len());
+        } else {
+            $crate::chain!(@add $g, $x, 1, $y, $($name $member; 1),+);
+        }
+    };
+    (@by_value $empty:expr, $first:expr) => { $first };
+    (@by_value $empty:expr, $first:expr, $second:expr $(, $rest:expr)*) => {
+        $crate::chain!(@by_value $empty, $crate::ByValue { first: $first, second: $second, empty: $empty } $(, $rest)*)
     };
     ($g:expr, $x:expr; $takes:expr => $($name:literal $member:expr; $gives:expr),+ => $y:expr, $empty:expr) => {
         if $g.is_fused() {
             let (members, gives) = ([$($name),+], [$($gives),+]);
-            let (mut iterations, last) = (usize::MAX, gives[gives.len() - 1]);
-            let fused = $crate::chain!(@fuse iterations, $empty, $takes, $($member; $gives),+);
-            let blocks = $crate::Blocks::new(fused, [$takes, last], iterations);
+            let (mut most, last) = (usize::MAX, gives[gives.len() - 1]);
+            let fused = $crate::chain!(@fuse most, $empty, $takes, $($member; $gives),+);
+            let blocks = $crate::Blocks::new(fused, [$takes, last], most);
             $g.add_members(&members.join("+"), blocks, ($x.input($takes), $y.output(last)), members.len());
         } else {
             $crate::chain!(@add $g, $x, $takes, $y, $($name $member; $gives),+);
@@ -173,4 +269,69 @@ macro_rules! chain {
         $g.add($name, $member, ($x.input($takes), next.output($gives)));
         $crate::chain!(@add $g, next, $gives, $y, $($rest)+);
     }};
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::TILE;
+    use crate::{Choice, Graph, In, Out, Outcome, Primitive, Program, Sampling};
+
+    struct Count(f64);
+    impl Primitive for Count {
+        type Ports = Out<f64>;
+        fn apply(&mut self, y: &mut [f64]) -> Outcome {
+            for y in y {
+                self.0 += 1.0;
+                *y = 1.0 / self.0;
+            }
+            Outcome::Done
+        }
+    }
+
+    /// Each token changes what becomes of the next.
+    struct Follow(f64, f64);
+    impl Primitive for Follow {
+        type Ports = (In<f64>, Out<f64>);
+        fn apply(&mut self, (x, y): (&[f64], &mut [f64])) -> Outcome {
+            for (x, y) in x.iter().zip(y) {
+                self.1 += self.0 * (x - self.1);
+                *y = self.1;
+            }
+            Outcome::Done
+        }
+    }
+
+    struct Keep(Rc<RefCell<Vec<f64>>>);
+    impl Primitive for Keep {
+        type Ports = In<f64>;
+        fn apply(&mut self, x: &[f64]) -> Outcome {
+            self.0.borrow_mut().extend_from_slice(x);
+            Outcome::Done
+        }
+    }
+
+    fn run(is_fused: bool, granularity: u32) -> Vec<f64> {
+        let kept = Rc::default();
+        let mut g = Graph::new("followers").fused(is_fused);
+        let (x, y) = (g.edge("x"), g.edge("y"));
+        g.add("count", Count(0.0), x.output(1));
+        chain!(g, x => "a" Follow(0.5, 1.0), "b" Follow(0.1, 2.0), "c" Follow(0.9, 3.0) => y, f64::NAN);
+        g.add("keep", Keep(Rc::clone(&kept)), y.input(1));
+        let choice = Choice { granularity, ..Choice::FAST };
+        Program::new(g, choice).unwrap().run(Sampling::Never, 3, 1);
+        kept.take()
+    }
+
+    #[test]
+    fn a_token_a_tile_and_more_give_what_the_table_gives() {
+        let tile = TILE as u32;
+        for granularity in [1, 2, tile - 1, tile, tile + 1, 2 * tile, 3 * tile + 5] {
+            let found = run(true, granularity);
+            assert_eq!(found.len() as u32, 3 * granularity);
+            assert_eq!(found, run(false, granularity), "{granularity}");
+        }
+    }
 }

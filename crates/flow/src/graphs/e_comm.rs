@@ -145,8 +145,9 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
         let channel = front::disturb(p.offsets, noise_power, p.seed, room);
         g.add("channel", Overheard { channel, kept }, ports);
     }
-    crate::chain!(g, heard => "agc" front::control_gain(), "matched filter" front::filter_pulse::<1>(),
-        "coarse frequency" front::correct_frequency(to_report()) => q2, Complex32::ZERO);
+    // A filter moves its history for each block: none of these is worth it by single samples.
+    crate::chain!(g, heard; 1 => "agc" front::control_gain(); 1, "matched filter" front::filter_pulse::<1>(); 1,
+        "coarse frequency" front::correct_frequency(to_report()); 1 => q2, Complex32::ZERO);
 
     g.schedule("timing");
     let q3 = g.queue("q3", room);
