@@ -161,7 +161,6 @@ impl Builder<'_> {
         let entries = order.firings.iter().map(|(b, first, times)| {
             graph.boxes[mine[*b]].erased.entry(mine[*b], [*first, *times, order.repetitions[*b]])
         });
-        let place = graph.schedules.len() - 1 - number;
         let spec = &graph.schedules[number];
         let writes_what_it_reads = mine.iter().flat_map(|b| &graph.boxes[*b].ports).any(|p| {
             let reads = |(b, other): (usize, &PortSpec)| other.way == Way::In && mine.contains(&b);
@@ -182,9 +181,6 @@ impl Builder<'_> {
         Ok(Schedule {
             name: name.clone(),
             state: Cell::new(State::QueueWait),
-            ready_word: Id::new(place / 64),
-            ready_bit: 1 << (place % 64),
-            ready_word_bit: 1 << (place / 64),
             missing: Cell::new(0),
             tokens_from: s.tokens_from.into(),
             room_in: s.room_in.into(),
@@ -280,7 +276,7 @@ impl Builder<'_> {
                         self.readers[end.number()] = (need, waiter);
                         if waiter.is_any { &mut s.any_of } else { &mut s.tokens_from }.push(end);
                         if let Some(place) = place {
-                            s.inputs.push(StaticIn { end, place, need, offset });
+                            s.inputs.push(StaticIn { end, queue: *number, place, need, offset });
                             s.segmented.extend(is_segmented.then_some(end));
                         }
                         continue;
@@ -289,7 +285,8 @@ impl Builder<'_> {
                     s.room_in.push(*number);
                     match place {
                         Some(place) => {
-                            s.outputs.push(StaticOut { queue: *number, place, need, offset });
+                            let reader = ports_of(graph, p.edge).find_map(|(_, p)| p.end).expect("checked");
+                            s.outputs.push(StaticOut { queue: *number, reader, place, need, offset });
                             s.forwards.extend(is_segmented.then_some(*number));
                         }
                         None => {

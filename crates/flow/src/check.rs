@@ -1,7 +1,6 @@
 //! What is wrong with a graph, in words that name boxes, ports and rates.
 
 use crate::graph::{FlowError, Graph, Kind, PortSpec, Way};
-use crate::ready::MOST_SCHEDULES;
 
 pub(crate) fn wrong<T>(text: String) -> Result<T, FlowError> {
     Err(FlowError::Wrong(text))
@@ -16,13 +15,6 @@ pub(crate) fn ports_of(graph: &Graph, edge: usize) -> impl Iterator<Item = (usiz
 pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
     if graph.boxes.is_empty() {
         return wrong(format!("{}: a graph without boxes", graph.name));
-    }
-    if graph.schedules.len() > MOST_SCHEDULES {
-        return wrong(format!(
-            "{}: {} schedules, at most {MOST_SCHEDULES}",
-            graph.name,
-            graph.schedules.len()
-        ));
     }
     for (i, edge) in graph.edges.iter().enumerate() {
         let name = &edge.name;

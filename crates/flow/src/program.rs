@@ -60,7 +60,7 @@ impl QueueWay for Mirrored {
 pub(crate) trait ReadyWay: 'static {
     /// Whether it counts conditions that do not hold.
     const COUNTS: bool;
-    fn insert(set: &ReadySet, s: &Schedule, schedule: Id<Schedule>);
+    fn insert(set: &ReadySet, schedule: Id<Schedule>);
     fn is_empty(set: &ReadySet) -> bool;
     /// The ready schedule of the highest number.
     fn take(set: &ReadySet) -> Option<Id<Schedule>>;

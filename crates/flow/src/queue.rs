@@ -170,16 +170,20 @@ fn produce1<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>, written: u64, to
 pub(crate) fn consume<K: Kernel, T: Timer>(
     core: &Core,
     end: Id<ReadEnd>,
+    queue: Id<Queue>,
     place: Option<Id<Place>>,
     tokens: u64,
 ) -> bool {
     let e = &core.ends[end];
-    let q = &core.queues[e.queue];
-    let there = e.readable();
-    assert!(tokens <= there, "{}: more consumed than there is", q.name);
+    let q = &core.queues[queue];
+    debug_assert!(tokens <= e.readable());
     T::enter(&core.log, Name::Consume as u8);
     let read = e.read.get() + tokens;
     e.read.set(read);
+    let holds = e.has_enough();
+    if K::Ready::COUNTS {
+        e.is_met.set(holds);
+    }
     match place {
         Some(place) if !K::Queues::COPIES => {
             q.move_place(&core.places[place], tokens as usize * q.token_bytes);
@@ -197,10 +201,6 @@ pub(crate) fn consume<K: Kernel, T: Timer>(
     }
     T::leave(&core.log);
     T::leave(&core.log);
-    let holds = e.has_enough();
-    if K::Ready::COUNTS {
-        e.is_met.set(holds);
-    }
     holds
 }
 
@@ -317,7 +317,8 @@ pub(crate) fn read_dq<K: Kernel, T: Timer>(core: &Core, input: &StaticIn, granul
 }
 
 /// Produces what a static output was given. Whether there is room for what the next run gives.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "part of each activation")]
 pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, granularity: u64) -> bool {
     let q = &core.queues[output.queue];
     let tokens = granularity * output.need;
@@ -330,10 +331,10 @@ pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, gr
     if !K::Queues::COPIES {
         q.move_place(&core.places[output.place], tokens as usize * q.token_bytes);
     }
-    // One reader is by far the usual.
-    match &*q.readers {
-        [end] => write_dq::<K, T>(core, q, output, *end, tokens),
-        all => all.iter().for_each(|end| write_dq::<K, T>(core, q, output, *end, tokens)),
+    // The next schedule is known by way of the first reader: loads that wait for one another.
+    write_dq::<K, T>(core, q, output, output.reader, [written, tokens]);
+    for end in q.readers.iter().skip(1) {
+        write_dq::<K, T>(core, q, output, *end, [written, tokens]);
     }
     if T::ON {
         q.high_water.set(q.high_water.get().max(written - q.least_read.get()));
@@ -347,7 +348,13 @@ pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, gr
 }
 
 #[inline]
-fn write_dq<K: Kernel, T: Timer>(core: &Core, q: &Queue, output: &StaticOut, end: Id<ReadEnd>, tokens: u64) {
+fn write_dq<K: Kernel, T: Timer>(
+    core: &Core,
+    q: &Queue,
+    output: &StaticOut,
+    end: Id<ReadEnd>,
+    [written, tokens]: [u64; 2],
+) {
     T::enter(&core.log, Name::WriteDq as u8);
     if K::Queues::COPIES {
         let e = &core.ends[end];
@@ -362,6 +369,6 @@ fn write_dq<K: Kernel, T: Timer>(core: &Core, q: &Queue, output: &StaticOut, end
         q.count_copied(bytes);
         T::leave(&core.log);
     }
-    produce1::<K, T>(core, end, q.written.get(), tokens);
+    produce1::<K, T>(core, end, written, tokens);
     T::leave(&core.log);
 }

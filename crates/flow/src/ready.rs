@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::num::NonZeroU64;
 
 use crate::kernel::{Id, Table};
 use crate::program::ReadyWay;
@@ -13,10 +12,9 @@ use crate::timer::Timer;
 
 pub(crate) struct ReadySet {
     heap: RefCell<BinaryHeap<u32>>,
-    /// A bit a schedule, the last schedule first, and a bit a word that is not 0.
+    /// A bit a schedule, the last schedule first.
     bits: Table<Cell<u64>>,
     last: usize,
-    words: Cell<u64>,
     /// Periodic schedules by the time they are due.
     pub(crate) periodic: RefCell<BinaryHeap<Reverse<(u64, u32)>>>,
     pub(crate) retry: RefCell<Vec<Id<Schedule>>>,
@@ -24,16 +22,12 @@ pub(crate) struct ReadySet {
     pub(crate) pending: Cell<usize>,
 }
 
-/// Schedules of a program at most: a bit each, in two levels.
-pub(crate) const MOST_SCHEDULES: usize = 64 * 64;
-
 impl ReadySet {
     pub(crate) fn new(schedules: usize) -> Self {
         Self {
             heap: RefCell::new(BinaryHeap::with_capacity(schedules)),
-            bits: (0..64).map(|_| Cell::new(0)).collect(),
-            last: schedules.saturating_sub(1),
-            words: Cell::new(0),
+            bits: (0..schedules.div_ceil(64)).map(|_| Cell::new(0)).collect(),
+            last: schedules - 1,
             periodic: RefCell::new(BinaryHeap::with_capacity(schedules)),
             retry: RefCell::new(Vec::with_capacity(schedules)),
             pending: Cell::new(0),
@@ -45,13 +39,13 @@ impl ReadySet {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heap;
 
-/// Constant time for everything.
+/// One look at 64 schedules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bitmap;
 
 impl ReadyWay for Heap {
     const COUNTS: bool = false;
-    fn insert(set: &ReadySet, _s: &Schedule, schedule: Id<Schedule>) {
+    fn insert(set: &ReadySet, schedule: Id<Schedule>) {
         set.heap.borrow_mut().push(schedule.number() as u32);
     }
     fn is_empty(set: &ReadySet) -> bool {
@@ -77,27 +71,27 @@ impl ReadyWay for Heap {
 impl ReadyWay for Bitmap {
     const COUNTS: bool = true;
     #[inline]
-    fn insert(set: &ReadySet, s: &Schedule, _schedule: Id<Schedule>) {
-        let word = &set.bits[s.ready_word];
-        word.set(word.get() | s.ready_bit);
-        set.words.set(set.words.get() | s.ready_word_bit);
+    fn insert(set: &ReadySet, schedule: Id<Schedule>) {
+        let place = set.last - schedule.number();
+        let word = &set.bits[Id::new(place / 64)];
+        word.set(word.get() | 1 << (place % 64));
     }
     #[inline]
     fn is_empty(set: &ReadySet) -> bool {
-        set.words.get() == 0
+        set.bits.iter().all(|word| word.get() == 0)
     }
     #[inline]
     fn take(set: &ReadySet) -> Option<Id<Schedule>> {
-        let words = NonZeroU64::new(set.words.get())?;
-        let number = words.trailing_zeros();
-        let word = &set.bits[Id::new(number as usize)];
-        let bits = NonZeroU64::new(word.get())?;
-        let left = bits.get() & (bits.get() - 1);
-        word.set(left);
-        if left == 0 {
-            set.words.set(words.get() & (words.get() - 1));
+        let mut last = set.last;
+        for word in &*set.bits {
+            let bits = word.get();
+            if bits > 0 {
+                word.set(bits & (bits - 1));
+                return Some(Id::new(last - bits.trailing_zeros() as usize));
+            }
+            last = last.wrapping_sub(64);
         }
-        Some(Id::new(set.last - (number * 64 + bits.trailing_zeros()) as usize))
+        None
     }
     #[inline]
     fn now_holds<T: Timer>(core: &Core, is_met: &Cell<bool>, waiter: Waiter) {
@@ -114,7 +108,7 @@ impl ReadyWay for Bitmap {
         }
         let missing = s.missing.get() - 1;
         s.missing.set(missing);
-        if missing == 0 && s.state.get() == State::QueueWait {
+        if missing == 0 {
             core.enter_ready::<Self, T>(waiter.schedule);
         }
     }

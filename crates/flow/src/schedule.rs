@@ -29,6 +29,7 @@ pub(crate) struct Waiter {
 /// A static port on the reading end of a queue.
 pub(crate) struct StaticIn {
     pub(crate) end: Id<ReadEnd>,
+    pub(crate) queue: Id<Queue>,
     pub(crate) place: Id<Place>,
     /// Tokens an iteration.
     pub(crate) need: u64,
@@ -39,6 +40,8 @@ pub(crate) struct StaticIn {
 /// A static port on the writing end of a queue.
 pub(crate) struct StaticOut {
     pub(crate) queue: Id<Queue>,
+    /// The first of those that read it.
+    pub(crate) reader: Id<ReadEnd>,
     pub(crate) place: Id<Place>,
     pub(crate) need: u64,
     pub(crate) offset: usize,
@@ -55,10 +58,6 @@ pub(crate) struct Delay {
 pub(crate) struct Schedule {
     pub(crate) name: String,
     pub(crate) state: Cell<State>,
-    /// Its place in the bitmap of ready schedules.
-    pub(crate) ready_word: Id<Cell<u64>>,
-    pub(crate) ready_bit: u64,
-    pub(crate) ready_word_bit: u64,
     /// Conditions that do not hold: tokens and room on all of these, tokens on any of those, a group that is free.
     pub(crate) missing: Cell<u32>,
     pub(crate) tokens_from: Box<[Id<ReadEnd>]>,

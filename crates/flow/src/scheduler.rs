@@ -46,8 +46,10 @@ impl Core {
     #[inline]
     pub(crate) fn enter_ready<R: ReadyWay, T: Timer>(&self, schedule: Id<Schedule>) {
         T::enter(&self.log, Name::EnterReady as u8);
-        self.schedules[schedule].state.set(State::Ready);
-        R::insert(&self.ready, &self.schedules[schedule], schedule);
+        if !R::COUNTS {
+            self.schedules[schedule].state.set(State::Ready);
+        }
+        R::insert(&self.ready, schedule);
         T::leave(&self.log);
     }
 }
@@ -64,7 +66,7 @@ fn next_schedule<K: Kernel, T: Timer>(core: &Core) -> Option<Id<Schedule>> {
         leave_retry::<K, T>(core);
         T::leave(&core.log);
     }
-    if K::Ready::is_empty(&core.ready) {
+    if T::ON && K::Ready::is_empty(&core.ready) {
         T::leave(&core.log);
         return None;
     }
@@ -153,7 +155,6 @@ pub(crate) fn turn<K: Kernel, T: Timer>(core: &Core) -> bool {
     T::enter(&core.log, Name::ExitRunning as u8);
     if K::Ready::COUNTS {
         s.missing.set(missing);
-        s.state.set(State::QueueWait);
         if missing == 0 {
             core.enter_ready::<K::Ready, T>(schedule);
         }
@@ -170,6 +171,8 @@ fn other_turn<K: Kernel, T: Timer>(core: &Core, schedule: Id<Schedule>) {
     let s = &core.schedules[schedule];
     T::enter(&core.log, Name::EnterRunning as u8);
     s.state.set(State::Running);
+    // What becomes true while it runs is seen to at its end.
+    s.missing.set(NEVER);
     let is_left = s.resume.get() > 0;
     let goes = is_left || !s.has_segments || segment::prepare::<K, T>(core, s);
     T::leave(&core.log);
@@ -242,7 +245,7 @@ fn finish<K: Kernel, T: Timer>(core: &Core, s: &Schedule, granularity: u64) -> u
         missing += u32::from(!write_dqs::<K, T>(core, o, granularity));
     }
     for i in &s.inputs {
-        missing += u32::from(!consume::<K, T>(core, i.end, Some(i.place), granularity * i.need));
+        missing += u32::from(!consume::<K, T>(core, i.end, i.queue, Some(i.place), granularity * i.need));
     }
     missing
 }

@@ -130,7 +130,7 @@ fn discard<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>) {
     let left = e.readable();
     if left > 0 {
         T::enter(&core.log, Name::DiscardTokens as u8);
-        consume::<K, T>(core, end, e.place, left);
+        consume::<K, T>(core, end, e.queue, e.place, left);
         e.discarded.set(e.discarded.get() + left);
         T::leave(&core.log);
     }

@@ -41,7 +41,10 @@ impl<K: Kernel, T: Timer> OperationsOf<K, T> {
             produce::<K, T>(core, queue, tokens);
         },
         consume: |core, end, tokens| {
-            consume::<K, T>(core, end, None, tokens);
+            let queue = core.ends[end].queue;
+            let (there, name) = (core.ends[end].readable(), &core.queues[queue].name);
+            assert!(tokens <= there, "{name}: more consumed than there is");
+            consume::<K, T>(core, end, queue, None, tokens);
         },
         begin: segment::begin::<K, T>,
         end: segment::end::<K, T>,
