@@ -20,17 +20,6 @@ use crate::segment::Group;
 use crate::timer::{Log, Off};
 use crate::views::OperationsOf;
 
-/// Least common multiple.
-fn multiple(a: usize, b: usize) -> usize {
-    let gcd = |mut a: usize, mut b: usize| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    a / gcd(a, b) * b
-}
-
 /// Lines of memory that edges begin at, bytes.
 const LINE_BYTES: usize = 64;
 const MOST_BYTES: usize = 1 << 32;
@@ -123,9 +112,9 @@ impl Builder<'_> {
     }
 
     fn capacity(edge: &EdgeSpec, capacity: u64) -> u64 {
-        let page = machmeter_sys::mirror::page_bytes();
-        let whole = multiple(page, edge.token_bytes) as u64;
-        (capacity.max(1) * edge.token_bytes as u64).next_multiple_of(whole) / edge.token_bytes as u64
+        let (page, token) = (machmeter_sys::mirror::page_bytes() as u64, edge.token_bytes as u64);
+        let whole = page / rates::gcd(page, token) * token;
+        (capacity.max(1) * token).next_multiple_of(whole) / token
     }
 
     fn schedule(&mut self, number: usize) -> Result<Schedule, FlowError> {
@@ -136,7 +125,7 @@ impl Builder<'_> {
         if mine.is_empty() {
             return wrong(format!("schedule {name} has no boxes"));
         }
-        let (order, _) = self.order(&mine, name)?;
+        let order = self.order(&mine, name)?;
         let repetitions = |b: usize| order.repetitions[mine.iter().position(|m| *m == b).unwrap_or(0)];
         let mut s = Ports::default();
         let mut most = u64::from(self.choice.granularity.max(1));
@@ -179,7 +168,6 @@ impl Builder<'_> {
             && s.forwards.is_empty();
         let has_segments = !s.segmented.is_empty() || !s.forwards.is_empty();
         Ok(Schedule {
-            name: name.clone(),
             state: Cell::new(State::QueueWait),
             missing: Cell::new(0),
             tokens_from: s.tokens_from.into(),
@@ -208,7 +196,7 @@ impl Builder<'_> {
         })
     }
 
-    fn order(&self, mine: &[usize], name: &str) -> Result<(Order, Vec<Arc>), FlowError> {
+    fn order(&self, mine: &[usize], name: &str) -> Result<Order, FlowError> {
         let graph = self.graph;
         let (mut arcs, mut ports) = (Vec::new(), Vec::new());
         for (e, edge) in graph.edges.iter().enumerate() {
@@ -224,7 +212,7 @@ impl Builder<'_> {
                 ports.push((from, to, e));
             }
         }
-        let found = rates::order(mine.len(), &arcs).map_err(|e| match e {
+        rates::order(mine.len(), &arcs).map_err(|e| match e {
             NoOrder::Inconsistent(cycle) => {
                 FlowError::Inconsistent(name.to_owned(), cycle_text(graph, &ports, &cycle, mine))
             }
@@ -232,8 +220,7 @@ impl Builder<'_> {
                 FlowError::Deadlock(name.to_owned(), cycle_text(graph, &ports, &cycle, mine))
             }
             NoOrder::TooMany => FlowError::Wrong(format!("{name}: an iteration has too many firings")),
-        })?;
-        Ok((found, arcs))
+        })
     }
 
     /// Memory, places and conditions of a box's ports.

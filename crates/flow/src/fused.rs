@@ -63,7 +63,6 @@ where
     type Ports = (In<X>, Out<Y>);
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "members that are called are not fused")]
     fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
         let between = &mut self.between[..x.len() / self.takes * self.middle];
         match self.first.apply((x, between)) {
@@ -96,7 +95,6 @@ where
     type Ports = (In<X>, Out<Y>);
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "what a call is given is in memory")]
     fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
         let mut tile = [self.empty; TILE];
         let between = &mut tile[..x.len()];
@@ -269,68 +267,4 @@ macro_rules! chain {
         $g.add($name, $member, ($x.input($takes), next.output($gives)));
         $crate::chain!(@add $g, next, $gives, $y, $($rest)+);
     }};
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    use crate::{Choice, Graph, In, Out, Outcome, Primitive, Program, Sampling};
-
-    struct Count(f64);
-    impl Primitive for Count {
-        type Ports = Out<f64>;
-        fn apply(&mut self, y: &mut [f64]) -> Outcome {
-            for y in y {
-                self.0 += 1.0;
-                *y = 1.0 / self.0;
-            }
-            Outcome::Done
-        }
-    }
-
-    /// Each token changes what becomes of the next.
-    struct Follow(f64, f64);
-    impl Primitive for Follow {
-        type Ports = (In<f64>, Out<f64>);
-        fn apply(&mut self, (x, y): (&[f64], &mut [f64])) -> Outcome {
-            for (x, y) in x.iter().zip(y) {
-                self.1 += self.0 * (x - self.1);
-                *y = self.1;
-            }
-            Outcome::Done
-        }
-    }
-
-    struct Keep(Rc<RefCell<Vec<f64>>>);
-    impl Primitive for Keep {
-        type Ports = In<f64>;
-        fn apply(&mut self, x: &[f64]) -> Outcome {
-            self.0.borrow_mut().extend_from_slice(x);
-            Outcome::Done
-        }
-    }
-
-    fn run(is_fused: bool, granularity: u32) -> Vec<f64> {
-        let kept = Rc::default();
-        let mut g = Graph::new("followers").fused(is_fused);
-        let (x, y) = (g.edge("x"), g.edge("y"));
-        g.add("count", Count(0.0), x.output(1));
-        chain!(g, x => "a" Follow(0.5, 1.0), "b" Follow(0.1, 2.0), "c" Follow(0.9, 3.0) => y, f64::NAN);
-        g.add("keep", Keep(Rc::clone(&kept)), y.input(1));
-        let choice = Choice { granularity, ..Choice::FAST };
-        Program::new(g, choice).unwrap().run(Sampling::Never, 3, 1);
-        kept.take()
-    }
-
-    #[test]
-    fn a_token_a_tile_and_more_give_what_the_table_gives() {
-        let tile = super::TILE as u32;
-        for granularity in [1, 2, tile - 1, tile, tile + 1, 3 * tile + 5] {
-            let found = run(true, granularity);
-            assert_eq!(found.len() as u32, 3 * granularity);
-            assert_eq!(found, run(false, granularity), "{granularity}");
-        }
-    }
 }

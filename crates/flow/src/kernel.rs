@@ -145,7 +145,6 @@ pub(crate) struct Entry {
 
 /// Fires all boxes of a schedule from where it was left; where and how it stopped.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
 pub(crate) fn run_schedule<T: Timer>(
     core: &Core,
     s: &Schedule,
@@ -167,7 +166,6 @@ pub(crate) fn run_schedule<T: Timer>(
 
 /// Each box once, for all iterations.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
 fn run_flat<T: Timer>(core: &Core, entries: &[Entry], from: usize, granularity: u32) -> (usize, Outcome) {
     let mut rest = entries[from..].iter();
     while let Some(e) = rest.next() {
@@ -192,7 +190,6 @@ fn again<T: Timer>(core: &Core, e: &Entry, granularity: u32, mut outcome: Outcom
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
 fn fire<T: Timer>(core: &Core, e: &Entry, first: u32, times: u32) -> Outcome {
     T::enter(&core.log, Name::Apply as u8);
     // SAFETY: the entry's node lives in the same program; places have room for these firings.

@@ -145,13 +145,6 @@ impl Program {
         broken(&|name| Some(sums.of(at(name)? as u8).called), self.core.schedules.len() as u64)
     }
 
-    /// What each schedule waits for: one line each, for messages.
-    pub fn states(&self) -> Vec<String> {
-        let line =
-            |s: &Schedule| format!("{}: {:?}, {} conditions missing", s.name, s.state.get(), s.missing.get());
-        self.core.schedules.iter().map(line).collect()
-    }
-
     /// Bytes copied into, out of and within queues.
     pub fn copied_bytes(&self) -> u64 {
         self.core.queues.iter().map(|q| q.copied.get()).sum()

@@ -166,7 +166,6 @@ fn produce1<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>, written: u64, to
 
 /// Tokens were read: counts them, and tells the writer of the room. Whether there is enough for the next run.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "part of each activation")]
 pub(crate) fn consume<K: Kernel, T: Timer>(
     core: &Core,
     end: Id<ReadEnd>,
@@ -318,7 +317,6 @@ pub(crate) fn read_dq<K: Kernel, T: Timer>(core: &Core, input: &StaticIn, granul
 
 /// Produces what a static output was given. Whether there is room for what the next run gives.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "part of each activation")]
 pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, granularity: u64) -> bool {
     let q = &core.queues[output.queue];
     let tokens = granularity * output.need;

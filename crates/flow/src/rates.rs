@@ -36,15 +36,16 @@ pub(crate) enum NoOrder {
 /// Firings of a box in an iteration at most.
 const MOST_FIRINGS: u64 = 1 << 24;
 
-fn gcd(a: u64, b: u64) -> u64 {
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The order of an iteration.
 pub(crate) fn order(boxes: usize, arcs: &[Arc]) -> Result<Order, NoOrder> {
     let repetitions = repetitions(boxes, arcs)?;
-    let is_cyclic = topological(boxes, arcs).is_none();
-    let firings = match topological(boxes, arcs) {
+    let acyclic = topological(boxes, arcs);
+    let is_cyclic = acyclic.is_none();
+    let firings = match acyclic {
         Some(order) => order.into_iter().map(|b| (b, 0, repetitions[b])).collect(),
         None => simulated(&repetitions, arcs)?,
     };

@@ -56,7 +56,6 @@ pub(crate) struct Delay {
 }
 
 pub(crate) struct Schedule {
-    pub(crate) name: String,
     pub(crate) state: Cell<State>,
     /// Conditions that do not hold: tokens and room on all of these, tokens on any of those, a group that is free.
     pub(crate) missing: Cell<u32>,

@@ -55,7 +55,6 @@ impl Core {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "part of each activation")]
 fn next_schedule<K: Kernel, T: Timer>(core: &Core) -> Option<Id<Schedule>> {
     T::enter(&core.log, Name::NextSchedule as u8);
     if T::ON || core.ready.pending.get() > 0 {
@@ -132,7 +131,6 @@ fn set_granularity<K: Kernel, T: Timer>(core: &Core, s: &Schedule, most: u64) ->
 
 /// Runs the next ready schedule; false if there is none.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "the loop whose cost is the figure")]
 pub(crate) fn turn<K: Kernel, T: Timer>(core: &Core) -> bool {
     let Some(schedule) = next_schedule::<K, T>(core) else { return false };
     let s = &core.schedules[schedule];
@@ -238,7 +236,6 @@ fn left_early<K: Kernel, T: Timer>(
 
 /// What a whole run took from and gave to queues becomes known. Static ports that lack what the next run needs.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "part of each activation")]
 fn finish<K: Kernel, T: Timer>(core: &Core, s: &Schedule, granularity: u64) -> u32 {
     let mut missing = 0;
     for o in &s.outputs {

@@ -118,6 +118,38 @@ fn queues_hand_on_all_tokens_in_order_to_all_who_read_them() {
     }
 }
 
+/// Each token changes what becomes of the next.
+struct Follow(u32);
+impl Primitive for Follow {
+    type Ports = (In<u32>, Out<u32>);
+    fn apply(&mut self, (x, y): (&[u32], &mut [u32])) -> Outcome {
+        for (x, y) in x.iter().zip(y) {
+            self.0 = self.0.wrapping_mul(31).wrapping_add(*x);
+            *y = self.0;
+        }
+        Outcome::Done
+    }
+}
+
+#[test]
+fn members_of_a_chain_give_what_the_table_gives_whatever_they_get_at_once() {
+    // One token, tiles of 16, and tokens behind them.
+    for granularity in [1, 2, 15, 16, 17, 53] {
+        let given = |is_fused| {
+            let seen = Seen::default();
+            let mut g = Graph::new("followers").fused(is_fused);
+            let (x, y) = (g.edge("x"), g.edge("y"));
+            g.add("count", Count { next: 0, end: 3 * granularity }, x.output(1));
+            crate::chain!(g, x => "a" Follow(1), "b" Follow(2), "c" Follow(3) => y, 0);
+            g.add("keep", Keep(Rc::clone(&seen)), y.input(1));
+            run(g, Choice { granularity, ..Choice::FAST });
+            seen.take()
+        };
+        let fused = given(true);
+        assert_eq!((fused.len() as u32, &fused), (3 * granularity, &given(false)));
+    }
+}
+
 /// Adds what it gave last.
 struct Accumulate;
 impl Primitive for Accumulate {
@@ -247,7 +279,7 @@ pub(crate) fn segments(lengths: &[u32], choice: Choice) -> (Vec<u32>, u64) {
     let program = run(g, choice);
     let discarded = program.queues().map(|q| q.3).sum();
     let left: u64 = program.queues().map(|q| q.2).sum();
-    assert_eq!(left, 0, "{:?}", program.states());
+    assert_eq!(left, 0, "{lengths:?} {choice:?}");
     let seen = seen.take();
     (seen, discarded)
 }

@@ -63,13 +63,10 @@ pub struct Off;
 impl Timer for Off {
     const ON: bool = false;
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "nothing must be left of it")]
     fn enter(_log: &Log, _code: u8) {}
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "nothing must be left of it")]
     fn leave(_log: &Log) {}
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "nothing must be left of it")]
     fn turn(_log: &Log, _code: u8) {}
 }
 
@@ -80,17 +77,14 @@ pub struct On;
 impl Timer for On {
     const ON: bool = true;
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp must not become a call")]
     fn enter(log: &Log, code: u8) {
         log.stamp(ENTER | u64::from(code));
     }
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp must not become a call")]
     fn leave(log: &Log) {
         log.stamp(LEAVE);
     }
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp must not become a call")]
     fn turn(log: &Log, code: u8) {
         log.stamp(TURN | u64::from(code));
     }
@@ -288,7 +282,6 @@ impl Log {
     }
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp must not become a call")]
     fn stamp(&self, what: u64) {
         let ticks = OrderedCounter::now();
         barrier();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graphs::{e_comm, noise_removal, rt_stap_easy};
-use crate::program::{Queues, Ready};
+use crate::tests::choices;
 
 fn stap(g: Graph) -> Graph {
     rt_stap_easy::graph(g, &rt_stap_easy::Parameters { intervals: 4, ..Default::default() }).0
@@ -17,19 +17,6 @@ fn speech(g: Graph) -> Graph {
     noise_removal::graph(g, &noise_removal::Parameters { frames: 120, ..Default::default() }).0
 }
 
-fn choices() -> Vec<(bool, Choice)> {
-    let mut all = Vec::new();
-    for granularity in [1, 4, 16] {
-        for queues in [Queues::Copying, Queues::Mirrored] {
-            for ready in [Ready::Heap, Ready::Bitmap] {
-                let choice = Choice { queues, ready, granularity };
-                all.extend([false, true].map(|is_fused| (is_fused, choice)));
-            }
-        }
-    }
-    all
-}
-
 /// Lines that tell each box and name from the others, in whole ns.
 fn planted(boxes: usize) -> Costs {
     let line = |i: usize| Cost { points: vec![(0.0, (10 + i) as f64), (1.0, (11 + i + i % 7) as f64)] };
@@ -41,7 +28,8 @@ fn counts_and_levels_are_those_of_a_real_run() {
     let graphs = [("stap", stap as fn(Graph) -> Graph), ("modem", modem), ("speech", speech)];
     for (name, build) in graphs {
         let new = |is_fused| build(Graph::new(name).fused(is_fused));
-        for (is_fused, choice) in choices() {
+        let choices = [1, 4, 16].into_iter().flat_map(choices);
+        for (is_fused, choice) in choices.flat_map(|c| [(false, c), (true, c)]) {
             let tape = Tape::of(new(is_fused)).unwrap();
             let boxes = Topology::of(&new(is_fused)).boxes.len();
             let found = forecast(new(is_fused), choice, &planted(boxes), &tape).unwrap();

@@ -4,7 +4,8 @@ use machmeter_stats::distribution::normal_sf;
 
 use super::*;
 use crate::boxes::modem::coding::{encode, interleaver_order, invert_order, permute};
-use crate::{Choice, Ended, Primitive, Program, Queues, Ready, Sampling};
+use crate::tests::choices;
+use crate::{Choice, Ended, Primitive, Program, Sampling};
 
 fn run(p: &Parameters, choice: Choice, is_fused: bool, sampling: Sampling) -> Report {
     let (g, report) = graph(Graph::new("e_comm").fused(is_fused), p);
@@ -128,13 +129,8 @@ fn all_kernels_give_the_same_report() {
     let p = Parameters { frames: 8, eb_n0_db: Some(2.5), ..Default::default() };
     let truth = run(&p, Choice::FAST, false, Sampling::Never);
     assert!(truth.bit_errors > 0, "{truth:?}");
-    for queues in [Queues::Copying, Queues::Mirrored] {
-        for ready in [Ready::Heap, Ready::Bitmap] {
-            for granularity in [1, 2, 8] {
-                let choice = Choice { queues, ready, granularity };
-                assert_eq!(run(&p, choice, false, Sampling::Never), truth, "{choice:?}");
-                assert_eq!(run(&p, choice, true, Sampling::OneOf(3)), truth, "{choice:?}, fused");
-            }
-        }
+    for choice in [1, 2, 8].into_iter().flat_map(choices) {
+        assert_eq!(run(&p, choice, false, Sampling::Never), truth, "{choice:?}");
+        assert_eq!(run(&p, choice, true, Sampling::OneOf(3)), truth, "{choice:?}, fused");
     }
 }

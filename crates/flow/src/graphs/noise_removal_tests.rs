@@ -9,7 +9,7 @@ fn run(p: &Parameters, is_fused: bool, choice: Choice, sampling: Sampling) -> (R
     assert_eq!((g.box_count(), g.schedule_count(), g.queue_count()), (55, 5, 5));
     let mut program = Program::new(g, choice).unwrap();
     assert_eq!(program.run(sampling, u64::MAX, 1), Ended::Over);
-    assert!(program.queues().all(|(_, _, left, discarded)| left + discarded == 0), "{:?}", program.states());
+    assert!(program.queues().all(|(_, _, left, discarded)| left + discarded == 0), "{choice:?}");
     let report = report.borrow().clone();
     (report, program)
 }

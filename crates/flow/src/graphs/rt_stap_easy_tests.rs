@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::boxes::adaptive::{Snapshot, triangularize};
-use crate::{Choice, Ended, Program, Queues, Ready, Sampling};
+use crate::tests::choices;
+use crate::{Choice, Ended, Program, Sampling};
 
 fn run(p: &Parameters, is_fused: bool, choice: Choice) -> Report {
     let (g, report) = graph(Graph::new("rt_stap_easy").fused(is_fused), p);
@@ -35,11 +36,10 @@ fn all_kernels_and_granularities_and_fusing_give_the_same_report() {
     let p = Parameters { intervals: 5, cubes: 3, ..small };
     let truth = run(&p, false, Choice::FAST);
     assert_eq!((truth.intervals, truth.injected), (5, 20));
-    for (i, is_fused) in (0..12).flat_map(|i| [(i, false), (i, true)]) {
-        let queues = [Queues::Copying, Queues::Mirrored][i % 2];
-        let ready = [Ready::Heap, Ready::Bitmap][i / 2 % 2];
-        let choice = Choice { queues, ready, granularity: [1, 2, 4][i / 4] };
-        assert_eq!(run(&p, is_fused, choice), truth, "{choice:?} {is_fused}");
+    for choice in [1, 2, 4].into_iter().flat_map(choices) {
+        for is_fused in [false, true] {
+            assert_eq!(run(&p, is_fused, choice), truth, "{choice:?} {is_fused}");
+        }
     }
 }
 
