@@ -20,19 +20,19 @@ const LAWS: &[&str] = &[
 
 /// The laws that these counts break, one line each. `slack`: schedules of the graph. Counts that are not known (`None`) judge nothing.
 pub fn broken(count: &dyn Fn(&str) -> Option<u64>, slack: u64) -> Vec<String> {
-    let sum = |side: &str| {
-        side.split(" + ").try_fold(0, |all, name| {
-            let name_of_two = name.strip_prefix("2 x ");
-            Some(all + name_of_two.map_or_else(|| count(name), |name| Some(2 * count(name)?))?)
-        })
+    let of = |term: &str| match term.strip_prefix("2 x ") {
+        Some(name) => Some(2 * count(name)?),
+        None => count(term),
     };
+    let sum = |side: &str| side.split(" + ").map(of).sum::<Option<u64>>();
     let broken = |law: &&str| {
-        let sides = |sign| law.split_once(sign).and_then(|(left, right)| sum(left).zip(sum(right)));
-        let (left, right) = sides(" = ").or(sides(" ~ ")).or(sides(" <= "))?;
-        let keeps = if law.contains('~') {
-            left.abs_diff(right) <= slack
-        } else {
-            left == right || law.contains("<=") && left < right
+        let split = |sign| law.split_once(sign).map(|(left, right)| (sign, left, right));
+        let (sign, left, right) = [" = ", " ~ ", " <= "].into_iter().find_map(split)?;
+        let (left, right) = (sum(left)?, sum(right)?);
+        let keeps = match sign {
+            " = " => left == right,
+            " ~ " => left.abs_diff(right) <= slack,
+            _ => left <= right,
         };
         (!keeps).then(|| format!("{}: {left} and {right}", law.replace('~', "=")))
     };

@@ -122,7 +122,7 @@ fn what_virtual_time_cannot_stand_for_is_refused() {
     let tick = periodic.edge::<u8>("tick");
     periodic.add(
         "from",
-        crate::boxes::filter::map_blocks(1, 1, |x: &[u8], y: &mut [u8]| y.copy_from_slice(x)),
+        crate::boxes::Blocks::one_to_one(1, 1, |x: &[u8], y: &mut [u8]| y.copy_from_slice(x)),
         (tick.input(1), tick.output(1)),
     );
     let why = Tape::of(periodic).unwrap_err().to_string();

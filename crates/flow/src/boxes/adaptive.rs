@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use rustfft::num_complex::Complex32;
 
-use crate::boxes::filter::{Stage, map_blocks};
+use super::{Blocks, Stage};
 use crate::{In, Many, Out, Outcome, Port, Primitive};
 
 /// Receive channels: elements of a line array, half a wavelength apart.
@@ -174,7 +174,7 @@ fn normal_product(a: &[Snapshot]) -> Snapshot {
 /// Finds triangular factors. `worst` becomes the largest of `|A^H A x - R^H R x| / |A^H A x|` so far.
 pub fn factor(rows: usize, worst: Rc<Cell<f32>>) -> impl Stage<Snapshot, Snapshot> {
     let (mut work, mut column) = (vec![NO_SNAPSHOT; rows], vec![Complex32::ZERO; rows]);
-    map_blocks(rows, DEGREES, move |a: &[Snapshot], r: &mut [Snapshot]| {
+    Blocks::one_to_one(rows, DEGREES, move |a: &[Snapshot], r: &mut [Snapshot]| {
         work.copy_from_slice(a);
         triangularize(&mut work, &mut column);
         r.copy_from_slice(&work[..DEGREES]);
@@ -204,7 +204,7 @@ fn solve(r: &[Snapshot], t: &Snapshot, snapshots: f32) -> Snapshot {
 pub fn solve_steering(steering: Rc<[Snapshot]>, beams: usize, n: usize) -> impl Stage<Snapshot, Snapshot> {
     // Factors come in bins of halves.
     let mut bins = (0..steering.len()).step_by(beams).flat_map(|first| [first; HALVES]).cycle();
-    map_blocks(DEGREES, beams, move |r: &[Snapshot], w: &mut [Snapshot]| {
+    Blocks::one_to_one(DEGREES, beams, move |r: &[Snapshot], w: &mut [Snapshot]| {
         let first = bins.next().unwrap_or(0);
         w.iter_mut().zip(&steering[first..]).for_each(|(w, t)| *w = solve(r, t, n as f32));
     })
@@ -261,7 +261,7 @@ impl Primitive for ApplyWeights {
 /// Next to an end of the row more of them are on the other side.
 pub fn average_references(row: usize, reference: usize, guard: usize) -> impl Stage<f32, [f32; 2]> {
     let all = 2 * reference;
-    map_blocks(row, row, move |x: &[f32], y: &mut [[f32; 2]]| {
+    Blocks::one_to_one(row, row, move |x: &[f32], y: &mut [[f32; 2]]| {
         for (i, y) in y.iter_mut().enumerate() {
             let (before, behind) = (i.saturating_sub(guard), (i + guard + 1).min(row));
             let right = (all - reference.min(before)).min(row - behind);
@@ -276,7 +276,7 @@ pub fn average_references(row: usize, reference: usize, guard: usize) -> impl St
 /// independent powers of Gaussian noise.
 pub fn compare_threshold(probability: f64, n: f64) -> impl Stage<[f32; 2], f32> {
     let factor = (n * (probability.powf(-1.0 / n) - 1.0)) as f32;
-    map_blocks(1, 1, move |x: &[[f32; 2]], y: &mut [f32]| {
+    Blocks::one_to_one(1, 1, move |x: &[[f32; 2]], y: &mut [f32]| {
         let [power, mean] = x[0];
         y[0] = if power > factor * mean { power / mean } else { 0.0 };
     })
@@ -295,7 +295,7 @@ fn is_largest(cells: Cells, x: &[f32], bin: usize, gate: usize, ratio: f32) -> b
 /// Lists cells that are above the threshold and the largest among their neighbors. Those that have no place are lost.
 pub fn list_detections(cells: Cells) -> impl Stage<f32, Spot> {
     let Cells { gates, beams, .. } = cells;
-    map_blocks(cells.count(), PLACES, move |x: &[f32], y: &mut [Spot]| {
+    Blocks::one_to_one(cells.count(), PLACES, move |x: &[f32], y: &mut [Spot]| {
         y.fill(NO_SPOT);
         let mut places = y.iter_mut();
         for (i, ratio) in x.iter().enumerate().filter(|(_, ratio)| **ratio > 0.0) {

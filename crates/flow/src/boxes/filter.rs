@@ -1,32 +1,11 @@
 //! Receive filters of channels that are sampled at an intermediate frequency. Blocks are pulses: no state is kept between them.
 
 use std::f32::consts::PI;
-use std::marker::PhantomData;
 
 use rustfft::num_complex::Complex32;
 
-use crate::{In, Many, Out, Outcome, Primitive, Token};
-
-/// A box of one input and one output.
-pub trait Stage<X, Y>: Primitive<Ports = (In<X>, Out<Y>)> {}
-impl<X: Token, Y: Token, P: Primitive<Ports = (In<X>, Out<Y>)>> Stage<X, Y> for P {}
-
-/// A box that does the same to every block: tokens that it takes and gives, and what it calls.
-pub struct Blocks<X, Y, F>([usize; 2], F, PhantomData<(X, Y)>);
-
-/// Makes a box that calls for every block of `takes` tokens, to fill a block of `gives`.
-pub fn map_blocks<X, Y, F: FnMut(&[X], &mut [Y])>(takes: usize, gives: usize, call: F) -> Blocks<X, Y, F> {
-    Blocks([takes, gives], call, PhantomData)
-}
-
-impl<X: Token, Y: Token, F: FnMut(&[X], &mut [Y]) + 'static> Primitive for Blocks<X, Y, F> {
-    type Ports = (In<X>, Out<Y>);
-    fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
-        let Self([takes, gives], call, _) = self;
-        x.chunks_exact(*takes).zip(y.chunks_exact_mut(*gives)).for_each(|(x, y)| call(x, y));
-        Outcome::Done
-    }
-}
+use super::{Blocks, Stage};
+use crate::{In, Many, Out, Outcome, Primitive};
 
 /// Separates samples of `N` channels.
 pub struct Demultiplex<const N: usize>;
@@ -43,7 +22,7 @@ impl<const N: usize> Primitive for Demultiplex<N> {
 
 /// Moves a carrier at a quarter of the sampling rate to 0: factors 1, -i, -1, i. A pulse has a multiple of 4 samples.
 pub fn demodulate() -> impl Stage<f32, Complex32> {
-    map_blocks(4, 4, |x: &[f32], y: &mut [Complex32]| {
+    Blocks::one_to_one(4, 4, |x: &[f32], y: &mut [Complex32]| {
         let parts = [[x[0], 0.0], [0.0, -x[1]], [-x[2], 0.0], [0.0, x[3]]];
         y.iter_mut().zip(parts).for_each(|(y, [re, im])| *y = Complex32::new(re, im));
     })
@@ -71,7 +50,7 @@ pub fn decimate(taps: &[f32], by: usize, pulse: usize) -> impl Stage<Complex32, 
     let mut taps = taps.to_vec();
     taps.resize(taps.len().next_multiple_of(LANES), 0.0);
     let mut padded = vec![Complex32::ZERO; pulse + taps.len()];
-    map_blocks(pulse, pulse / by, move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(pulse, pulse / by, move |x: &[Complex32], y: &mut [Complex32]| {
         padded[margin..][..pulse].copy_from_slice(x);
         for (y, x) in y.iter_mut().zip(padded.windows(taps.len()).step_by(by)) {
             let mut sums = [Complex32::ZERO; LANES];
@@ -85,7 +64,7 @@ pub fn decimate(taps: &[f32], by: usize, pulse: usize) -> impl Stage<Complex32, 
 
 /// Removes a channel's gain, phase and ripple.
 pub fn equalize(taps: [Complex32; 3], pulse: usize) -> impl Stage<Complex32, Complex32> {
-    map_blocks(pulse, pulse, move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(pulse, pulse, move |x: &[Complex32], y: &mut [Complex32]| {
         let mut last = [Complex32::ZERO; 2];
         for (x, y) in x.iter().zip(y) {
             *y = taps[0] * x + taps[1] * last[0] + taps[2] * last[1];
@@ -96,7 +75,7 @@ pub fn equalize(taps: [Complex32; 3], pulse: usize) -> impl Stage<Complex32, Com
 
 /// Multiplies every block by a spectrum.
 pub fn multiply(spectrum: Vec<Complex32>) -> impl Stage<Complex32, Complex32> {
-    map_blocks(spectrum.len(), spectrum.len(), move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(spectrum.len(), spectrum.len(), move |x: &[Complex32], y: &mut [Complex32]| {
         x.iter().zip(y).zip(&spectrum).for_each(|((x, y), h)| *y = x * h);
     })
 }

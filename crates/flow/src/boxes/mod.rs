@@ -6,3 +6,50 @@ pub mod gauss;
 pub mod modem;
 pub mod noise;
 pub mod transform;
+
+use std::marker::PhantomData;
+
+use crate::{In, Out, Outcome, Primitive, Token};
+
+/// A box of one input and one output.
+pub trait Stage<X, Y>: Primitive<Ports = (In<X>, Out<Y>)> {}
+impl<X, Y, B: Primitive<Ports = (In<X>, Out<Y>)>> Stage<X, Y> for B {}
+
+/// A box that calls a function for each block; `P` are its ports. Where a block is not a firing, the last may be shorter.
+pub struct Blocks<F, P> {
+    f: F,
+    /// Tokens of a block at each input, at each output.
+    takes: usize,
+    gives: usize,
+    ports: PhantomData<P>,
+}
+
+macro_rules! blocks {
+    ($($new:ident: ($($x:ident $a:ident),+) -> ($($y:ident $b:ident),+);)+) => { $(
+        impl<F, $($a: Token,)+ $($b: Token),+> Blocks<F, ($(In<$a>,)+ $(Out<$b>),+)>
+        where F: FnMut($(&[$a],)+ $(&mut [$b]),+) + 'static {
+            pub fn $new(takes: usize, gives: usize, f: F) -> Self {
+                Self { f, takes, gives, ports: PhantomData }
+            }
+        }
+
+        impl<F, $($a: Token,)+ $($b: Token),+> Primitive for Blocks<F, ($(In<$a>,)+ $(Out<$b>),+)>
+        where F: FnMut($(&[$a],)+ $(&mut [$b]),+) + 'static {
+            type Ports = ($(In<$a>,)+ $(Out<$b>),+);
+            fn apply(&mut self, ($($x,)+ $($y),+): ($(&[$a],)+ $(&mut [$b]),+)) -> Outcome {
+                $(let mut $x = $x.chunks(self.takes);)+
+                $(let mut $y = $y.chunks_mut(self.gives);)+
+                while let ($(Some($x),)+ $(Some($y)),+) = ($($x.next(),)+ $($y.next()),+) {
+                    (self.f)($($x,)+ $($y),+);
+                }
+                Outcome::Done
+            }
+        }
+    )+ };
+}
+blocks! {
+    one_to_one: (x A) -> (y Y);
+    one_to_two: (x A) -> (y Y, z Z);
+    two_to_one: (w A, x B) -> (y Y);
+    two_to_two: (w A, x B) -> (y Y, z Z);
+}

@@ -11,13 +11,14 @@ use std::rc::Rc;
 
 use rustfft::FftDirection;
 
+use crate::boxes::Blocks;
+use crate::boxes::noise::CLASSES;
 use crate::boxes::noise::frames::{Classifier, Distributor, Merge, OverlapAdd, Source, overlap, weigh};
 use crate::boxes::noise::gain::{
     NoiseState, Rule, TimeSmoothing, bound, limit_peaks, log_mmse, smooth_over_bins, subtract, wiener,
 };
 use crate::boxes::noise::signal::{add_noise, speech};
 use crate::boxes::noise::spectrum::{RealFft, to_polar, to_rectangular};
-use crate::boxes::noise::{CLASSES, Frames};
 use crate::boxes::transform::Window;
 use crate::{Edge, Graph, Lent, chain};
 
@@ -103,10 +104,10 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let inputs: Vec<Edge<f32>> = g.family("to branch", CLASSES, capacity);
     g.add("source", Source { samples, next: 0 }, raw.output(hop));
     let mut last = vec![0.0; p.frame];
-    let framing = Frames::one_to_one(p.hop, p.frame, move |x, y| overlap(&mut last, x, y));
+    let framing = Blocks::one_to_one(p.hop, p.frame, move |x, y| overlap(&mut last, x, y));
     g.add("framing", framing, (raw.input(hop), frames.output(frame)));
     let mut classifier = Classifier::default();
-    let classifier = Frames::one_to_one(p.frame, 1, move |x, y| y[0] = classifier.classify(x) as u32);
+    let classifier = Blocks::one_to_one(p.frame, 1, move |x, y| y[0] = classifier.classify(x) as u32);
     g.add("classifier", classifier, (frames.input(frame), classes.output(1)));
     let longest = p.segment_frames;
     let distributor =
@@ -155,34 +156,34 @@ fn branch(
     let report = Rc::clone(report);
 
     chain!(g, x; frame =>
-        "window" Frames::one_to_one(n, n, move |x, y| weigh(&window, x, y)); frame,
-        "real FFT" Frames::one_to_one(n, b, move |x, y| forward.forward(x, y)); bins
+        "window" Blocks::one_to_one(n, n, move |x, y| weigh(&window, x, y)); frame,
+        "real FFT" Blocks::one_to_one(n, b, move |x, y| forward.forward(x, y)); bins
         => spectrum, 0.0_f32);
-    let polar = Frames::one_to_two(b, b, to_polar);
+    let polar = Blocks::one_to_two(b, b, to_polar);
     g.add("to polar", polar, (spectrum.input(bins), magnitude.output(bins), phase.output(bins)));
-    let square = Frames::two_to_one(b, b, weigh);
+    let square = Blocks::two_to_one(b, b, weigh);
     g.add("PSD", square, (magnitude.input(bins), magnitude.input(bins), power.output(bins)));
-    let update = Frames::one_to_one(b, b, move |x, y| update.borrow().update_noise(x, y));
+    let update = Blocks::one_to_one(b, b, move |x, y| update.borrow().update_noise(x, y));
     g.add("noise update", update, (power.input(bins), noise.output(bins)));
-    let snr = Frames::two_to_two(b, b, move |x, n, post, prior| snr.borrow().estimate_snr(x, n, post, prior));
+    let snr = Blocks::two_to_two(b, b, move |x, n, post, prior| snr.borrow().estimate_snr(x, n, post, prior));
     let ports = (power.input(bins), noise.input(bins), post.output(bins), prior.output(bins));
     g.add("a-priori SNR", snr, ports);
-    let rule = Frames::two_to_one(b, b, RULES[class]);
+    let rule = Blocks::two_to_one(b, b, RULES[class]);
     g.add("gain rule", rule, (post.input(bins), prior.input(bins), raw.output(bins)));
     chain!(g, raw; bins =>
-        "floor" Frames::one_to_one(b, b, |x, y| bound(MIN_GAIN, x, y)); bins,
+        "floor" Blocks::one_to_one(b, b, |x, y| bound(MIN_GAIN, x, y)); bins,
         "smoothing in time" TimeSmoothing { weight: TIME_WEIGHT, last: vec![0.0; b], is_first: true }; bins,
-        "smoothing in frequency" Frames::one_to_one(b, b, |x, y| smooth_over_bins(NEIGHBOR_WEIGHT, x, y)); bins,
-        "peak limiter" Frames::one_to_one(b, b, |x, y| limit_peaks(PEAK_RATIO, x, y)); bins
+        "smoothing in frequency" Blocks::one_to_one(b, b, |x, y| smooth_over_bins(NEIGHBOR_WEIGHT, x, y)); bins,
+        "peak limiter" Blocks::one_to_one(b, b, |x, y| limit_peaks(PEAK_RATIO, x, y)); bins
         => gain, 0.0_f32);
-    let apply = Frames::two_to_one(b, b, weigh);
+    let apply = Blocks::two_to_one(b, b, weigh);
     g.add("apply gain", apply, (gain.input(bins), magnitude.input(bins), product.output(bins)));
-    let rectangular = Frames::two_to_one(b, b, to_rectangular);
+    let rectangular = Blocks::two_to_one(b, b, to_rectangular);
     g.add("to rectangular", rectangular, (product.input(bins), phase.input(bins), enhanced.output(bins)));
     chain!(g, enhanced; bins =>
-        "inverse real FFT" Frames::one_to_one(b, n, move |x, y| inverse.inverse(x, y)); frame,
-        "synthesis window" Frames::one_to_one(n, n, move |x, y| weigh(&synthesis, x, y)); frame,
-        "level meter" Frames::one_to_one(n, n, move |x, y| report.borrow_mut().meter(class, x, y)); frame
+        "inverse real FFT" Blocks::one_to_one(b, n, move |x, y| inverse.inverse(x, y)); frame,
+        "synthesis window" Blocks::one_to_one(n, n, move |x, y| weigh(&synthesis, x, y)); frame,
+        "level meter" Blocks::one_to_one(n, n, move |x, y| report.borrow_mut().meter(class, x, y)); frame
         => y, 0.0_f32);
 }
 

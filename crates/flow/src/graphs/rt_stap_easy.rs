@@ -10,12 +10,13 @@ use std::rc::Rc;
 use rustfft::FftDirection::{Forward, Inverse};
 use rustfft::num_complex::Complex32;
 
+use crate::boxes::Blocks;
 use crate::boxes::adaptive::{
     ApplyWeights, CHANNELS, Cells, CompareTruth, CornerTurn, DEGREES, HALVES, METER_STEP, PLACES,
     SelectTraining, Spot, Stagger, average_references, compare_threshold, factor, list_detections,
     solve_steering, steering,
 };
-use crate::boxes::filter::{Demultiplex, decimate, demodulate, equalize, low_pass, map_blocks, multiply};
+use crate::boxes::filter::{Demultiplex, decimate, demodulate, equalize, low_pass, multiply};
 use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::{Transform, Window};
 use crate::{Graph, In, Out, Outcome, Primitive, chain};
@@ -317,7 +318,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let (hits, list, score) = (g.edge("hits"), g.edge("list"), g.edge("score"));
     let square = |x: &[Complex32], y: &mut [f32]| x.iter().zip(y).for_each(|(x, y)| *y = x.norm_sqr());
     chain!(g, output; gates =>
-            "power" map_blocks(cells.gates, cells.gates, square); gates,
+            "power" Blocks::one_to_one(cells.gates, cells.gates, square); gates,
             "CFAR mean" average_references(cells.gates, p.reference, p.guard); gates,
             "threshold" compare_threshold(p.false_alarm, independent); gates
             => hits, Default::default());

@@ -1,6 +1,7 @@
 //! Bits: test sequence, convolutional code, interleaver, Viterbi decoder, error counter. A bit is a token of 0 or 1.
 
-use super::{Block, SharedReport, blocks};
+use super::SharedReport;
+use crate::boxes::{Blocks, Stage};
 use crate::{In, Out, Outcome, Primitive, Token};
 
 /// Bits that the code remembers, and zeros at the end of a frame that bring it back to state 0.
@@ -46,8 +47,8 @@ fn encode_bit(register: u32) -> [u8; 2] {
 }
 
 /// Convolutional coder of rate 1/2: frames of so many bits to frames of two bits for each, tail included.
-pub fn encode(bits: usize) -> impl Block<u8, u8> {
-    blocks(bits, 2 * (bits + TAIL), |x: &[u8], y: &mut [u8]| {
+pub fn encode(bits: usize) -> impl Stage<u8, u8> {
+    Blocks::one_to_one(bits, 2 * (bits + TAIL), |x: &[u8], y: &mut [u8]| {
         let mut state = 0;
         for (bit, y) in x.iter().copied().chain([0; TAIL]).zip(y.chunks_exact_mut(2)) {
             let register = (u32::from(bit) << TAIL) | state;
@@ -72,8 +73,8 @@ pub fn invert_order(order: &[usize]) -> Vec<usize> {
 }
 
 /// Interleaver: puts the tokens of each block into an order, which says where each comes from.
-pub fn permute<T: Token>(order: Vec<usize>) -> impl Block<T, T> {
-    blocks(order.len(), order.len(), move |x: &[T], y: &mut [T]| {
+pub fn permute<T: Token>(order: Vec<usize>) -> impl Stage<T, T> {
+    Blocks::one_to_one(order.len(), order.len(), move |x: &[T], y: &mut [T]| {
         y.iter_mut().zip(&order).for_each(|(y, from)| *y = x[*from]);
     })
 }

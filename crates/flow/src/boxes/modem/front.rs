@@ -9,9 +9,10 @@ use rustfft::num_complex::Complex32;
 
 use super::coding::Prbs;
 use super::recovery::{Bank, TAPS};
-use super::{ALL, Block, CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport, blocks};
+use super::{ALL, CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport};
 use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::Transform;
+use crate::boxes::{Blocks, Stage};
 use crate::{In, Out, Outcome, Primitive};
 
 /// Two bits to a point of the unit circle, by Gray's code: 0 is positive.
@@ -29,10 +30,10 @@ pub fn sync_word(is_idle: bool) -> Vec<Complex32> {
 /// QPSK mapper: frames of coded bits to frames of symbols with a word in front.
 ///
 /// Only `frames` have the sync word. Those before are for loops to acquire, those after drive the last frame through the filters.
-pub fn map_frames(coded_bits: usize, frames: Range<u64>, report: SharedReport) -> impl Block<u8, Complex32> {
+pub fn map_frames(coded_bits: usize, frames: Range<u64>, report: SharedReport) -> impl Stage<u8, Complex32> {
     let words = [sync_word(true), sync_word(false)];
     let mut next = 0;
-    blocks(coded_bits, SYNC_SYMBOLS + coded_bits / 2, move |x: &[u8], y: &mut [Complex32]| {
+    Blocks::one_to_one(coded_bits, SYNC_SYMBOLS + coded_bits / 2, move |x: &[u8], y: &mut [Complex32]| {
         let is_sent = frames.contains(&next);
         let (word, data) = y.split_at_mut(SYNC_SYMBOLS);
         word.copy_from_slice(&words[usize::from(is_sent)]);
@@ -61,9 +62,9 @@ fn pulse() -> Vec<f32> {
 }
 
 /// Root-raised-cosine filter, `UP` samples out for one in: the pulse shaper, or with 1 the filter matched to it.
-pub fn filter_pulse<const UP: usize>() -> impl Block<Complex32, Complex32> {
+pub fn filter_pulse<const UP: usize>() -> impl Stage<Complex32, Complex32> {
     let (mut history, pulse) = (History::new(SPAN * OVERSAMPLING / UP), pulse());
-    blocks(CHUNK, CHUNK * UP, move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(CHUNK, CHUNK * UP, move |x: &[Complex32], y: &mut [Complex32]| {
         let x = history.push(x);
         y.fill(Complex32::ZERO);
         // Tap by tap, since a sum sample by sample is not vectorized.
@@ -88,7 +89,7 @@ pub struct Offsets {
 /// Channel with offsets and white Gaussian noise of a power a sample.
 ///
 /// Outputs are as many as inputs, since there is room for the samples by which clocks drift apart in a run.
-pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Block<Complex32, Complex32> {
+pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Stage<Complex32, Complex32> {
     let keep = room + OVERSAMPLING + 2 * TAPS;
     let (mut history, bank, mut noise) = (History::new(keep), Bank::design(), Gauss::new(seed));
     let mut carrier = Oscillator::new(offsets.frequency / OVERSAMPLING as f32);
@@ -97,7 +98,7 @@ pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Blo
     let timing = f64::from(offsets.timing).rem_euclid(1.0) * OVERSAMPLING as f64;
     let first_delay = timing + (TAPS + if drift > 0.0 { room } else { 0 }) as f64;
     let mut samples = 0_u64;
-    blocks(CHUNK, CHUNK, move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(CHUNK, CHUNK, move |x: &[Complex32], y: &mut [Complex32]| {
         let x = history.push(x);
         for (i, y) in y.iter_mut().enumerate() {
             let delay = first_delay - drift * samples as f64;
@@ -109,9 +110,9 @@ pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Blo
 }
 
 /// In the place of a channel: these samples, and zeros behind them, whatever comes in.
-pub fn replay(samples: Rc<[Complex32]>) -> impl Block<Complex32, Complex32> {
+pub fn replay(samples: Rc<[Complex32]>) -> impl Stage<Complex32, Complex32> {
     let mut next = 0;
-    blocks(ALL, ALL, move |_: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(ALL, ALL, move |_: &[Complex32], y: &mut [Complex32]| {
         let n = y.len().min(samples.len() - next);
         y[..n].copy_from_slice(&samples[next..next + n]);
         y[n..].fill(Complex32::ZERO);
@@ -128,7 +129,7 @@ pub struct Overheard<B> {
     pub kept: Option<Kept>,
 }
 
-impl<B: Block<Complex32, Complex32>> Primitive for Overheard<B> {
+impl<B: Stage<Complex32, Complex32>> Primitive for Overheard<B> {
     type Ports = (In<Complex32>, Out<Complex32>);
     fn apply(&mut self, (x, y): (&[Complex32], &mut [Complex32])) -> Outcome {
         let outcome = self.channel.apply((x, &mut *y));
@@ -140,11 +141,11 @@ impl<B: Block<Complex32, Complex32>> Primitive for Overheard<B> {
 }
 
 /// Automatic gain control: divides by the root of a running mean of the power.
-pub fn control_gain() -> impl Block<Complex32, Complex32> {
+pub fn control_gain() -> impl Stage<Complex32, Complex32> {
     /// Share of a sample in the mean: the gain then varies by 2 %, less than the decoder notices.
     const SHARE: f32 = 1.0 / 1024.0;
     let mut power = 1.0_f32;
-    blocks(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
         for (x, y) in x.iter().zip(y) {
             power += SHARE * (x.norm_sqr() - power);
             *y = x / power.max(1e-6).sqrt();
@@ -163,7 +164,7 @@ pub const SEARCH_SAMPLES: usize = POINTS * MIN_PERIODOGRAMS;
 /// Coarse frequency correction: the fourth power of QPSK has a line at four times the offset.
 ///
 /// Periodograms are averaged until the line stands out. The correction is then held; the Costas loop tracks what is left.
-pub fn correct_frequency(report: SharedReport) -> impl Block<Complex32, Complex32> {
+pub fn correct_frequency(report: SharedReport) -> impl Stage<Complex32, Complex32> {
     let mut transform = Transform::new(POINTS, FftDirection::Forward);
     let (mut powers, mut spectrum) = (Vec::with_capacity(POINTS), vec![0.0; POINTS]);
     let mut periodograms = 0;
@@ -188,7 +189,7 @@ pub fn correct_frequency(report: SharedReport) -> impl Block<Complex32, Complex3
         stands_out.then_some(peak as f32 / (4 * POINTS) as f32)
     };
     let (mut oscillator, mut is_held) = (Oscillator::new(0.0), false);
-    blocks(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
         for (x, y) in x.iter().zip(y) {
             if !is_held && let Some(frequency) = search(*x) {
                 (oscillator, is_held) = (Oscillator::new(-frequency), true);

@@ -5,12 +5,9 @@ pub mod front;
 pub mod recovery;
 
 use std::cell::RefCell;
-use std::marker::PhantomData;
 use std::rc::Rc;
 
 use rustfft::num_complex::Complex32;
-
-use crate::{In, Out, Outcome, Primitive, Token};
 
 /// Samples a symbol before timing recovery.
 pub const OVERSAMPLING: usize = 4;
@@ -53,32 +50,6 @@ pub type SharedReport = Rc<RefCell<Report>>;
 const CHUNK: usize = 256;
 /// All tokens of an apply as one block.
 const ALL: usize = usize::MAX;
-
-/// A box of one input and one output.
-pub trait Block<X, Y>: Primitive<Ports = (In<X>, Out<Y>)> {}
-impl<X, Y, B: Primitive<Ports = (In<X>, Out<Y>)>> Block<X, Y> for B {}
-
-/// Tokens that a block takes and gives, and what is done with it.
-struct Blocks<X, Y, F>(usize, usize, F, PhantomData<(X, Y)>);
-
-/// A box of what is done with each block; where a block is not a firing, the last may be shorter.
-fn blocks<X: Token, Y: Token>(
-    takes: usize,
-    gives: usize,
-    work: impl FnMut(&[X], &mut [Y]) + 'static,
-) -> impl Block<X, Y> {
-    Blocks(takes, gives, work, PhantomData)
-}
-
-impl<X: Token, Y: Token, F: FnMut(&[X], &mut [Y]) + 'static> Primitive for Blocks<X, Y, F> {
-    type Ports = (In<X>, Out<Y>);
-    fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
-        for (x, y) in x.chunks(self.0).zip(y.chunks_mut(self.1)) {
-            (self.2)(x, y);
-        }
-        Outcome::Done
-    }
-}
 
 /// The latest samples of a stream in a row.
 struct History {

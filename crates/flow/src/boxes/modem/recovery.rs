@@ -2,7 +2,8 @@
 
 use rustfft::num_complex::Complex32;
 
-use super::{ALL, Block, History, OVERSAMPLING, SYNC_SYMBOLS, SharedReport, blocks, loop_gains};
+use super::{ALL, History, OVERSAMPLING, SYNC_SYMBOLS, SharedReport, loop_gains};
+use crate::boxes::{Blocks, Stage};
 use crate::{In, Out, Outcome, Primitive, WritePort, Writer};
 
 /// Samples that a value of [`Bank`] is made of.
@@ -70,8 +71,8 @@ impl Primitive for Interpolator {
 }
 
 /// Gardner's detector: a block of values to its mean error, positive where instants are early.
-pub fn detect_error() -> impl Block<Complex32, f32> {
-    blocks(HALVES, 1, |x: &[Complex32], y: &mut [f32]| {
+pub fn detect_error() -> impl Stage<Complex32, f32> {
+    Blocks::one_to_one(HALVES, 1, |x: &[Complex32], y: &mut [f32]| {
         let (mut error, mut power) = (0.0, f32::MIN_POSITIVE);
         for w in x.windows(3).step_by(2) {
             error += ((w[0] - w[2]) * w[1].conj()).re;
@@ -82,7 +83,7 @@ pub fn detect_error() -> impl Block<Complex32, f32> {
 }
 
 /// Loop filter and oscillator: errors to timing phases, in samples from 0 to [`OVERSAMPLING`].
-pub fn filter_error(report: SharedReport) -> impl Block<f32, f32> {
+pub fn filter_error(report: SharedReport) -> impl Stage<f32, f32> {
     /// Noise bandwidth in cycles a symbol: jitter costs less than 0.1 dB, and locking takes about 1000 symbols.
     const BANDWIDTH: f32 = 0.0015;
     /// Error a sample at lock without noise: (2 pi / 4) sin(pi a / 2) / (pi (1 - a^2 / 4)) for roll-off a of 0.35.
@@ -91,7 +92,7 @@ pub fn filter_error(report: SharedReport) -> impl Block<f32, f32> {
     let period = OVERSAMPLING as f32;
     // Samples, and samples a block.
     let (mut phase, mut rate) = (0.0_f32, 0.0_f32);
-    blocks(1, 1, move |x: &[f32], y: &mut [f32]| {
+    Blocks::one_to_one(1, 1, move |x: &[f32], y: &mut [f32]| {
         rate += integral * x[0];
         phase = (phase + rate + proportional * x[0]).rem_euclid(period);
         y[0] = phase;
@@ -125,7 +126,7 @@ impl Primitive for Picker {
 }
 
 /// Costas loop for QPSK: the phase is right up to quarter turns.
-pub fn recover_carrier(report: SharedReport) -> impl Block<Complex32, Complex32> {
+pub fn recover_carrier(report: SharedReport) -> impl Stage<Complex32, Complex32> {
     /// Noise bandwidth in cycles a symbol: at 2.5 dB the phase varies by about 0.1 rad, and a cycle slips at 0.8.
     const BANDWIDTH: f32 = 0.003;
     /// Of a point on the unit circle the error is sqrt(2) sin(phase).
@@ -135,7 +136,7 @@ pub fn recover_carrier(report: SharedReport) -> impl Block<Complex32, Complex32>
     let [proportional, integral] = loop_gains(BANDWIDTH, SLOPE);
     // Radians, and radians a symbol.
     let (mut phase, mut frequency) = (0.0_f32, 0.0_f32);
-    blocks(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
+    Blocks::one_to_one(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
         for (x, y) in x.iter().zip(y) {
             let z = x * Complex32::cis(-phase);
             let error = (z.im * z.re.signum() - z.re * z.im.signum()) / z.norm().max(1e-6);
@@ -212,6 +213,6 @@ impl Primitive for FrameSync {
 }
 
 /// Soft demapper: a symbol to two values that are proportional to the logarithms of the bits' likelihood ratios.
-pub fn demap() -> impl Block<Complex32, f32> {
-    blocks(1, 2, |x: &[Complex32], y: &mut [f32]| y.copy_from_slice(&[x[0].re, x[0].im]))
+pub fn demap() -> impl Stage<Complex32, f32> {
+    Blocks::one_to_one(1, 2, |x: &[Complex32], y: &mut [f32]| y.copy_from_slice(&[x[0].re, x[0].im]))
 }
