@@ -92,6 +92,9 @@ pub struct Row {
     pub change: Option<f64>,
     /// 95 % interval of the change.
     pub change_ci: Option<Interval>,
+    /// What of the change the clock of the core explains; absent where nobody looked, or it is the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_clock: Option<f64>,
     /// Two-sided probability of a difference this large between sides that are the same.
     pub p: Option<f64>,
     /// `p` adjusted over the family (Benjamini, Hochberg).

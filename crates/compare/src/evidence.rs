@@ -1,8 +1,9 @@
 //! What the runs of two sides say about one metric: the change, and how far apart the sides would be without one.
 //!
 //! A run is off by what its own interval tells, and by what runs differ by that no run sees of itself: the layout of memory that a
-//! process was given, the clock of that hour. The second comes from the runs themselves: of both sides, and of earlier ones of the
-//! first side's state, each about the median of its group. Where there are too few, it is assumed.
+//! process was given. The second comes from the runs themselves: of both sides, and of earlier ones of the first side's state, each about
+//! the median of its group. Where there are too few, it is assumed. The clock of the core stands beside each cost; how far a cost follows
+//! it is learned from the same runs.
 
 use machmeter_stats::distribution::{t_cdf, t_quantile};
 use machmeter_stats::moderate::{Variance, moderated};
@@ -12,6 +13,8 @@ use crate::assumed;
 use crate::comparison::{Scale, Spread, SpreadFrom};
 use crate::pair::Pair;
 
+/// Confidence level of shifts.
+const LEVEL: f64 = 0.95;
 /// Degrees of freedom granted to the interval of a run, and to what is assumed.
 const INTERVAL_DOF: f64 = 10.0;
 /// Degrees of freedom of single runs at most: figures of runs have tails like that of Student's t with so few (`docs/compare.md`).
@@ -27,12 +30,42 @@ const MISS: f64 = 0.1;
 /// Differences below this part of a value are taken for equal.
 const RESOLUTION: f64 = 1e-6;
 
+/// Rounds of learning how far a cost follows the clock, and what is left of its variance then: both settle in two.
+const ROUNDS: usize = 3;
+
+/// How far a cost follows the time of a cycle of the core: wholly (1) what the core executes, not at all (0) what waits for memory or for
+/// others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Follows {
+    share: f64,
+    variance: f64,
+}
+
+impl Follows {
+    /// Before anything is known each share from 0 to 1 is as likely.
+    pub(crate) const ANY: Self = Self { share: 0.5, variance: 1.0 / 12.0 };
+
+    /// By least squares with that prior, from deviations of runs in cost and cycle; costs are off by `variance` otherwise.
+    fn by(deviations: &[[f64; 2]], variance: f64) -> Self {
+        let sum = |of: fn(&[f64; 2]) -> f64| deviations.iter().map(of).sum::<f64>() / variance;
+        let precision = 1.0 / Self::ANY.variance + sum(|[_, cycle]| cycle * cycle);
+        let share = (Self::ANY.share / Self::ANY.variance + sum(|[cost, cycle]| cost * cycle)) / precision;
+        if share.is_finite() {
+            Self { share: share.clamp(0.0, 1.0), variance: 1.0 / precision }
+        } else {
+            Self::ANY
+        }
+    }
+}
+
 /// What is known about the difference of a pair, on its scale.
 #[derive(Debug, Clone)]
 pub(crate) struct Evidence {
     pub(crate) scale: Scale,
-    /// Median of each side, in the metric's unit.
+    /// Of the two sides.
     pub(crate) difference: f64,
+    /// Of that, what the clock of the core explains.
+    pub(crate) by_clock: f64,
     pub(crate) se: f64,
     pub(crate) dof: f64,
     pub(crate) p_rank: Option<f64>,
@@ -42,9 +75,19 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Two-sided probability of a difference this large without a change.
+    /// The difference at equal clocks.
+    pub(crate) fn at_equal_clocks(&self) -> f64 {
+        self.difference - self.by_clock
+    }
+
+    /// Two-sided probability of a difference this large at equal clocks without a change.
     pub(crate) fn p(&self) -> f64 {
-        t_cdf(-self.difference.abs() / self.se, self.dof).map_or(1.0, |p| (2.0 * p).min(1.0))
+        self.p_of(self.at_equal_clocks())
+    }
+
+    /// The same of another difference.
+    pub(crate) fn p_of(&self, difference: f64) -> f64 {
+        t_cdf(-difference.abs() / self.se, self.dof).map_or(1.0, |p| (2.0 * p).min(1.0))
     }
 
     /// Distance from zero that a difference without a change exceeds with the two-sided probability `p`.
@@ -69,30 +112,40 @@ impl Evidence {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
     variance: Variance,
+    follows: Follows,
     from: SpreadFrom,
 }
 
 /// What the runs of a pair differ by among themselves; `None` where each side has one and no earlier ones tell.
 pub(crate) fn seen(pair: &Pair<'_>) -> Option<Seen> {
-    let mut groups = vec![pair.values(&pair.a), pair.values(&pair.b)];
+    let mut groups = vec![&pair.a, &pair.b];
     let has_earlier = pair.earlier.len() >= LEAST_EARLIER;
     if has_earlier {
-        groups.push(pair.values(&pair.earlier));
+        groups.push(&pair.earlier);
     }
-    let centered = |g: &Vec<f64>| {
-        let center = quantile::median_of(g).unwrap_or_default();
-        g.iter().map(|v| v - center).collect::<Vec<f64>>()
+    let centered = |runs: &&Vec<&machmeter_data::Metric>| {
+        let all = [pair.values(runs), pair.cycles(runs)];
+        let [value, cycle] = all.each_ref().map(|v| quantile::median_of(v).unwrap_or_default());
+        all[0].iter().zip(&all[1]).map(|(v, c)| [v - value, c - cycle]).collect::<Vec<_>>()
     };
-    let residuals: Vec<f64> = groups.iter().filter(|g| g.len() > 1).flat_map(centered).collect();
+    let deviations: Vec<[f64; 2]> = groups.iter().filter(|g| g.len() > 1).flat_map(centered).collect();
     let dof = groups.iter().map(|g| g.len().saturating_sub(1)).sum::<usize>() as f64;
     if dof < 1.0 {
         return None;
     }
-    let reach = PULL_IN_SD * spread::mad(&residuals)?;
-    let pulled = |r: &f64| if pair.is_of_groups() && reach > 0.0 { r.clamp(-reach, reach) } else { *r };
-    let value = residuals.iter().map(|r| pulled(r).powi(2)).sum::<f64>() / dof;
+    let left = |share: f64| {
+        let residuals: Vec<f64> = deviations.iter().map(|[cost, cycle]| cost - share * cycle).collect();
+        let reach = PULL_IN_SD * spread::mad(&residuals)?;
+        let pulled = |r: &f64| if pair.is_of_groups() && reach > 0.0 { r.clamp(-reach, reach) } else { *r };
+        Some(residuals.iter().map(|r| pulled(r).powi(2)).sum::<f64>() / dof)
+    };
+    let (mut follows, mut value) = (Follows::ANY, left(0.0)?);
+    for _ in 0..ROUNDS {
+        follows = Follows::by(&deviations, value);
+        value = left(follows.share)?;
+    }
     let from = if has_earlier { SpreadFrom::Earlier } else { SpreadFrom::Sides };
-    Some(Seen { variance: Variance { value, dof }, from })
+    Some(Seen { variance: Variance { value, dof }, follows, from })
 }
 
 /// Lets the spreads of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale. One that
@@ -121,7 +174,8 @@ pub(crate) fn lend<'a>(pairs: impl Iterator<Item = (&'a str, &'a Pair<'a>)>, see
             let told = own.zip(seen[j].map(|s| s.from).or(from));
             seen[j] = told.map(|(v, from)| {
                 let value = v.value * scales[j];
-                Seen { variance: Variance { value, dof: v.dof }, from }
+                let follows = seen[j].map_or(Follows::ANY, |s| s.follows);
+                Seen { variance: Variance { value, dof: v.dof }, follows, from }
             });
         }
     }
@@ -130,7 +184,7 @@ pub(crate) fn lend<'a>(pairs: impl Iterator<Item = (&'a str, &'a Pair<'a>)>, see
 /// The evidence of a pair; `None` where nothing tells how far its figures could be off.
 pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     let (a, b) = (pair.values(&pair.a), pair.values(&pair.b));
-    let difference = rank::hodges_lehmann(&a, &b, 0.95)?.estimate;
+    let difference = rank::hodges_lehmann(&a, &b, LEVEL)?.estimate;
     let rises = difference >= 0.0;
     // A share of the time that others had is taken by its own variance: how it differs from run to run is what it tells.
     let between = match pair.scale {
@@ -148,7 +202,16 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
         Some(spread::mean(&runs?)? / side.len() as f64)
     };
     let shift = if a.len() + b.len() > 2 { SHIFT_VARIANCE } else { 1.0 };
-    let variance = shift * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?);
+    let follows = seen.map_or(Follows::ANY, |s| s.follows);
+    let [cycles_a, cycles_b] = [&pair.a, &pair.b].map(|side| pair.cycles(side));
+    let equal = |costs: &[f64], cycles: &[f64]| -> Vec<f64> {
+        costs.iter().zip(cycles).map(|(cost, cycle)| cost - follows.share * cycle).collect()
+    };
+    let (equal_a, equal_b) = (equal(&a, &cycles_a), equal(&b, &cycles_b));
+    let at_equal_clocks = rank::hodges_lehmann(&equal_a, &equal_b, LEVEL)?.estimate;
+    let slower = quantile::median_of(&cycles_b)? - quantile::median_of(&cycles_a)?;
+    let variance =
+        shift * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?) + slower.powi(2) * follows.variance;
     let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { quantile::median_of(&a)?.abs() };
     let dof = match (pair.scale, seen) {
         (_, Some(s)) if pair.is_of_groups() => s.variance.dof,
@@ -163,9 +226,10 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     (se > 0.0 && se.is_finite()).then(|| Evidence {
         scale: pair.scale,
         difference,
+        by_clock: difference - at_equal_clocks,
         se,
         dof,
-        p_rank: pair.is_of_groups().then(|| rank::mann_whitney(&a, &b)).flatten(),
+        p_rank: pair.is_of_groups().then(|| rank::mann_whitney(&equal_a, &equal_b)).flatten(),
         spread: Spread { sd, dof, from },
         runs: [a.len(), b.len()],
     })

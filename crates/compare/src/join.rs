@@ -133,7 +133,10 @@ fn are_alike(r: &Record, a: &Record) -> bool {
         let other = *of_a.get(&m.key())?;
         let sd = assumed::sd(m, m.population);
         let ratio = (m.value? / other.value?).ln();
-        (ratio.is_finite() && m.population == other.population).then(|| ratio.abs() / sd)
+        // What the clock of the core may explain is no other state.
+        let cycle = m.core_hz.zip(other.core_hz).map_or(0.0, |(hz, of_other)| (of_other / hz).ln());
+        let beyond = ratio - ratio.clamp(cycle.min(0.0), cycle.max(0.0));
+        (ratio.is_finite() && m.population == other.population).then(|| beyond.abs() / sd)
     };
     let off: Vec<f64> = r.metrics.iter().filter_map(off).collect();
     median_of(&off).is_none_or(|off| off <= OTHER_STATE_SD)
@@ -193,6 +196,7 @@ fn blank(
         scale: pair.as_ref().map_or(Scale::Relative, |p| p.scale),
         change: None,
         change_ci: None,
+        by_clock: None,
         p: None,
         p_adjusted: None,
         p_rank: None,
@@ -245,6 +249,15 @@ fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
         if values.len() > 1 {
             out.push(format!("{probe} ran with different parameters"));
         }
+    }
+    let by_clock: Vec<f64> = rows.iter().filter_map(|r| r.by_clock).collect();
+    // What rounds to nothing is not worth a line.
+    if let Some(median) = median_of(&by_clock).filter(|m| m.abs() >= 0.0005) {
+        let n = by_clock.len();
+        out.push(format!(
+            "the clock of the core differs: {:+.1} % of {n} costs (median), which are judged at equal clocks",
+            100.0 * median
+        ));
     }
     if all().any(|r| !r.complete) {
         out.push("a run ended before its plan".to_owned());

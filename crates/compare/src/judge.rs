@@ -11,6 +11,7 @@ use crate::options::Options;
 
 const LEVEL: f64 = 0.95;
 pub(crate) const NOT_EXCLUDED: &str = "no change found, and one that matters is not excluded";
+const BY_CLOCK: &str = "the clock of the core explains the difference: none is found at equal clocks";
 /// Bound on a false "same".
 const ALPHA: f64 = 0.05;
 /// What the ranks of runs must reach for a change.
@@ -37,7 +38,8 @@ pub(crate) fn judge(rows: &mut [Row], evidence: &[Option<Evidence>], options: &O
             describe(row, e);
             (row.p, row.p_adjusted, row.p_rank) = (Some(*p), Some(adjusted), e.p_rank);
             row.detectable = e.detectable(error / members.len() as f64);
-            row.verdict = verdict(row, e, adjusted <= error, options.at_least);
+            row.verdict = verdict(row, e, [adjusted, error], options.at_least);
+            row.by_clock = (e.by_clock != 0.0).then(|| e.scale.change(e.by_clock));
         }
     }
     let family = |(name, members): (String, Vec<usize>)| Family { name, rows: members.len(), error };
@@ -55,22 +57,24 @@ fn describe(row: &mut Row, e: &Evidence) {
     row.spread = Some(e.spread.clone());
 }
 
-/// The interval that reaches `half` to both sides of the difference.
+/// The interval that reaches `half` to both sides of the difference, as it is and at equal clocks.
 pub(crate) fn change_ci(e: &Evidence, half: f64, method: &str) -> Option<Interval> {
-    let ends = [e.difference - half, e.difference + half].map(|d| e.scale.change(d));
+    let (as_is, equal) = (e.difference, e.at_equal_clocks());
+    let ends = [as_is.min(equal) - half, as_is.max(equal) + half].map(|d| e.scale.change(d));
     Interval::new(LEVEL, ends[0], ends[1], method)
 }
 
-fn verdict(row: &Row, e: &Evidence, improbable: bool, at_least: f64) -> Verdict {
+fn verdict(row: &Row, e: &Evidence, [adjusted, error]: [f64; 2], at_least: f64) -> Verdict {
     if e.p_outside(margin(e.scale, at_least)) <= ALPHA {
         return Verdict::Same;
     }
     match e.p_rank {
-        _ if !improbable => unclear(NOT_EXCLUDED),
+        _ if adjusted > error && e.p() > error && e.p_of(e.difference) <= error => unclear(BY_CLOCK),
+        _ if adjusted > error => unclear(NOT_EXCLUDED),
         Some(p) if p > RANKS => {
             unclear(&format!("levels differ, but the runs of both sides overlap (ranks: p {p:.2})"))
         }
-        _ => Verdict::of(row.better, e.difference),
+        _ => Verdict::of(row.better, e.at_equal_clocks()),
     }
 }
 

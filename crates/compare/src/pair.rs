@@ -85,6 +85,21 @@ impl<'a> Pair<'a> {
         runs.iter().filter_map(|m| m.value).map(|v| self.scale.apply(v)).collect()
     }
 
+    /// What the clock of the core makes of a figure that follows it wholly, of each of `runs` on the scale of comparison: logarithms of the
+    /// time of a cycle, or for rates of the clock. Zeros where the figure is neither, or nobody looked at the clock.
+    pub(crate) fn cycles(&self, runs: &[&Metric]) -> Vec<f64> {
+        let sign = match self.a[0].unit {
+            Unit::Nanoseconds => Some(-1.0),
+            Unit::BytesPerSecond | Unit::FlopsPerSecond => Some(1.0),
+            _ => None,
+        };
+        let sign = sign.filter(|_| self.scale == Scale::Relative);
+        let of = |m: &&Metric| Some(sign? * m.core_hz?.ln());
+        let known: Option<Vec<f64>> = [&self.a, &self.b].into_iter().flatten().map(of).collect();
+        let all: Option<Vec<f64>> = known.and_then(|_| runs.iter().map(of).collect());
+        all.unwrap_or_else(|| vec![0.0; runs.len()])
+    }
+
     /// Standard deviation that a run's own interval gives it on the side towards `above` (or below): the ends that face each other tell
     /// how far two figures are apart (Zou, Donner, Statistics in Medicine 27, 2008). Of a run that gives none, what its blocks give;
     /// `None` without either.

@@ -17,6 +17,8 @@ const ROWS: usize = 60;
 const COMPARISONS: usize = 100;
 
 const RESTLESS: Machine = Machine { between_sd: 0.02, ..QUIET };
+/// The clock moves by three times as much as costs do otherwise.
+const BOOSTS: Machine = Machine { clock_sd: 0.012, ..QUIET };
 const STATES: Machine = Machine { other_state: 0.1, ..QUIET };
 
 /// Comparisons with a false change, and the share of planted changes that were found, in percent: `changed` of the rows by `factor`.
@@ -60,6 +62,11 @@ fn false_changes_are_rare_and_planted_ones_are_found() {
         ("restless", RESTLESS, 1, 8, 0, 1.0, 4, 0.0),
         ("restless", RESTLESS, 6, 0, 0, 1.0, 4, 0.0),
         ("restless", RESTLESS, 6, 0, 1, 1.1, 4, 90.0),
+        ("boosts", BOOSTS, 1, 0, 0, 1.0, 4, 0.0),
+        ("boosts", BOOSTS, 1, 8, 0, 1.0, 4, 0.0),
+        ("boosts", BOOSTS, 1, 8, ROWS, 1.06, 0, 90.0),
+        ("boosts", BOOSTS, 6, 0, 0, 1.0, 4, 0.0),
+        ("boosts", BOOSTS, 6, 0, 1, 1.03, 4, 90.0),
         ("two states", STATES, 6, 0, 0, 1.0, 4, 0.0),
         ("two states", STATES, 1, 12, 0, 1.0, 8, 0.0),
         ("two states", STATES, 8, 8, 1, 1.05, 4, 50.0),

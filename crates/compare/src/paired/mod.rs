@@ -175,6 +175,7 @@ fn evidence(c: &Comparison, series: &[Option<Series>], rounds: usize) -> Vec<Opt
         out[i] = Some(Evidence {
             scale: row.scale,
             difference,
+            by_clock: 0.0,
             se: (v.value / n as f64).sqrt(),
             dof: v.dof,
             p_rank: None,

@@ -13,10 +13,13 @@ pub(crate) struct Machine {
     pub(crate) between_sd: f64,
     /// Part of the runs that are in another state, by a tenth dearer.
     pub(crate) other_state: f64,
+    /// Standard deviation of the logarithm of the core's clock from run to run; of the costs every other one follows it.
+    pub(crate) clock_sd: f64,
 }
 
 /// Runs differ by four tenths of a percent.
-pub(crate) const QUIET: Machine = Machine { own_sd: 0.002, between_sd: 0.004, other_state: 0.0 };
+pub(crate) const QUIET: Machine =
+    Machine { own_sd: 0.002, between_sd: 0.004, other_state: 0.0, clock_sd: 0.0 };
 
 impl Machine {
     /// Figure `name` of a run, `factor` times as dear.
@@ -34,7 +37,13 @@ impl Machine {
     /// A run of `rows` figures, of which `changed` are `factor` times as dear; started at second `at`.
     pub(crate) fn run(&self, at: usize, rows: usize, changed: usize, factor: f64, r: &mut Random) -> Record {
         let of = |i: usize| if i < changed { factor } else { 1.0 };
-        let metrics = (0..rows).map(|i| self.cost(&format!("made_{i}"), of(i), r)).collect();
+        let cycle = if self.clock_sd > 0.0 { self.clock_sd * r.normal() } else { 0.0 };
+        let mut cost = |i: usize| {
+            let follows = if i.is_multiple_of(2) { cycle } else { 0.0 };
+            let cost = self.cost(&format!("made_{i}"), of(i) * follows.exp(), r);
+            cost.with_core_hz((self.clock_sd > 0.0).then(|| 4e9 * (-cycle).exp()))
+        };
+        let metrics = (0..rows).map(&mut cost).collect();
         let mut record = record(&format!("run {at}"), metrics);
         record.run.started = format!("2026-01-01T00:{:02}:{:02}Z", at / 60, at % 60);
         record.machine.fingerprint = Some("a machine".to_owned());
