@@ -38,20 +38,25 @@ pub(crate) fn row(operation: &Operation, mode: &str, bytes: u64, ranks: usize) -
         .with("ranks", ranks)
 }
 
-/// How long `Compute` of a play is: as long as a turn of the blocking operation, which is tried.
-pub(crate) fn beside_ns(
-    stage: &Shared,
-    operation: &Operation,
-    play: &Play,
-    rate: TickRate,
-) -> Result<u64, String> {
-    let Some(blocking) = operation.beside.and_then(number_of) else { return Ok(0) };
-    let play = Play { operation: blocking, ..*play };
-    let mut least = u64::MAX;
-    for _ in 0..BESIDE_TRIES {
-        least = least.min(stage.with(|s| s.back_to_back(&play, BESIDE_TURNS))?);
+/// An operation under its conditions, and who plays it.
+pub(crate) struct Scene {
+    pub(crate) stage: Shared,
+    pub(crate) operation: &'static Operation,
+    pub(crate) play: Play,
+    pub(crate) rate: TickRate,
+}
+
+impl Scene {
+    /// How long `Compute` of the play is: as long as a turn of the blocking operation, which is tried.
+    pub(crate) fn beside_ns(&self) -> Result<u64, String> {
+        let Some(blocking) = self.operation.beside.and_then(number_of) else { return Ok(0) };
+        let play = Play { operation: blocking, ..self.play };
+        let mut least = u64::MAX;
+        for _ in 0..BESIDE_TRIES {
+            least = least.min(self.stage.with(|s| s.back_to_back(&play, BESIDE_TURNS))?);
+        }
+        Ok(((self.rate.ns(least) / BESIDE_TURNS as f64) as u64).max(LEAST_BESIDE_NS))
     }
-    Ok(((rate.ns(least) / BESIDE_TURNS as f64) as u64).max(LEAST_BESIDE_NS))
 }
 
 /// Ping-pongs of a look at the placement, looks of which the shortest counts, and from one look to the next at least, ns: a host
@@ -96,41 +101,31 @@ impl Looks {
 /// Turns one after the other.
 pub(crate) struct TurnsCell {
     bench: Bench<'static>,
-    operation: &'static Operation,
-    stage: Shared,
-    play: Play,
-    rate: TickRate,
+    scene: Scene,
     pace: Pace,
     looks: Looks,
 }
 
 impl TurnsCell {
-    pub(crate) fn new(
-        stage: &Shared,
-        operation: &'static Operation,
-        play: Play,
-        rate: TickRate,
-        looks: &Looks,
-    ) -> Self {
-        let row = row(operation, BACK_TO_BACK, play.bytes, play.ranks);
-        let bench = Bench::new(row, Turns { stage: stage.clone(), play });
+    pub(crate) fn new(scene: Scene, looks: &Looks) -> Self {
+        let row = row(scene.operation, BACK_TO_BACK, scene.play.bytes, scene.play.ranks);
+        let bench = Bench::new(row, Turns { stage: scene.stage.clone(), play: scene.play });
         let pace = Pace::of(BATCH_NS, PAIRS).among(Company::Partner);
-        Self { bench, operation, stage: stage.clone(), play, rate, pace, looks: looks.clone() }
+        Self { bench, scene, pace, looks: looks.clone() }
     }
 
     /// Turns of both batches, and the work beside them.
     fn calibrate(&mut self, visit: &Visit<'_>) -> Result<(), String> {
-        self.play.beside_ns = beside_ns(&self.stage, self.operation, &self.play, self.rate)?;
-        self.bench.subject = Box::new(Turns { stage: self.stage.clone(), play: self.play });
-        let most = self.play.most_turns() / LONG_OF_SHORT;
+        self.scene.play.beside_ns = self.scene.beside_ns()?;
+        let Scene { stage, play, rate, operation } = &self.scene;
+        self.bench.subject = Box::new(Turns { stage: stage.clone(), play: *play });
+        let most = operation.most_turns(play.bytes) / LONG_OF_SHORT;
         let mut why = None;
         let turns = turns_for(BATCH_NS, |turns| {
             let turns = turns.min(most.max(1));
-            match self.stage.with(|s| s.back_to_back(&self.play, turns)) {
+            match stage.with(|s| s.back_to_back(play, turns)) {
                 // Where no more turns fit, they are enough.
-                Ok(ticks) => {
-                    Some(Tried { ns: self.rate.ns(ticks), late: turns == most || visit.left_ns() == 0 })
-                }
+                Ok(ticks) => Some(Tried { ns: rate.ns(ticks), late: turns == most || visit.left_ns() == 0 }),
                 Err(e) => {
                     why = Some(e);
                     None
@@ -138,8 +133,8 @@ impl TurnsCell {
             }
         });
         let turns = turns.ok_or_else(|| why.unwrap_or_default())?.clamp(1, most.max(1));
-        let ticks = self.stage.with(|s| s.back_to_back(&self.play, turns))?;
-        if self.rate.ns(ticks) / turns as f64 > LONG_TURN_NS {
+        let ticks = stage.with(|s| s.back_to_back(play, turns))?;
+        if rate.ns(ticks) / turns as f64 > LONG_TURN_NS {
             self.pace.pairs_per_visit = 1;
         }
         (self.bench.row.short_turns, self.bench.row.long_turns) = (turns, LONG_OF_SHORT * turns);
@@ -193,38 +188,31 @@ const MOST_TRIES: usize = 30;
 /// The search for the largest message that a send hands over while the receiver is away.
 pub(crate) struct ThresholdCell {
     row: Row,
-    operation: &'static Operation,
-    stage: Shared,
-    play: Play,
-    rate: TickRate,
+    scene: Scene,
     most_bytes: u64,
     found: bool,
 }
 
 impl ThresholdCell {
-    pub(crate) fn new(
-        stage: &Shared,
-        operation: &'static Operation,
-        most_bytes: u64,
-        rate: TickRate,
-    ) -> Self {
-        let play = Play { beside_ns: AWAY_NS, ..Play::of(operation, 0, 2) };
-        let mut row = row(operation, ISOLATED, 0, 2);
+    pub(crate) fn new(mut scene: Scene, most_bytes: u64) -> Self {
+        scene.play.beside_ns = AWAY_NS;
+        let mut row = row(scene.operation, ISOLATED, 0, 2);
         row.params.remove("size_bytes");
-        Self { row, operation, stage: stage.clone(), play, rate, most_bytes, found: false }
+        Self { row, scene, most_bytes, found: false }
     }
 
     /// Whether a send of so many bytes waits.
     fn waits(&self, bytes: u64) -> Result<bool, String> {
-        let play = Play { bytes, ..self.play };
+        let Scene { stage, play, rate, operation } = &self.scene;
+        let play = Play { bytes, ..*play };
         let windows = Windows { count: 1, period_ns: 2 * AWAY_NS };
         let mut late = 0;
         for _ in 0..MOST_TRIES {
-            let played = self.stage.with(|s| s.isolated(&play, windows))?;
+            let played = stage.with(|s| s.isolated(&play, windows))?;
             // A receiver that came late was still in MPI, where it takes any message.
-            let all = played.iter().map(|stamps| Window::of(stamps, self.operation));
-            for window in all.filter(|w| self.rate.ns(w.late.unsigned_abs()) <= LATE_NS) {
-                let took_ns = self.rate.ns(u64::try_from(window.end - window.begin).unwrap_or(0));
+            let all = played.iter().map(|stamps| Window::of(stamps, operation));
+            for window in all.filter(|w| rate.ns(w.late.unsigned_abs()) <= LATE_NS) {
+                let took_ns = rate.ns(u64::try_from(window.end - window.begin).unwrap_or(0));
                 if took_ns < AWAY_NS as f64 / 2.0 {
                     return Ok(false);
                 }

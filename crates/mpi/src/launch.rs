@@ -8,7 +8,7 @@ use machmeter_engine::{Level, Progress};
 use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Looks, ThresholdCell, TurnsCell};
+use crate::cells::{Looks, Scene, ThresholdCell, TurnsCell};
 use crate::operations::{Operation, POLLING, SLEEPING, Sized, TRAINS, named};
 use crate::pairs;
 use crate::stage::{Play, Shared};
@@ -98,17 +98,18 @@ pub(crate) fn measure(
     let rate = plan.rate();
     let mut cells = CellList::default();
     let looks = Looks::of(stage, &plan.ranks, rate);
+    let scene = |operation, play| Scene { stage: stage.clone(), operation, play, rate };
     let most_bytes = plan.sizes.last().copied().unwrap_or(0);
     if plan.operations.iter().any(|name| name == "send" || name == TRAINS[0]) {
         for search in [&SLEEPING, &POLLING] {
-            cells.push(ThresholdCell::new(stage, search, most_bytes, rate));
+            cells.push(ThresholdCell::new(scene(search, Play::of(search, 0, 2)), most_bytes));
         }
     }
     for operation in plan.operations.iter().filter_map(|name| named(name)) {
         for play in plays(operation, plan) {
-            cells.push(TurnsCell::new(stage, operation, play, rate, &looks));
+            cells.push(TurnsCell::new(scene(operation, play), &looks));
             if plan.isolated.contains(&play.bytes) || matches!(operation.sized, Sized::Only(_)) {
-                cells.push(WindowsCell::new(stage, operation, play, rate, &looks));
+                cells.push(WindowsCell::new(scene(operation, play), &looks));
             }
         }
     }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use machmeter_engine::sampling::{Mark, Subject, Timing};
 
-use crate::operations::{Operation, number_of, numbered};
+use crate::operations::{Operation, number_of};
 use crate::pairing::Pairing;
 
 /// An operation under its conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Play {
-    /// As [`numbered`].
+    /// As [`numbered`](crate::operations::numbered).
     pub(crate) operation: usize,
     pub(crate) bytes: u64,
     /// The first so many ranks take part.
@@ -167,10 +167,5 @@ impl Play {
     pub(crate) fn of(operation: &Operation, bytes: u64, ranks: usize) -> Self {
         let operation = number_of(operation.name).unwrap_or(usize::MAX);
         Self { operation, bytes, ranks, beside_ns: 0, pairing: Pairing::Script }
-    }
-
-    /// Turns of a batch at most.
-    pub(crate) fn most_turns(&self) -> u64 {
-        numbered(self.operation).map_or(1, |o| o.most_turns(self.bytes))
     }
 }

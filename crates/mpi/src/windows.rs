@@ -3,12 +3,10 @@
 use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::experiment::{Cell, Visit};
-use machmeter_sys::clock::TickRate;
 
-use crate::cells::{ISOLATED, Looks, beside_ns, kept, row};
-use crate::operations::Operation;
+use crate::cells::{ISOLATED, Looks, Scene, kept, row};
 use crate::pairing::Pairing;
-use crate::stage::{Play, Shared, Stamp, Window, Windows};
+use crate::stage::{Play, Stamp, Window, Windows};
 
 /// A rank that begins later than so many ns after the agreed moment was late.
 pub(crate) const LATE_NS: f64 = 250.0;
@@ -22,19 +20,15 @@ const MOST_DOUBLED: u32 = 8;
 
 /// Windows of an operation, whose period grows where ranks come late.
 pub(crate) struct Timetable {
-    pub(crate) operation: &'static Operation,
-    pub(crate) stage: Shared,
-    pub(crate) play: Play,
-    pub(crate) rate: TickRate,
+    pub(crate) scene: Scene,
     most: u32,
     period_ns: u64,
     doubled: u32,
 }
 
 impl Timetable {
-    pub(crate) fn new(stage: &Shared, operation: &'static Operation, play: Play, rate: TickRate) -> Self {
-        let (stage, most) = (stage.clone(), MOST_WINDOWS);
-        Self { operation, stage, play, rate, most, period_ns: 0, doubled: 0 }
+    pub(crate) fn new(scene: Scene) -> Self {
+        Self { scene, most: MOST_WINDOWS, period_ns: 0, doubled: 0 }
     }
 
     /// With as few windows a visit as there are.
@@ -50,11 +44,12 @@ impl Timetable {
 
     /// How long a turn takes, tried by the ranks of the script.
     fn look(&mut self) -> Result<(), String> {
-        self.play.beside_ns = beside_ns(&self.stage, self.operation, &self.play, self.rate)?;
-        let ranks = if self.play.pairing == Pairing::Script { self.play.ranks } else { 2 };
-        let play = Play { ranks, pairing: Pairing::Script, ..self.play };
-        let ticks = self.stage.with(|s| s.back_to_back(&play, 1))?;
-        self.period_ns = 3 * (self.rate.ns(ticks) as u64 + self.play.beside_ns) + APART_NS;
+        self.scene.play.beside_ns = self.scene.beside_ns()?;
+        let Scene { stage, play, rate, .. } = &self.scene;
+        let ranks = if play.pairing == Pairing::Script { play.ranks } else { 2 };
+        let alone = Play { ranks, pairing: Pairing::Script, ..*play };
+        let ticks = stage.with(|s| s.back_to_back(&alone, 1))?;
+        self.period_ns = 3 * (rate.ns(ticks) as u64 + play.beside_ns) + APART_NS;
         Ok(())
     }
 
@@ -66,7 +61,7 @@ impl Timetable {
         let count =
             (WINDOWS_NS / self.period_ns.max(1)).clamp(u64::from(LEAST_WINDOWS), u64::from(self.most));
         let windows = Windows { count: count as u32, period_ns: self.period_ns };
-        self.stage.with(|s| s.isolated(&self.play, windows))
+        self.scene.stage.with(|s| s.isolated(&self.scene.play, windows))
     }
 
     /// Each visit agrees on new moments; ranks that were late even so get more time between them.
@@ -86,24 +81,18 @@ pub(crate) struct WindowsCell {
 }
 
 impl WindowsCell {
-    pub(crate) fn new(
-        stage: &Shared,
-        operation: &'static Operation,
-        play: Play,
-        rate: TickRate,
-        looks: &Looks,
-    ) -> Self {
-        let mut row = row(operation, ISOLATED, play.bytes, play.ranks);
+    pub(crate) fn new(scene: Scene, looks: &Looks) -> Self {
+        let mut row = row(scene.operation, ISOLATED, scene.play.bytes, scene.play.ranks);
         row.long_turns = 1;
-        Self { row, timetable: Timetable::new(stage, operation, play, rate), looks: looks.clone() }
+        Self { row, timetable: Timetable::new(scene), looks: looks.clone() }
     }
 
     fn play(&mut self, at_ns: f64, regime_ns: f64) -> Result<(), String> {
         let played = self.timetable.visit()?;
-        let (visit, rate) = (self.row.next_visit(), self.timetable.rate);
+        let (visit, rate) = (self.row.next_visit(), self.timetable.scene.rate);
         let mut valid = 0;
         for stamps in &played {
-            let window = Window::of(stamps, self.timetable.operation);
+            let window = Window::of(stamps, self.timetable.scene.operation);
             let long_ticks = u64::try_from(window.end - window.begin).unwrap_or(0);
             if long_ticks > 0 && window.late <= rate.ticks(LATE_NS) as i64 {
                 self.row.pairs.push(Pair { at_ns, visit, long_ticks, regime_ns, ..Pair::default() });

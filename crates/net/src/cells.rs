@@ -21,6 +21,13 @@ pub(crate) struct Ends<'n> {
     pub(crate) rate: TickRate,
 }
 
+impl Ends<'_> {
+    /// How far the ends are apart now, ns; 0 where nobody looks.
+    fn one_way_ns(&self, bits: u64) -> f64 {
+        self.placement.borrow_mut().as_mut().map_or(0.0, |p| p.one_way_ns(bits))
+    }
+}
+
 /// Turns of a pattern, or the work that stands between its messages while the far end waits.
 pub(crate) struct Pattern<'n> {
     near: &'n RefCell<Near>,
@@ -77,15 +84,12 @@ impl Subject for Pattern<'_> {
 pub(crate) struct PatternCell<'n> {
     bench: Bench<'n>,
     pace: Pace,
-    placement: &'n RefCell<Option<PlacementDetector>>,
-    near: &'n RefCell<Near>,
-    rate: TickRate,
+    ends: &'n Ends<'n>,
 }
 
 impl<'n> PatternCell<'n> {
-    pub(crate) fn new(ends: &Ends<'n>, row: Row, subject: Pattern<'n>, pace: Pace) -> Self {
-        let bench = Bench::new(row, subject);
-        Self { bench, pace, placement: ends.placement, near: ends.near, rate: ends.rate }
+    pub(crate) fn new(ends: &'n Ends<'n>, row: Row, subject: Pattern<'n>, pace: Pace) -> Self {
+        Self { bench: Bench::new(row, subject), pace, ends }
     }
 }
 
@@ -99,15 +103,14 @@ impl Cell for PatternCell<'_> {
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
-        let mut looks = self.placement.borrow_mut();
-        let regime_ns = looks.as_mut().map_or(0.0, |p| p.one_way_ns(visit.bits));
+        let regime_ns = self.ends.one_way_ns(visit.bits);
         let before = self.bench.row.pairs.len();
         visit.sampler.visit(&mut self.bench, &self.pace, visit.until_ns);
         let row = &mut self.bench.row;
         row.pairs[before..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
         // The far end counts by visits: of short batches it spoils all, long ones are kept as those of the near end are.
-        if self.pace.company == Company::Partner && self.near.borrow().ended.preempted > 0 {
-            let is_long = |p: &Pair| self.rate.ns(p.short_ticks.max(p.long_ticks)) > LONG_NS;
+        if self.pace.company == Company::Partner && self.ends.near.borrow().ended.preempted > 0 {
+            let is_long = |p: &Pair| self.ends.rate.ns(p.short_ticks.max(p.long_ticks)) > LONG_NS;
             if row.pairs[before..].iter().all(is_long) {
                 let kept = row.extras.entry(KEPT_PREEMPTED.to_owned()).or_insert(0.0);
                 *kept += (row.pairs.len() - before) as f64;
@@ -126,9 +129,7 @@ impl Cell for PatternCell<'_> {
 /// Receive calls of messages that are there: the end that receives the train waits for them and times its calls.
 pub(crate) struct ReceiveCell<'n> {
     row: Row,
-    near: &'n RefCell<Near>,
-    placement: &'n RefCell<Option<PlacementDetector>>,
-    rate: TickRate,
+    ends: &'n Ends<'n>,
     turns: Turns,
     /// What the near end waits; 0 where the far end waits and times.
     near_delay_ns: u64,
@@ -138,14 +139,14 @@ pub(crate) struct ReceiveCell<'n> {
 const RECEIVE_TURNS: u32 = 8;
 
 impl<'n> ReceiveCell<'n> {
-    pub(crate) fn new(ends: &Ends<'n>, mut row: Row, turns: Turns, near_delay_ns: u64) -> Self {
+    pub(crate) fn new(ends: &'n Ends<'n>, mut row: Row, turns: Turns, near_delay_ns: u64) -> Self {
         row.long_turns = 1;
-        Self { row, near: ends.near, placement: ends.placement, rate: ends.rate, turns, near_delay_ns }
+        Self { row, ends, turns, near_delay_ns }
     }
 
     /// Times of a visit, ns per call; fewer than turns where one failed.
     fn times_ns(&self) -> Result<Vec<f64>, String> {
-        let mut near = self.near.borrow_mut();
+        let mut near = self.ends.near.borrow_mut();
         near.begin(self.turns)?;
         let own: Vec<f64> = if self.near_delay_ns > 0 {
             (0..RECEIVE_TURNS).map_while(|_| near.waited_turn(self.near_delay_ns)).collect()
@@ -171,7 +172,7 @@ impl Cell for ReceiveCell<'_> {
         if self.row.refused.is_some() {
             return;
         }
-        let regime_ns = self.placement.borrow_mut().as_mut().map_or(0.0, |p| p.one_way_ns(visit.bits));
+        let regime_ns = self.ends.one_way_ns(visit.bits);
         let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
         let times_ns = self.times_ns();
         let row = &mut self.row;
@@ -180,10 +181,10 @@ impl Cell for ReceiveCell<'_> {
             Ok(times_ns) if times_ns.len() < RECEIVE_TURNS as usize => {
                 row.rejected.count(Disturbance::Failed);
             }
-            Ok(_) if self.near.borrow().ended.preempted > 0 => row.rejected.count(Disturbance::Partner),
+            Ok(_) if self.ends.near.borrow().ended.preempted > 0 => row.rejected.count(Disturbance::Partner),
             Ok(times_ns) => {
                 let number = row.next_visit();
-                let ns_per_tick = self.rate.ns_per_tick();
+                let ns_per_tick = self.ends.rate.ns_per_tick();
                 row.pairs.extend(times_ns.iter().map(|ns| Pair {
                     at_ns,
                     visit: number,

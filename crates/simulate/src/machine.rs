@@ -47,40 +47,27 @@ impl Errors {
 
 /// Why a record gives no parameters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoModel {
-    /// No link was measured.
-    #[error(
-        "the record has no parameters of links: machmeter net measures them, beside other load with --prio fifo:5 or a longer -t"
-    )]
-    NoLinks,
-    /// Others were.
-    #[error("no link '{wanted}' in the record: {known}")]
-    Unknown {
-        /// What was asked for.
-        wanted: String,
-        /// Links of the record.
-        known: String,
-    },
-}
+#[error("{0}")]
+pub struct NoModel(String);
 
 /// Parameters of a link of a record: of the one that is named (`tcp`, or `tcp back`), or else of shared memory, or else of the first.
 ///
 /// # Errors
-/// [`NoModel`].
+/// No link was measured, or none of this name.
 pub fn of_record(record: &Record, link: Option<&str>, dialect: Dialect) -> Result<OfLink, NoModel> {
     let all = links(record);
     let found = match link {
         Some(wanted) => all.iter().find(|l| l.name() == wanted || l.transport == wanted),
         None => all.iter().find(|l| l.transport == "shm").or(all.first()),
     };
-    match (found, link) {
-        (Some(link), _) => of_link(link, dialect).ok_or(NoModel::NoLinks),
-        (None, Some(wanted)) if !all.is_empty() => {
+    let why = match link.filter(|_| found.is_none() && !all.is_empty()) {
+        None => "the record has no parameters of links: machmeter net measures them, beside other load with --prio fifo:5 or a longer -t".to_owned(),
+        Some(wanted) => {
             let known = all.iter().map(Link::name).collect::<Vec<_>>().join(", ");
-            Err(NoModel::Unknown { wanted: wanted.to_owned(), known })
+            format!("no link '{wanted}' in the record: {known}")
         }
-        _ => Err(NoModel::NoLinks),
-    }
+    };
+    found.and_then(|link| of_link(link, dialect)).ok_or(NoModel(why))
 }
 
 fn ps(ns: f64) -> u64 {
@@ -188,6 +175,7 @@ mod tests {
             found.errors.iter().map(|e| (e.range, e.relative[Part::Latency as usize])).collect();
         assert!(known.iter().all(|(_, e)| (e - 0.1).abs() < 1e-3), "{known:?}");
         assert_eq!(known.iter().map(|k| k.0).collect::<Vec<_>>(), [0, 1, 1]);
-        assert_eq!(of_record(&Record::default(), None, Dialect::Machmeter), Err(NoModel::NoLinks));
+        let none = of_record(&Record::default(), None, Dialect::Machmeter).unwrap_err();
+        assert!(none.to_string().starts_with("the record has no parameters of links"));
     }
 }

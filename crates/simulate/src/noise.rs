@@ -31,21 +31,10 @@ impl Noise for Quiet {
     }
 }
 
-/// Why there is no noise to simulate.
+/// Why there is no noise to simulate: no list of gaps, or gaps that leave no time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoiseError {
-    /// The record holds no list of gaps.
-    #[error("no list of gaps: {0}")]
-    NoGaps(String),
-    /// Nothing is left for work.
-    #[error("gaps of {stolen_ns} ns in {length_ns} ns leave no time for work")]
-    NothingLeft {
-        /// Time in gaps, ns.
-        stolen_ns: u64,
-        /// Time that was recorded, ns.
-        length_ns: u64,
-    },
-}
+#[error("{0}")]
+pub struct NoiseError(String);
 
 /// The gaps of one CPU over a time, after which they repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +50,7 @@ impl Trace {
     /// Gaps (start, duration) in any order. Those that overlap become one; what lies beyond the length is cut off.
     ///
     /// # Errors
-    /// [`NoiseError::NothingLeft`].
+    /// Gaps that leave no time for work.
     pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, NoiseError> {
         gaps.sort_unstable();
         let (mut starts, mut stolen, mut busy_until, mut all) = (Vec::new(), vec![0], 0, 0);
@@ -75,7 +64,8 @@ impl Trace {
             }
         }
         if all >= length_ps {
-            return Err(NoiseError::NothingLeft { stolen_ns: all / 1000, length_ns: length_ps / 1000 });
+            let (stolen, length) = (all / 1000, length_ps / 1000);
+            return Err(NoiseError(format!("gaps of {stolen} ns in {length} ns leave no time for work")));
         }
         Ok(Self { length: length_ps, start: starts, stolen })
     }
@@ -149,8 +139,10 @@ impl Machine {
     /// Tables without a list of gaps; a CPU that was never free.
     pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, NoiseError> {
         let gaps = Gaps::find(tables).map_err(|e| match e {
-            GapsError::Missing(what) => NoiseError::NoGaps(what.to_owned()),
-            GapsError::EndsBeforeStart(row) => NoiseError::NoGaps(format!("row {row} ends before it starts")),
+            GapsError::Missing(what) => NoiseError(format!("no list of gaps: {what}")),
+            GapsError::EndsBeforeStart(row) => {
+                NoiseError(format!("no list of gaps: row {row} ends before it starts"))
+            }
         })?;
         let ps = |ns: f64| (ns * 1000.0).round() as u64;
         let of_cpu = |cpu: i32| {

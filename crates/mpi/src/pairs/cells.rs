@@ -9,7 +9,7 @@ use machmeter_stats::random::Random;
 use machmeter_sys::clock::TickRate;
 
 use super::{AT_ONCE, LINK, WAYS};
-use crate::cells::{PART, kept};
+use crate::cells::{PART, Scene, kept};
 use crate::operations::{Operation, STREAM, THERE_AND_BACK};
 use crate::pairing::{Pairing, rounds};
 use crate::stage::{Play, Shared, Stamp};
@@ -50,7 +50,8 @@ pub(crate) fn cells(
     let new = |operation: &'static Operation, bytes, pairing, rows: Vec<Row>| {
         let play = Play { pairing, ..Play::of(operation, bytes, ranks) };
         let ways = vec![Default::default(); rows.len()];
-        let timetable = Timetable::new(stage, operation, play, rate).short();
+        let scene = Scene { stage: stage.clone(), operation, play, rate };
+        let timetable = Timetable::new(scene).short();
         PairsCell { rows, timetable, ways, visits: [0, visits] }
     };
     let small = SMALL.min(most_bytes);
@@ -79,11 +80,11 @@ pub(crate) fn cells(
 
 impl PairsCell {
     fn play(&mut self, at_ns: f64, bits: u64) -> Result<(), String> {
-        let is_link = matches!(self.timetable.play.pairing, Pairing::Round(_));
-        if let Pairing::Random { seed, .. } = &mut self.timetable.play.pairing {
+        let is_link = matches!(self.timetable.scene.play.pairing, Pairing::Round(_));
+        if let Pairing::Random { seed, .. } = &mut self.timetable.scene.play.pairing {
             *seed = bits as u32;
         }
-        let pairs = self.timetable.play.pairing.pairs(self.timetable.play.ranks);
+        let pairs = self.timetable.scene.play.pairing.pairs(self.timetable.scene.play.ranks);
         let played = self.timetable.visit()?;
         let visit = self.visits[0] + 1;
         let sample = |long_ticks| Pair { at_ns, visit, long_ticks, ..Pair::default() };
@@ -114,7 +115,7 @@ impl PairsCell {
         }
         for (row, ways) in self.rows.iter_mut().zip(&self.ways).filter(|(row, _)| !row.pairs.is_empty()) {
             for (name, ticks) in WAYS.iter().zip(ways) {
-                let middle = median_of(ticks).map(|t| t * self.timetable.rate.ns_per_tick());
+                let middle = median_of(ticks).map(|t| t * self.timetable.scene.rate.ns_per_tick());
                 row.extras.extend(middle.map(|ns| ((*name).to_owned(), ns)));
             }
         }
@@ -125,7 +126,7 @@ impl PairsCell {
     /// What both of a pair stamped, where it began in time.
     fn turn(&self, stamps: &[Stamp], pair: [usize; 2]) -> Option<[Stamp; 2]> {
         let [root, other] = [*stamps.get(pair[0])?, *stamps.get(pair[1])?];
-        let late = (LATE_SHARE * took(&root) as f64).max(self.timetable.rate.ticks(LATE_NS) as f64);
+        let late = (LATE_SHARE * took(&root) as f64).max(self.timetable.scene.rate.ticks(LATE_NS) as f64);
         (root.end > root.begin && root.begin as f64 <= late).then_some([root, other])
     }
 }

@@ -65,7 +65,7 @@ pub fn read_binary(bytes: &[u8]) -> Result<Goal, GoalError> {
 }
 
 fn error(at: usize, text: &str) -> GoalError {
-    GoalError::Binary { at, text: text.to_owned() }
+    GoalError(format!("byte {at}: {text}"))
 }
 
 struct File<'a> {

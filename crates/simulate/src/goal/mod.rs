@@ -23,28 +23,10 @@ const COOKIE: u64 = 4223;
 /// The same after a run of the reference that used the file up.
 const USED_COOKIE: u64 = 2342;
 
-/// Where and why a file is no schedule.
+/// Where and why a file is no schedule: in a text line and column (bytes) from 1, in a binary file the byte from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GoalError {
-    /// In a text; both from 1.
-    #[error("line {line}, column {column}: {text}")]
-    Text {
-        /// Line.
-        line: u32,
-        /// Column, bytes.
-        column: u32,
-        /// What is wrong.
-        text: String,
-    },
-    /// In a binary file; from 0.
-    #[error("byte {at}: {text}")]
-    Binary {
-        /// Position.
-        at: usize,
-        /// What is wrong.
-        text: String,
-    },
-}
+#[error("{0}")]
+pub struct GoalError(String);
 
 /// An operation as the file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

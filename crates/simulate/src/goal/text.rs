@@ -34,9 +34,8 @@ pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
             reader.statement(&mut builder, &mut names, &mut lines, ranks)?;
         }
         if let Err(op) = builder.end_rank() {
-            let line = lines[op as usize];
             let text = format!("rank {rank}: this operation requires itself, by way of others");
-            return Err(GoalError::Text { line, column: 1, text });
+            return Err(at_place(lines[op as usize], 1, &text));
         }
     }
     reader.skip_lines();
@@ -44,6 +43,10 @@ pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
         return Err(reader.error(reader.at, &format!("nothing may follow rank {}, the last one", ranks - 1)));
     }
     Ok(builder.build())
+}
+
+fn at_place(line: u32, column: u32, text: &str) -> GoalError {
+    GoalError(format!("line {line}, column {column}: {text}"))
 }
 
 struct Reader<'a> {
@@ -56,7 +59,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn error(&self, at: usize, text: &str) -> GoalError {
         let column = at.saturating_sub(self.line_start) as u32 + 1;
-        GoalError::Text { line: self.line, column, text: text.to_owned() }
+        at_place(self.line, column, text)
     }
 
     fn expected(&self, what: &str) -> GoalError {
@@ -241,11 +244,7 @@ impl<'a> Reader<'a> {
             let op = self.operation(builder, verb, ranks)?;
             if names.insert(word, op).is_some() {
                 let text = format!("label `{}` is defined twice", String::from_utf8_lossy(word));
-                return Err(GoalError::Text {
-                    line,
-                    column: 1 + (start - self.line_start.min(start)) as u32,
-                    text,
-                });
+                return Err(at_place(line, 1 + (start - self.line_start.min(start)) as u32, &text));
             }
             return Ok(());
         }

@@ -51,42 +51,29 @@ pub struct Calls {
     pub end_ns: Vec<u64>,
 }
 
-/// Why tables hold no trace.
+/// Why tables hold no trace; of a figure that cannot be, its row from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CallsError {
-    /// A table or column is missing.
-    #[error("no table mpi_events with {0}")]
-    Missing(&'static str),
-    /// A figure that cannot be; its row, from 0.
-    #[error("row {row} of mpi_events: {what}")]
-    Impossible {
-        /// Row.
-        row: usize,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Nothing was called.
-    #[error("the trace has no calls")]
-    Empty,
-}
+#[error("{0}")]
+pub struct CallsError(String);
 
 impl Calls {
     /// The calls in the tables of a record.
     ///
     /// # Errors
-    /// [`CallsError`]: what is missing or wrong first.
+    /// What is missing or wrong first.
     pub fn find(tables: &[Table]) -> Result<Self, CallsError> {
         let named = |name: &str| tables.iter().find(|t| t.name == name);
-        let events = named(EVENTS).ok_or(CallsError::Missing("calls"))?;
-        let ints = |name| events.i32s(name).ok_or(CallsError::Missing(name));
-        let longs = |name| events.i64s(name).ok_or(CallsError::Missing(name));
+        let missing = |what: &str| CallsError(format!("no table mpi_events with {what}"));
+        let events = named(EVENTS).ok_or_else(|| missing("calls"))?;
+        let ints = |name| events.i32s(name).ok_or_else(|| missing(name));
+        let longs = |name| events.i64s(name).ok_or_else(|| missing(name));
         let (rank, thread, operation) = (ints("rank")?, ints("thread")?, ints("operation")?);
         let (start, duration, bytes) = (longs("start_ns")?, longs("duration_ns")?, longs("bytes")?);
         let (peer, tag, communicator) = (ints("peer")?, ints("tag")?, ints("communicator")?);
         let known = operations(events);
         let mut threads: BTreeMap<(u32, i32), Vec<Call>> = BTreeMap::new();
         for row in 0..events.rows() {
-            let wrong = |what: String| CallsError::Impossible { row, what };
+            let wrong = |what: String| CallsError(format!("row {row} of mpi_events: {what}"));
             let own = u32::try_from(rank[row]).ok().filter(|r| (*r as usize) < MAX_RANKS);
             let own = own.ok_or_else(|| wrong(format!("rank {}", rank[row])))?;
             let index = usize::try_from(operation[row]).ok().and_then(|o| *known.get(o)?);
@@ -105,7 +92,8 @@ impl Calls {
         }
         let mut all = Self { members: members(named(COMMUNICATORS)), ..Self::default() };
         let spans = spans(named(SPANS));
-        let last = threads.keys().map(|(rank, _)| *rank).max().ok_or(CallsError::Empty)?;
+        let last = threads.keys().map(|(rank, _)| *rank).max();
+        let last = last.ok_or_else(|| CallsError("the trace has no calls".to_owned()))?;
         all.ranks = spans.keys().copied().max().unwrap_or(0).max(last) + 1;
         for rank in 0..all.ranks {
             if threads.range((rank, i32::MIN)..=(rank, i32::MAX)).next().is_none() {
@@ -119,8 +107,9 @@ impl Calls {
         for own in all.threads.chunk_by(|a, b| a.rank == b.rank) {
             let (rank, count) = (own[0].rank, own.len());
             if count > MAX_THREADS {
-                let what = format!("rank {rank} has {count} threads, at most {MAX_THREADS} are replayed");
-                return Err(CallsError::Impossible { row: 0, what });
+                return Err(CallsError(format!(
+                    "row 0 of mpi_events: rank {rank} has {count} threads, at most {MAX_THREADS} are replayed"
+                )));
             }
             let last_ns = own.iter().flat_map(|t| &t.calls).map(|c| c.end_ns).max().unwrap_or(0);
             all.end_ns.push(spans.get(&rank).copied().unwrap_or(0).max(last_ns));

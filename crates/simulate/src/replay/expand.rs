@@ -92,13 +92,10 @@ impl Replay {
     }
 }
 
-/// Why a trace cannot be replayed.
+/// More collective calls or messages than numbers of 32 bits hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReplayError {
-    /// Numbers of 32 bits do not hold them.
-    #[error("{0} collective calls or messages, more than 2^31: trace a shorter run")]
-    TooMany(u64),
-}
+#[error("{0} collective calls or messages, more than 2^31: trace a shorter run")]
+pub struct ReplayError(u64);
 
 /// A request that is not done.
 pub(super) enum Request {
@@ -130,13 +127,13 @@ pub(super) struct Writer<'a> {
 /// The program that calls make up.
 ///
 /// # Errors
-/// [`ReplayError::TooMany`].
+/// [`ReplayError`].
 pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
     let matched = matched(calls);
     let gates = (matched.groups.len() as u64).saturating_mul(u64::from(options.copies));
     let numbers = gates.max(matched.halves.len() as u64);
     if numbers >= u64::from(PATTERN_TAG) {
-        return Err(ReplayError::TooMany(numbers));
+        return Err(ReplayError(numbers));
     }
     let replay = Replay {
         goal: Builder::default().build(),
