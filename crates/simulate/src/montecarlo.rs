@@ -9,8 +9,8 @@ use machmeter_stats::spread::{mean, stddev};
 
 use crate::engine::{SimulateError, run};
 use crate::goal::{Goal, Schedule};
-use crate::noise::{Machine, OnMachines, Quiet, Rule, Starts};
-use crate::params::{Dialect, Params};
+use crate::noise::{Machine, OnMachines, Quiet, Starts};
+use crate::params::Params;
 use crate::patterns::{PatternInfo, Shape, Stepped};
 
 /// Fewest runs that tell a spread.
@@ -88,8 +88,7 @@ impl What<'_> {
         noise: Option<(&Arc<Machine>, Starts)>,
         stop: &dyn Fn() -> bool,
     ) -> Result<u64, SimulateError> {
-        let rule = if params.dialect == Dialect::LogGopSim { Rule::Once } else { Rule::UntilDone };
-        let noise = noise.map(|(machine, starts)| OnMachines::new(machine.clone(), ranks, starts, rule));
+        let noise = noise.map(|(machine, at)| OnMachines::new(machine.clone(), ranks, at, params.dialect));
         let done = match self {
             Self::Pattern { info, shape, rounds, calculation_ps } => {
                 let pattern = (info.make)(Shape { ranks, ..*shape });

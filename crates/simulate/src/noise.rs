@@ -5,6 +5,7 @@ use std::sync::Arc;
 use machmeter_data::gaps::{Gaps, GapsError};
 use machmeter_stats::random::Random;
 
+use crate::params::Dialect;
 use crate::program::Moment;
 
 /// Gaps of a described process that does not repeat: ranks start at random places among them.
@@ -190,26 +191,18 @@ pub enum Starts {
     Steps(u64, u64),
 }
 
-/// Which gaps count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// All until the work is done.
-    UntilDone,
-    /// Those of the undisturbed span alone, as `LogGOPSim` has it.
-    Once,
-}
-
 /// Noise of ranks on machines of one kind.
 #[derive(Debug, Clone)]
 pub struct OnMachines {
     machine: Arc<Machine>,
     starts_ps: Vec<u64>,
-    rule: Rule,
+    /// All gaps count until the work is done, or those of the undisturbed span alone, as `LogGOPSim` has it.
+    dialect: Dialect,
 }
 
 impl OnMachines {
     /// So many ranks, one on each CPU.
-    pub fn new(machine: Arc<Machine>, ranks: u32, starts: Starts, rule: Rule) -> Self {
+    pub fn new(machine: Arc<Machine>, ranks: u32, starts: Starts, dialect: Dialect) -> Self {
         let machines = (ranks as usize).div_ceil(machine.cpus.len().max(1));
         let length = machine.cpus.iter().map(|t| t.length).max().unwrap_or(0);
         let draw = |random: &mut Random| (random.unit() * length as f64) as u64;
@@ -221,7 +214,7 @@ impl OnMachines {
             Starts::Together(seed) => vec![draw(&mut Random::new(seed)); machines],
             Starts::Steps(first, step) => (0..machines as u64).map(|m| first + m * step).collect(),
         };
-        Self { machine, starts_ps, rule }
+        Self { machine, starts_ps, dialect }
     }
 }
 
@@ -230,9 +223,9 @@ impl Noise for OnMachines {
         let cpus = self.machine.cpus.len();
         let trace = &self.machine.cpus[(rank as usize + usize::from(cpu)) % cpus];
         let at = at_ps.wrapping_add(self.starts_ps[rank as usize / cpus]) % trace.length;
-        match self.rule {
-            Rule::UntilDone => trace.stolen_ps(at, work_ps),
-            Rule::Once => trace.stolen_once_ps(at, work_ps),
+        match self.dialect {
+            Dialect::Machmeter => trace.stolen_ps(at, work_ps),
+            Dialect::LogGopSim => trace.stolen_once_ps(at, work_ps),
         }
     }
 }
@@ -277,7 +270,7 @@ mod tests {
         let both = |at| Trace::new(vec![(at, 100)], 10_000).unwrap();
         let machine = Arc::new(Machine { cpus: vec![both(500), both(500)] });
         for seed in 0..50 {
-            let mut noise = OnMachines::new(machine.clone(), 4, Starts::Apart(seed), Rule::UntilDone);
+            let mut noise = OnMachines::new(machine.clone(), 4, Starts::Apart(seed), Dialect::Machmeter);
             let [a, b, c, d] = [0, 1, 2, 3].map(|rank| noise.stolen_ps(rank, 0, 0, 5000));
             assert_eq!((a, c), (b, d));
         }

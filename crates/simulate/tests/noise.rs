@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use machmeter_simulate::goal::Schedule;
 use machmeter_simulate::montecarlo::{Share, What, mean_of_runs};
-use machmeter_simulate::noise::{Machine, Noise, OnMachines, Rule, Starts, Trace};
+use machmeter_simulate::noise::{Machine, Noise, OnMachines, Starts, Trace};
 use machmeter_simulate::patterns::{Shape, Stepped, find};
 use machmeter_simulate::{Dialect, Line, Params, run};
 use machmeter_stats::random::Random;
@@ -138,7 +138,8 @@ fn noise_with_fixed_starts_is_that_of_the_reference() {
         let gaps = gaps_ns().into_iter().map(|(start, duration)| (start * 1000, duration * 1000)).collect();
         let trace = Trace::new(gaps, 300_000_000_000).unwrap();
         let machine = Arc::new(Machine { cpus: vec![trace] });
-        let mut noise = OnMachines::new(machine, goal.ranks(), Starts::Steps(500_000_000, step), Rule::Once);
+        let mut noise =
+            OnMachines::new(machine, goal.ranks(), Starts::Steps(500_000_000, step), Dialect::LogGopSim);
         let params = Costs::of_seed(seed).params(Dialect::LogGopSim);
         let done = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut noise, &|| false).unwrap();
         assert_eq!(format!("{:016x}", hash(&done.ends)), fields[2], "seed {seed}");

@@ -3,32 +3,21 @@
 /// Values of p from which on a law has terms in p: with fewer, most terms in p fit alike.
 pub const LEAST_P: usize = 4;
 
-/// A function of p and d. The order is that of a printed law.
+/// A function of p and d, as [`Self::name`] prints it. The order is that of a printed law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Term {
-    /// 1
     One,
-    /// log2 p
     LogP,
-    /// p
     P,
-    /// p - 1: messages to all others, one after the other
+    /// Messages to all others, one after the other.
     PMinusOne,
-    /// p log2 p
     PLogP,
-    /// p^2
     PSquared,
-    /// d
     D,
-    /// Square root of d
     SqrtD,
-    /// d log2 p
     DLogP,
-    /// p d
     PD,
-    /// (p - 1) d
     PMinusOneD,
-    /// p^2 d
     PSquaredD,
 }
 

@@ -60,17 +60,14 @@ impl<'a> Stepped<'a> {
         Self { pattern, rounds: rounds.max(1), calculation_ps, lanes: pattern.lanes(), is_plain, state }
     }
 
-    /// The step within a round. A calculation is step 0 of a round where there is one.
-    fn place(&self, rank: u32, step: u32) -> Place {
+    /// The step of the pattern; `None` of the calculation, which is step 0 of a round where there is one.
+    fn step_of_pattern(&self, rank: u32, step: u32) -> Option<u32> {
         if self.is_plain {
-            return Place::Messages(step);
+            return Some(step);
         }
         let own = u32::from(self.calculation_ps > 0);
         let in_round = if self.rounds > 1 { step % (self.pattern.steps(rank) + own).max(1) } else { step };
-        match in_round.checked_sub(own) {
-            Some(step) => Place::Messages(step),
-            None => Place::Calculation,
-        }
+        in_round.checked_sub(own)
     }
 
     fn steps(&self, rank: u32) -> u32 {
@@ -89,12 +86,12 @@ impl<'a> Stepped<'a> {
         while step < steps {
             let lanes = self.lanes;
             let first = step * 2 * lanes;
-            match self.place(rank, step) {
-                Place::Calculation => {
+            match self.step_of_pattern(rank, step) {
+                None => {
                     ready.push(Ready { rank, id: first, op: Op::calculate(self.calculation_ps) });
                     open = 1;
                 }
-                Place::Messages(k) => {
+                Some(k) => {
                     for lane in 0..lanes {
                         if let Some(to) = self.pattern.send(rank, k, lane) {
                             let op = Op::send(to.rank, to.bytes, to.tag);
@@ -118,11 +115,6 @@ impl<'a> Stepped<'a> {
     }
 }
 
-enum Place {
-    Calculation,
-    Messages(u32),
-}
-
 impl Program for Stepped<'_> {
     fn ranks(&self) -> u32 {
         self.state.len() as u32
@@ -144,7 +136,7 @@ impl Program for Stepped<'_> {
             1 => (op / 2, op % 2),
             lanes => (op / (2 * lanes), op % (2 * lanes)),
         };
-        let Place::Messages(k) = self.place(rank, step) else { return Op::calculate(self.calculation_ps) };
+        let Some(k) = self.step_of_pattern(rank, step) else { return Op::calculate(self.calculation_ps) };
         let (lane, sends) = (within / 2, within.is_multiple_of(2));
         let peer = if sends { self.pattern.send(rank, k, lane) } else { self.pattern.receive(rank, k, lane) };
         // The engine names operations that `begin` or `finished` named; each has a peer.

@@ -14,7 +14,7 @@ use machmeter_model::laws::LEVEL;
 use crate::engine::{Part, SimulateError, run};
 use crate::expr::{Answer, Outside, Sheet};
 use crate::machine::OfLink;
-use crate::noise::{Machine, OnMachines, Quiet, Rule, Starts};
+use crate::noise::{Machine, OnMachines, Quiet, Starts};
 use crate::params::Params;
 use crate::replay::{Replay, Running, Split, split};
 
@@ -116,7 +116,7 @@ impl<'a> Prediction<'a> {
     fn noise_of(&self, run: u64) -> Option<OnMachines> {
         let (machine, coincident) = self.noise.clone()?;
         let starts = if coincident { Starts::Together(run) } else { Starts::Apart(run) };
-        Some(OnMachines::new(machine, self.replay.ranks(), starts, Rule::UntilDone))
+        Some(OnMachines::new(machine, self.replay.ranks(), starts, self.link.params.dialect))
     }
 
     /// The end of the last rank in run number `run`, ps.

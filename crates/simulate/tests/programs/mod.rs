@@ -68,34 +68,14 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
                     builder.require(op, *required, *what);
                 }
             };
-            let next = match *what {
-                Do::Compute(ns) => {
-                    let op = builder.calculate(ns);
-                    require(&mut builder, op, &front);
-                    front = vec![(op, Require::End)];
-                    Some(op)
-                }
-                Do::Send { to, bytes, tag, blocks } => {
-                    let op = builder.send(to, bytes, tag);
-                    require(&mut builder, op, &front);
-                    front = vec![(op, if blocks { Require::End } else { Require::Start })];
-                    if !blocks {
-                        requests.push((op, Require::End));
-                    }
-                    Some(op)
-                }
-                Do::Receive { from, tag, blocks } => {
-                    let op = builder.receive(from, 0, tag);
-                    require(&mut builder, op, &front);
-                    front = vec![(op, if blocks { Require::End } else { Require::Start })];
-                    if !blocks {
-                        requests.push((op, Require::End));
-                    }
-                    None
-                }
+            let (op, blocks, is_work) = match *what {
+                Do::Compute(ns) => (builder.calculate(ns), true, true),
+                Do::Send { to, bytes, tag, blocks } => (builder.send(to, bytes, tag), blocks, true),
+                Do::Receive { from, tag, blocks } => (builder.receive(from, 0, tag), blocks, false),
                 Do::Waitall => {
                     front.append(&mut requests);
-                    None
+                    own.push(None);
+                    continue;
                 }
                 Do::Allreduce(bytes) => {
                     let shape = Shape { ranks: program.len() as u32, bytes, segment_bytes: 4096, seed: 1 };
@@ -116,10 +96,16 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
                         }
                         front = if ends.is_empty() { front } else { ends };
                     }
-                    first
+                    own.push(first);
+                    continue;
                 }
             };
-            own.push(next);
+            require(&mut builder, op, &front);
+            front = vec![(op, if blocks { Require::End } else { Require::Start })];
+            if !blocks {
+                requests.push((op, Require::End));
+            }
+            own.push(is_work.then_some(op));
         }
         works.push(own);
         builder.end_rank().unwrap();
