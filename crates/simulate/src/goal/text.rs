@@ -45,6 +45,7 @@ pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
     Ok(builder.build())
 }
 
+#[cold]
 fn at_place(line: u32, column: u32, text: &str) -> GoalError {
     GoalError(format!("line {line}, column {column}: {text}"))
 }
@@ -57,11 +58,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    #[cold]
     fn error(&self, at: usize, text: &str) -> GoalError {
         let column = at.saturating_sub(self.line_start) as u32 + 1;
         at_place(self.line, column, text)
     }
 
+    #[cold]
     fn expected(&self, what: &str) -> GoalError {
         let rest = &self.text[self.at..];
         let end = rest
