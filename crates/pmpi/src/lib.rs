@@ -8,22 +8,26 @@
 //! bytes each; the upper half of a 32-bit argument is undefined, so that it is cut off wherever a value is read.
 #![allow(non_snake_case, reason = "functions have the names of the MPI standard")]
 
-/// A function of one exported name, around the function of the MPI library that it stands for: what is done before the call, and
-/// after it with whether it succeeded.
+/// A function of one exported name in a module of its own, around the function of the MPI library that it stands for: what is done
+/// before the call, and after it with whether it succeeded.
 macro_rules! exported {
-    ($export:expr, $profiled:expr, ($($word:ident)*) $code:ident, |$words:ident| $before:expr, |$call:ident, $succeeded:ident| $after:expr) => {
-        #[unsafe(export_name = $export)]
-        extern "C" fn function($($word: usize),*) -> i32 {
-            static REAL: Real = Real::new();
-            let $words: &[usize] = &[$($word),*];
-            let $call = $before;
-            let real = REAL.get(concat!($profiled, "\0"), concat!($export, "\0"));
-            // SAFETY: the MPI library's function of this name takes as many words, and returns an int or, in Fortran, nothing.
-            let real = unsafe { std::mem::transmute::<usize, extern "C" fn($(exported!(@word $word)),*) -> i32>(real) };
-            let code = real($($word),*);
-            let $succeeded = exported!(@succeeded $code code, $words);
-            $after;
-            code
+    ($module:ident $export:expr, $profiled:expr, ($($word:ident)*) $code:ident, |$words:ident| $before:expr, |$call:ident, $succeeded:ident| $after:expr) => {
+        mod $module {
+            use super::*;
+
+            #[unsafe(export_name = $export)]
+            extern "C" fn function($($word: usize),*) -> i32 {
+                static REAL: Real = Real::new();
+                let $words: &[usize] = &[$($word),*];
+                let $call = $before;
+                let real = REAL.get(concat!($profiled, "\0"), concat!($export, "\0"));
+                // SAFETY: the MPI library's function of this name takes as many words, and returns an int or, in Fortran, nothing.
+                let real = unsafe { std::mem::transmute::<usize, extern "C" fn($(exported!(@word $word)),*) -> i32>(real) };
+                let code = real($($word),*);
+                let $succeeded = exported!(@succeeded $code code, $words);
+                $after;
+                code
+            }
         }
     };
     (@word $word:ident) => { usize };
@@ -50,12 +54,11 @@ use record::{Form, enter, fortran_succeeded, leave};
 
 /// A recorded function.
 macro_rules! recorded {
-    ($export:expr, $profiled:expr, $number:ident, $arguments:expr, $form:expr, $words:tt $code:ident) => {
-        const PLACES: Arguments = $arguments;
+    ($module:ident $export:expr, $profiled:expr, $number:ident, $arguments:expr, $form:expr, $words:tt $code:ident) => {
         exported!(
-            $export, $profiled, $words $code,
-            |words| enter(Number::$number, PLACES, $form, words),
-            |call, succeeded| leave(&call, Number::$number, PLACES, $form, words, succeeded)
+            $module $export, $profiled, $words $code,
+            |words| enter(Number::$number, const { $arguments }, $form, words),
+            |call, succeeded| leave(&call, Number::$number, const { $arguments }, $form, words, succeeded)
         );
     };
 }
@@ -102,36 +105,19 @@ macro_rules! with_words {
 
 macro_rules! c_and_fortran {
     (($c:ident $f:ident $arguments:expr) $words:tt $fortran_words:tt) => {
-        #[allow(clippy::many_single_char_names, reason = "words are numbered by letters")]
         mod $f {
             use super::*;
-            mod c {
-                use super::*;
-                recorded!(concat!("MPI_", stringify!($c)), concat!("PMPI_", stringify!($c)), $c, $arguments, Form::C, $words returned);
-            }
-            mod fortran {
-                use super::*;
-                recorded!(concat!("mpi_", stringify!($f), "_"), concat!("pmpi_", stringify!($f), "_"), $c, $arguments, Form::Fortran, $fortran_words last);
-            }
-            mod f08 {
-                use super::*;
-                recorded!(concat!("mpi_", stringify!($f), "_f08_"), concat!("pmpi_", stringify!($f), "_f08_"), $c, $arguments, Form::Fortran, $fortran_words last);
-            }
-            mod f08ts {
-                use super::*;
-                recorded!(concat!("mpi_", stringify!($f), "_f08ts_"), concat!("pmpi_", stringify!($f), "_f08ts_"), $c, $arguments, Form::Descriptors, $fortran_words last);
-            }
+            recorded!(c concat!("MPI_", stringify!($c)), concat!("PMPI_", stringify!($c)), $c, $arguments, Form::C, $words returned);
+            recorded!(fortran concat!("mpi_", stringify!($f), "_"), concat!("pmpi_", stringify!($f), "_"), $c, $arguments, Form::Fortran, $fortran_words last);
+            recorded!(f08 concat!("mpi_", stringify!($f), "_f08_"), concat!("pmpi_", stringify!($f), "_f08_"), $c, $arguments, Form::Fortran, $fortran_words last);
+            recorded!(f08ts concat!("mpi_", stringify!($f), "_f08ts_"), concat!("pmpi_", stringify!($f), "_f08ts_"), $c, $arguments, Form::Descriptors, $fortran_words last);
         }
     };
 }
 
 macro_rules! large_count {
     (($c:ident $f:ident $arguments:expr) $words:tt $fortran_words:tt) => {
-        #[allow(clippy::many_single_char_names, reason = "words are numbered by letters")]
-        mod $f {
-            use super::super::*;
-            recorded!(concat!("MPI_", stringify!($c), "_c"), concat!("PMPI_", stringify!($c), "_c"), $c, $arguments, Form::LargeCount, $words returned);
-        }
+        recorded!($f concat!("MPI_", stringify!($c), "_c"), concat!("PMPI_", stringify!($c), "_c"), $c, $arguments, Form::LargeCount, $words returned);
     };
 }
 
@@ -140,6 +126,7 @@ macro_rules! functions {
         $(with_words!($n c_and_fortran ($c $f $a));)*
         $(with_words!($pn c_and_fortran ($pc $pf $pa));)*
         mod large {
+            use super::*;
             $(with_words!($n large_count ($c $f $a));)*
         }
     };

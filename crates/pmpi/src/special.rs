@@ -39,10 +39,7 @@ fn after_finalize() {
 
 macro_rules! special {
     ($($module:ident $export:literal $profiled:literal $words:tt $code:ident $before:expr, |$succeeded:ident| $after:expr;)*) => {
-        $(mod $module {
-            use super::*;
-            exported!($export, $profiled, $words $code, |_words| $before, |_call, $succeeded| $after);
-        })*
+        $(exported!($module $export, $profiled, $words $code, |_words| $before, |_call, $succeeded| $after);)*
     };
 }
 
