@@ -58,8 +58,6 @@ pub const WORKERS: &[Worker] = &[far::WORKER];
 impl Verb for Net {
     const INFO: Info = info::INFO;
     const PARTS: &'static [Part<Params>] = &[Part {
-        metrics: &[],
-        codes: &[],
         selftest: &[
             ("a planted link", selftest::planted),
             ("a limited link", limited::limited),

@@ -1,7 +1,9 @@
 //! Random schedules that end, with parameters, by seed.
 
+use std::collections::BTreeMap;
+
 use machmeter_simulate::goal::{Builder, Goal, Require};
-use machmeter_simulate::{ANY, Dialect, Line, PER_PS, Params};
+use machmeter_simulate::{ANY, Dialect, Line, Op, PER_PS, Params, Verb};
 use machmeter_stats::random::Random;
 
 /// Costs in whole ns, as the reference takes them.
@@ -37,13 +39,6 @@ impl Costs {
     }
 }
 
-/// Last operations of the messages between two ranks with one tag.
-#[derive(Default)]
-struct Key {
-    send: Option<u32>,
-    receive: Option<u32>,
-}
-
 /// A schedule in which every operation requires earlier ones alone. Messages of one sender, receiver and tag have one class of
 /// sizes and begin in order on both sides, so that each receive meets its own. Every fifth seed has one receiver that takes any;
 /// every third has ranks of several CPUs and interfaces.
@@ -55,7 +50,8 @@ pub(crate) fn schedule(seed: u64) -> Goal {
     let messages = 5 + random.below(if seed.is_multiple_of(7) { 400 } else { 60 });
     // Per rank: (operation, requirements); built rank by rank in the end.
     let mut ops: Vec<Vec<WithRequirements>> = (0..ranks).map(|_| Vec::new()).collect();
-    let mut keys: std::collections::BTreeMap<(usize, usize, u32), Key> = std::collections::BTreeMap::new();
+    // Last send and receive of the messages between two ranks with one tag.
+    let mut keys: BTreeMap<(usize, usize, u32), [Option<u32>; 2]> = BTreeMap::new();
     for _ in 0..messages {
         let to = if takes_any { 0 } else { random.below(ranks) };
         let from = (to + 1 + random.below(ranks - 1)) % ranks;
@@ -67,36 +63,30 @@ pub(crate) fn schedule(seed: u64) -> Goal {
             if random.below(3) == 0 {
                 let ns = [0, 1, 100, 1600, 50_000][random.below(5)];
                 let requires = requirements(&mut random, ops[rank].len(), None);
-                let place = (random.below(if several { 3 } else { 1 }) as u8, 0);
-                ops[rank].push((Planned::Calculate(ns, place), requires));
+                let cpu = random.below(if several { 3 } else { 1 }) as u8;
+                ops[rank].push((Op { cpu, ..Op::calculate(ns) }, requires));
             }
         }
         // Messages of a key stay in order on one CPU and interface.
-        let place = if several { ((tag % 3) as u8, (class % 2) as u8) } else { (0, 0) };
-        let key = keys.entry((from, to, tag)).or_default();
-        let requires = requirements(&mut random, ops[from].len(), key.send);
-        key.send = Some(ops[from].len() as u32);
-        ops[from].push((Planned::Send(to as u32, bytes, tag, place), requires));
-        let requires = requirements(&mut random, ops[to].len(), key.receive);
-        key.receive = Some(ops[to].len() as u32);
+        let (cpu, nic) = if several { ((tag % 3) as u8, (class % 2) as u8) } else { (0, 0) };
+        let [send, receive] = keys.entry((from, to, tag)).or_default();
+        let requires = requirements(&mut random, ops[from].len(), *send);
+        *send = Some(ops[from].len() as u32);
+        ops[from].push((Op { cpu, nic, ..Op::send(to as u32, bytes, tag) }, requires));
+        let requires = requirements(&mut random, ops[to].len(), *receive);
+        *receive = Some(ops[to].len() as u32);
         let (source, tag) = if takes_any {
             (if seed.is_multiple_of(10) { from as u32 } else { ANY }, ANY)
         } else {
             (from as u32, tag)
         };
-        ops[to].push((Planned::Receive(source, bytes, tag, place), requires));
+        ops[to].push((Op { cpu, nic, ..Op::receive(source, bytes, tag) }, requires));
     }
     build(ops, takes_any)
 }
 
-type WithRequirements = (Planned, Vec<(u32, Require)>);
-
-#[derive(Clone, Copy)]
-enum Planned {
-    Calculate(u64, (u8, u8)),
-    Send(u32, u64, u32, (u8, u8)),
-    Receive(u32, u64, u32, (u8, u8)),
-}
+/// Calculations are ns.
+type WithRequirements = (Op, Vec<(u32, Require)>);
 
 fn requirements(random: &mut Random, earlier: usize, same_key: Option<u32>) -> Vec<(u32, Require)> {
     let mut all: Vec<(u32, Require)> = same_key.map(|op| (op, Require::Start)).into_iter().collect();
@@ -114,26 +104,17 @@ fn requirements(random: &mut Random, earlier: usize, same_key: Option<u32>) -> V
 fn build(ops: Vec<Vec<WithRequirements>>, takes_any: bool) -> Goal {
     let mut builder = Builder::default();
     for (rank, all) in ops.into_iter().enumerate() {
-        for (op, (planned, requires)) in all.into_iter().enumerate() {
-            let place = match planned {
-                Planned::Calculate(ns, place) => {
-                    builder.calculate(ns);
-                    place
-                }
-                Planned::Send(to, bytes, tag, place) => {
-                    builder.send(to, bytes, tag);
-                    place
-                }
-                Planned::Receive(from, bytes, tag, place) => {
-                    builder.receive(from, bytes, tag);
-                    place
-                }
+        for (planned, requires) in all {
+            let op = match planned.verb {
+                Verb::Calculate => builder.calculate(planned.amount),
+                Verb::Send => builder.send(planned.peer, planned.amount, planned.tag),
+                Verb::Receive => builder.receive(planned.peer, planned.amount, planned.tag),
             };
-            builder.place(place.0, place.1);
+            builder.place(planned.cpu, planned.nic);
             for (required, what) in requires {
                 // A receiver of any must not keep a message of one sender from the receive that needs it.
                 if !(takes_any && rank == 0 && what == Require::End) {
-                    builder.require(op as u32, required, what);
+                    builder.require(op, required, what);
                 }
             }
         }
