@@ -15,16 +15,17 @@ pub enum Require {
 }
 
 /// Builds a [`Goal`] rank by rank.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Builder {
     goal: Goal,
     /// Requirements of the rank at hand in order: (required, requiring, what).
     requirements: Vec<(u32, u32, Require)>,
 }
 
-impl Default for Builder {
+/// Without ranks.
+impl Default for Goal {
     fn default() -> Self {
-        let goal = Goal {
+        Self {
             max_cpu: 0,
             max_nic: 0,
             first_node: vec![0],
@@ -32,8 +33,7 @@ impl Default for Builder {
             first_edge: vec![0],
             edges: Vec::new(),
             takes_any: Vec::new(),
-        };
-        Self { goal, requirements: Vec::new() }
+        }
     }
 }
 

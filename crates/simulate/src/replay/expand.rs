@@ -60,7 +60,7 @@ pub(super) struct Gate {
 }
 
 /// A traced program, ready to run on any costs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Replay {
     pub(super) goal: Goal,
     pub(super) gates: Vec<Gate>,
@@ -136,15 +136,10 @@ pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
         return Err(ReplayError(numbers));
     }
     let replay = Replay {
-        goal: Builder::default().build(),
         gates: vec![Gate::default(); gates as usize],
-        origins: Vec::new(),
-        priced: Vec::new(),
-        calculation_ps: Vec::new(),
-        largest_bytes: None,
         left_out: matched.left_out.clone(),
         guesses: matched.guesses,
-        rebuilt: 0,
+        ..Replay::default()
     };
     let mut writer = Writer {
         calls,

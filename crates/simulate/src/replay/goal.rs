@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::goal::{Builder, Goal};
+use crate::goal::Goal;
 use crate::patterns::{Shape, find, of_operation};
 
 use super::calls::Calls;
@@ -39,7 +39,7 @@ pub fn schedule(calls: &Calls) -> Result<(Goal, Replay), ReplayError> {
     let algorithms = BASES.iter().filter_map(|(base, _)| Some((*base, of_operation(base)?))).collect();
     let options = Options { algorithms, others: find("dissemination"), ..Options::default() };
     let mut replay = replay(calls, &options)?;
-    let mut goal = std::mem::replace(&mut replay.goal, Builder::default().build());
+    let mut goal = std::mem::take(&mut replay.goal);
     goal.map_calculations(|ps| (ps + 500) / 1000);
     Ok((goal, replay))
 }

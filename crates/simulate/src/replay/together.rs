@@ -28,33 +28,28 @@ pub fn events(calls: &Calls, options: &Options) -> u64 {
     all.saturating_mul(u64::from(options.copies))
 }
 
-impl Writer<'_> {
-    fn is_of_all(&self, group: &Group) -> bool {
-        !self.calls.members.contains_key(&group.communicator)
+impl<'a> Writer<'a> {
+    /// Those of a communicator that is not of all ranks in order.
+    fn members(&self, group: &Group) -> Option<&'a Vec<u32>> {
+        self.calls.members.get(&group.communicator)
     }
 
     fn ranks_of(&self, group: &Group) -> u32 {
-        match self.calls.members.get(&group.communicator) {
-            Some(members) => members.len() as u32,
-            None => self.calls.ranks * self.options.copies,
-        }
+        self.members(group).map_or(self.calls.ranks * self.options.copies, |m| m.len() as u32)
     }
 
     fn gate(&self, group: u32) -> usize {
-        let copy = if self.is_of_all(&self.matched.groups[group as usize]) { 0 } else { self.copy };
+        let copy = self.members(&self.matched.groups[group as usize]).map_or(0, |_| self.copy);
         group as usize * self.options.copies as usize + copy as usize
     }
 
     fn is_root(&self, group: &Group) -> bool {
-        group.root == Some(self.rank) && (self.copy == 0 || !self.is_of_all(group))
+        group.root == Some(self.rank) && (self.copy == 0 || self.members(group).is_some())
     }
 
     fn priced(&self, group: &Group) -> Option<Priced> {
         let operation = base(group.operation)?;
-        let traced = match self.calls.members.get(&group.communicator) {
-            Some(members) => members.len() as u64,
-            None => u64::from(self.calls.ranks),
-        };
+        let traced = self.members(group).map_or(self.calls.ranks as usize, Vec::len);
         // The recorder has what these send to all ranks together.
         let parts = if matches!(operation, "alltoall" | "reduce_scatter") { traced.max(1) } else { 1 };
         let bytes = (group.bytes as f64 / parts as f64 * self.options.bytes_scale).round() as u64;
@@ -133,17 +128,12 @@ impl Writer<'_> {
         let shape = Shape { ranks: of.ranks, bytes: of.bytes.max(1), segment_bytes: 4096, seed: 1 };
         let make = || (info.make)(shape);
         let pattern = self.patterns.remove(&(of.operation, of.ranks, of.bytes)).unwrap_or_else(make);
-        let offset = self.copy * self.calls.ranks;
-        let (own, members) = match self.calls.members.get(&group.communicator) {
-            Some(members) => {
-                (self.index.get(&(group.communicator, self.rank)).copied().unwrap_or(0), Some(members))
-            }
-            None => (self.rank + offset, None),
+        let (offset, members) = (self.copy * self.calls.ranks, self.members(group));
+        let index = |rank: u32| self.index.get(&(group.communicator, rank)).copied().unwrap_or(0);
+        let (own, root) = match members {
+            Some(_) => (index(self.rank), group.root.map_or(0, index)),
+            None => (self.rank + offset, group.root.unwrap_or(0)),
         };
-        let root = group.root.map_or(0, |root| match members {
-            Some(_) => self.index.get(&(group.communicator, root)).copied().unwrap_or(0),
-            None => root,
-        });
         let place = (own + of.ranks - root) % of.ranks;
         let peer = |place: u32| {
             let at = ((u64::from(place) + u64::from(root)) % u64::from(of.ranks)) as u32;
