@@ -15,13 +15,17 @@ use crate::orders::Turns;
 use crate::plan::{Operation, THRESHOLD, WORK_TURNS, Way};
 
 /// What all cells use.
-pub(crate) struct Ends<'n> {
-    pub(crate) near: &'n RefCell<Near>,
-    pub(crate) placement: &'n RefCell<Option<PlacementDetector>>,
+pub(crate) struct Ends {
+    pub(crate) near: RefCell<Near>,
+    placement: RefCell<Option<PlacementDetector>>,
     pub(crate) rate: TickRate,
 }
 
-impl Ends<'_> {
+impl Ends {
+    pub(crate) fn new(near: Near, placement: Option<PlacementDetector>, rate: TickRate) -> Self {
+        Self { near: RefCell::new(near), placement: RefCell::new(placement), rate }
+    }
+
     /// How far the ends are apart now, ns; 0 where nobody looks.
     fn one_way_ns(&self, bits: u64) -> f64 {
         self.placement.borrow_mut().as_mut().map_or(0.0, |p| p.one_way_ns(bits))
@@ -84,11 +88,11 @@ impl Subject for Pattern<'_> {
 pub(crate) struct PatternCell<'n> {
     bench: Bench<'n>,
     pace: Pace,
-    ends: &'n Ends<'n>,
+    ends: &'n Ends,
 }
 
 impl<'n> PatternCell<'n> {
-    pub(crate) fn new(ends: &'n Ends<'n>, row: Row, subject: Pattern<'n>, pace: Pace) -> Self {
+    pub(crate) fn new(ends: &'n Ends, row: Row, subject: Pattern<'n>, pace: Pace) -> Self {
         Self { bench: Bench::new(row, subject), pace, ends }
     }
 }
@@ -129,7 +133,7 @@ impl Cell for PatternCell<'_> {
 /// Receive calls of messages that are there: the end that receives the train waits for them and times its calls.
 pub(crate) struct ReceiveCell<'n> {
     row: Row,
-    ends: &'n Ends<'n>,
+    ends: &'n Ends,
     turns: Turns,
     /// What the near end waits; 0 where the far end waits and times.
     near_delay_ns: u64,
@@ -139,7 +143,7 @@ pub(crate) struct ReceiveCell<'n> {
 const RECEIVE_TURNS: u32 = 8;
 
 impl<'n> ReceiveCell<'n> {
-    pub(crate) fn new(ends: &'n Ends<'n>, mut row: Row, turns: Turns, near_delay_ns: u64) -> Self {
+    pub(crate) fn new(ends: &'n Ends, mut row: Row, turns: Turns, near_delay_ns: u64) -> Self {
         row.long_turns = 1;
         Self { row, ends, turns, near_delay_ns }
     }

@@ -55,17 +55,16 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         Some((address, token)) => peer::connect(address, token, &kinds, congestion)?,
         None => Near::start(cpus[1], &kinds, congestion).map_err(ProbeError::Cannot)?,
     };
-    let near = RefCell::new(near);
     let placement =
         if peer.is_some() { None } else { PlacementDetector::of(at).map(|p| p.rarely(LOOK_EVERY_NS)) };
-    let placement = RefCell::new(placement);
+    let ends = Ends::new(near, placement, at.host.rate);
+    let near = &ends.near;
     if let Some((address, _)) = peer {
         at.facts.set(&crate::PEER, address.to_owned());
     }
     if let Some(request) = load {
-        loaded::measure(at, &near, &request)?;
+        loaded::measure(at, near, &request)?;
     }
-    let ends = Ends { near: &near, placement: &placement, rate: at.host.rate };
     let tracks = transports.len() * params.directions().len();
     let share_ns = (at.left_ns() as f64 * TRAINS_SHARE) as u64 / tracks.max(1) as u64;
     let mut links = Links::new(&ends, at.host.progress);
@@ -75,7 +74,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         let pace = Pace::of(1e5, TRIPS).among(Company::Everybody);
         let mut row = way("there").row(Operation::Trip).with("size_bytes", 1_i64);
         row.long_turns = 1;
-        links.push(PatternCell::new(&ends, row, Pattern::new(&near, trips, 0), pace));
+        links.push(PatternCell::new(&ends, row, Pattern::new(near, trips, 0), pace));
         if *wait == Wait::Sleeping {
             continue;
         }
@@ -89,7 +88,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         let segment_bytes = near.borrow().links[link].link.segment_bytes();
         let mut sizes = Sizes::of((range.0, range.1.min(largest(transport))), segment_bytes);
         for direction in params.directions() {
-            let cost = first_look(&near, link, &sizes.all);
+            let cost = first_look(near, link, &sizes.all);
             let cost = match cost {
                 Ok(cost) => cost,
                 Err(why) => {

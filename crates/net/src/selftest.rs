@@ -1,6 +1,5 @@
 //! Self-test: a link with planted parameters between two CPUs, and sizes that make a send wait, known or searched again.
 
-use std::cell::RefCell;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -103,9 +102,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
     let measure = move || {
         let role: Role<Order, Answer, (), _, _> = Role::over(our_replies, ours, 1 << 20, ());
         let link = OpenLink::new(shm, Wait::Polling, Box::new(near_link));
-        let near = RefCell::new(Near::over(Box::new(role), vec![link]));
-        let placement = RefCell::new(None);
-        let ends = Ends { near: &near, placement: &placement, rate };
+        let ends = Ends::new(Near::over(Box::new(role), vec![link]), None, rate);
         let mut links = Links::new(&ends, &Silent);
         let way = Way { transport: "shm", wait: "polling", direction: "there" };
         let fixed_ns = (PLANTED.send_ns + PLANTED.latency_ns + PLANTED.recv_ns) as f64;

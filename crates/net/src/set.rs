@@ -82,14 +82,14 @@ struct Track {
 
 /// The cells of all links.
 pub(crate) struct Links<'n> {
-    ends: &'n Ends<'n>,
+    ends: &'n Ends,
     progress: &'n dyn Progress,
     cells: CellList<'n>,
     tracks: Vec<Track>,
 }
 
 impl<'n> Links<'n> {
-    pub(crate) fn new(ends: &'n Ends<'n>, progress: &'n dyn Progress) -> Self {
+    pub(crate) fn new(ends: &'n Ends, progress: &'n dyn Progress) -> Self {
         Self { ends, progress, cells: CellList::default(), tracks: Vec::new() }
     }
 
@@ -101,7 +101,7 @@ impl<'n> Links<'n> {
     pub(crate) fn add_link(&mut self, link: usize, way: Way<'static>, sizes: Sizes, cost: Cost) {
         if !self.tracks.iter().any(|t| t.link == link) {
             let row = Way { direction: "there", ..way }.row(Operation::Work);
-            let work = Pattern::work_alone(self.ends.near, Turns { link, ..ONE });
+            let work = Pattern::work_alone(&self.ends.near, Turns { link, ..ONE });
             self.push(PatternCell::new(self.ends, row, work, Pattern::WORK_PACE));
         }
         let segment_bytes = self.ends.near.borrow().links[link].link.segment_bytes();
@@ -126,7 +126,7 @@ impl<'n> Links<'n> {
         let link = track.link;
         let turns = Turns { link, pattern: 0, there, back, bytes, work: far_work, delay_ns: 0 };
         let row = track.way.train(bytes, messages, work);
-        let subject = Pattern::new(self.ends.near, turns, near_work);
+        let subject = Pattern::new(&self.ends.near, turns, near_work);
         let pace = pace(track.cost.turn_ns(messages, bytes));
         self.cells.push(PatternCell::new(self.ends, row, subject, pace));
     }

@@ -193,9 +193,7 @@ pub(crate) fn found(
     let mut near = Near::over(Box::new(control), vec![link]);
     let clock = Rc::clone(&world);
     near.work = Box::new(move |turns| clock.now_ns.set(clock.now_ns.get() + WORK_NS * turns as f64));
-    let near = RefCell::new(near);
-    let placement = RefCell::new(None);
-    let ends = Ends { near: &near, placement: &placement, rate: TickRate::NANOSECONDS };
+    let ends = Ends::new(near, None, TickRate::NANOSECONDS);
     let mut set = Links::new(&ends, &Silent);
     let way = Way { transport: "tcp", wait: "polling", direction: "there" };
     let at = |bytes: u64| {
