@@ -18,8 +18,10 @@ pub struct Finished<T> {
 impl<T: Time> Finished<T> {
     /// The first of the ranks that end last, and when it ended.
     pub fn last(&self) -> (usize, T) {
-        let later = self.ends.iter().enumerate().rev().filter(|(_, end)| end.ps() > 0);
-        later.max_by_key(|(_, end)| end.ps()).map_or((0, T::default()), |(rank, end)| (rank, *end))
+        let later = |last: (usize, T), (rank, end): (usize, &T)| {
+            if end.ps() > last.1.ps() { (rank, *end) } else { last }
+        };
+        self.ends.iter().enumerate().fold((0, T::default()), later)
     }
 }
 

@@ -25,7 +25,7 @@ impl Pattern for Binomial {
 
     fn send(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
         let (reach, last) = (1 << step, self.0.ranks - 1);
-        (rank < reach && reach <= last - rank).then(|| self.0.peer(rank + reach, step))
+        (rank < reach && reach <= last - rank).then_some(self.0.peer(rank + reach, step))
     }
 
     fn receive(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
