@@ -47,7 +47,7 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         }
     }
     out.warnings.extend(rows.facts.get(&GIVEN).map(|given| OVER_FILE.note(given.text())));
-    out.datasets = show::datasets(&timed, rows.facts.get(&CALIBRATION));
+    out.datasets = show::datasets(&timed, &out.metrics, rows.facts.get(&CALIBRATION));
     out.datasets.extend(pictures::datasets(&timed, &out.metrics));
     published::analyze(rows, &mut out);
     out
@@ -72,7 +72,7 @@ pub(crate) fn of_runs(info: &MetricInfo, keys: Keys, values: &[f64]) -> Option<M
 }
 
 /// Time of all names, and of those that are not apply, by applies.
-pub(crate) fn overheads_ns(t: &Timed) -> Vec<f64> {
+fn overheads_ns(t: &Timed) -> Vec<f64> {
     let apply = Name::Apply as usize;
     let of = |(total, called): (&Vec<f64>, &Vec<u64>)| {
         (total.iter().sum::<f64>() - total[apply]) / called[apply].max(1) as f64

@@ -41,7 +41,7 @@ pub(crate) const GRAPHS: &[Known] = &[
 ];
 
 /// What timed runs of a graph by a kernel said.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Timed {
     pub(crate) graph: String,
     pub(crate) kernel: String,
@@ -109,15 +109,7 @@ impl<'a> Job<'a> {
             boxes: g.box_count(),
             schedules: g.schedule_count(),
             queues: g.queue_count(),
-            copied_bytes: 0,
-            called: Vec::new(),
-            total_ns: Vec::new(),
-            table: Table::default(),
-            broken: Vec::new(),
-            occupancy: Vec::new(),
-            quantiles: Vec::new(),
-            profile: Profiled::default(),
-            predicted: None,
+            ..Timed::default()
         };
         Self { known, over, kernel, row, timed, profiles: Profiles::default() }
     }

@@ -17,15 +17,10 @@ impl Kernel {
     pub(crate) const FAST: Self = Self { is_fused: true, queues: Queues::Mirrored, ready: Ready::Bitmap };
 
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let both = [false, true];
-        both.into_iter().flat_map(move |is_fused| {
-            both.into_iter().flat_map(move |mirrored| {
-                both.into_iter().map(move |bitmap| Self {
-                    is_fused,
-                    queues: if mirrored { Queues::Mirrored } else { Queues::Copying },
-                    ready: if bitmap { Ready::Bitmap } else { Ready::Heap },
-                })
-            })
+        (0..8).map(|bits| Self {
+            is_fused: bits & 4 > 0,
+            queues: if bits & 2 > 0 { Queues::Mirrored } else { Queues::Copying },
+            ready: if bits & 1 > 0 { Ready::Bitmap } else { Ready::Heap },
         })
     }
 

@@ -4,7 +4,7 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::shape::{
     Axis, Cell, CostTable, Curve, CurveRow, Distribution, Series, SeriesRow, TableColumn, TableRow,
 };
-use machmeter_data::{Dataset, Metric, Shape};
+use machmeter_data::{Dataset, Metric, MetricInfo, Shape};
 
 use crate::graphs::Timed;
 use crate::info::{LATENCY, RATE};
@@ -26,22 +26,21 @@ pub(crate) fn datasets(timed: &[Timed], metrics: &[Metric]) -> Vec<Dataset> {
         out.extend(levels(t));
         out.extend(calls(t));
     }
-    for (info, id, title, caption) in [
-        (
-            &RATE,
-            "flow.rates",
-            "Rate over granularity",
-            "Firings of the source per second, by the iterations that are fired at once.",
-        ),
-        (
-            &LATENCY,
-            "flow.latencies",
-            "Latency over granularity",
-            "How long a token stays in the graph: what is fired at once, and what lies in queues.",
-        ),
-    ] {
-        out.extend(over_granularity(metrics, info.id, Axis::log(title, info.unit), id, title, caption));
-    }
+    let as_is = |value, _| value;
+    out.extend(over_granularity(
+        metrics,
+        (&RATE, as_is),
+        "Rate over granularity",
+        ["flow.rates", "Rate over granularity"],
+        "Firings of the source per second, by the iterations that are fired at once.",
+    ));
+    out.extend(over_granularity(
+        metrics,
+        (&LATENCY, as_is),
+        "Latency over granularity",
+        ["flow.latencies", "Latency over granularity"],
+        "How long a token stays in the graph: what is fired at once, and what lies in queues.",
+    ));
     out.extend(predicted(timed));
     out
 }
@@ -141,22 +140,24 @@ fn calls(t: &Timed) -> Option<Dataset> {
     some.then(|| Dataset::new(&id, title, caption, Shape::Distribution(shape)))
 }
 
-fn over_granularity(
+/// A metric, and what is drawn of its value at a granularity.
+pub(crate) fn over_granularity(
     metrics: &[Metric],
-    id: &str,
-    y: Axis,
-    dataset: &str,
-    title: &str,
+    (info, drawn): (&MetricInfo, fn(f64, f64) -> f64),
+    axis: &str,
+    [dataset, title]: [&str; 2],
     caption: &str,
 ) -> Option<Dataset> {
     let mut rows: Vec<CurveRow> = Vec::new();
-    for m in metrics.iter().filter(|m| m.id == id) {
+    for m in metrics.iter().filter(|m| m.id == info.id) {
         let text = |name: &str| m.params.get(name).map(ToString::to_string);
-        let (Some(graph), Some(kernel), Some(value)) = (text("graph"), text("kernel"), m.value) else {
+        let (Some(graph), Some(kernel), Some(value)) =
+            (text("graph"), text("kernel"), m.value.filter(|v| *v > 0.0))
+        else {
             continue;
         };
         let Some(granularity) = text("granularity").and_then(|g| g.parse().ok()) else { continue };
-        let name = format!("{graph}, {kernel}");
+        let (name, value) = (format!("{graph}, {kernel}"), drawn(value, granularity));
         if let Some(row) = rows.iter_mut().find(|r| r.name == name) {
             row.x.push(granularity);
             row.y.push(value);
@@ -166,6 +167,7 @@ fn over_granularity(
     }
     rows.retain(|r| r.x.len() > 1);
     let some = !rows.is_empty();
+    let y = Axis::log(axis, info.unit);
     let shape = Curve { x: Axis::log("granularity", Unit::One), y, rows, marks: Vec::new() };
     some.then(|| Dataset::new(dataset, title, caption, Shape::Curve(shape)))
 }

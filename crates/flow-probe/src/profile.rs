@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use machmeter_engine::cost::{Kind, Pair, Row};
 use machmeter_flow::profile::{Load, Look, Profile};
-use machmeter_flow::topology::Topology;
+use machmeter_flow::topology::{Link, Node, Topology};
 use machmeter_flow::{Choice, Graph, Program, Sampling, Watch};
 use machmeter_stats::quantile::median_of;
 use serde::{Deserialize, Serialize};
@@ -35,16 +35,6 @@ impl BoxCost {
     }
 }
 
-/// An edge to one of those that read it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct EdgeOf {
-    pub(crate) name: String,
-    /// Numbers of boxes.
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) queue: Option<usize>,
-}
-
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Levels {
     /// After the first firing.
@@ -67,7 +57,7 @@ impl Levels {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Profiled {
     pub(crate) boxes: Vec<BoxCost>,
-    pub(crate) edges: Vec<EdgeOf>,
+    pub(crate) edges: Vec<Link>,
     /// Of queues, tokens.
     pub(crate) capacities: Vec<u64>,
     /// Written to them in a run, tokens.
@@ -104,7 +94,7 @@ impl Profiles {
             self.firings = firings(&profile, &topology, &name, ns_per_tick, at_ns);
             let profiled = Profiled {
                 boxes: Vec::new(),
-                edges: edges(&topology),
+                edges: topology.edges.clone(),
                 capacities: program.capacities().map(|q| q.0).collect(),
                 passed: program.capacities().map(|q| q.1).collect(),
                 levels: levels(&profile.looks(), ns_per_tick),
@@ -137,16 +127,6 @@ impl Profiles {
     }
 }
 
-fn edges(topology: &Topology) -> Vec<EdgeOf> {
-    let edge = |e: &machmeter_flow::topology::Link| EdgeOf {
-        name: e.name.clone(),
-        from: e.from,
-        to: e.to,
-        queue: e.queue,
-    };
-    topology.edges.iter().map(edge).collect()
-}
-
 fn levels(looks: &[Look], ns_per_tick: f64) -> Levels {
     let queues = looks.first().map_or(0, |l| l.levels.len());
     Levels {
@@ -158,7 +138,7 @@ fn levels(looks: &[Look], ns_per_tick: f64) -> Levels {
 pub(crate) const FIRING: &str = "firing of a box";
 
 fn firings(profile: &Profile, topology: &Topology, graph: &str, ns_per_tick: f64, at_ns: f64) -> Vec<Row> {
-    let row = |b: &machmeter_flow::topology::Node| {
+    let row = |b: &Node| {
         let mut row = Row::new(PART, FIRING, Kind::Latency)
             .with("graph", graph)
             .with("schedule", topology.schedules[b.schedule].as_str())

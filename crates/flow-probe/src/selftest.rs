@@ -23,6 +23,15 @@ use crate::prices::{BOXES, BareCalls, PART, Turns};
 /// Runs of which the median counts, quick and full.
 const RUNS: [usize; 2] = [3, 5];
 
+fn repeated<T>(options: &Options, once: impl Fn() -> Result<T, String>) -> Result<Vec<T>, String> {
+    (0..RUNS[usize::from(!options.quick)]).map(|_| once()).collect()
+}
+
+/// The median; there are runs.
+fn middle<T>(runs: &[T], of: impl Fn(&T) -> f64) -> f64 {
+    median_of(&runs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
 /// A firing costs at most twice a bare call through a table.
 const MOST_FIRING: f64 = 2.0;
 
@@ -51,19 +60,15 @@ pub(crate) fn firing(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck>
         let ns: Vec<f64> = rows.rows.iter().filter_map(|r| Some(rows.cost(r).known()?.value_ns)).collect();
         if let [firing, bare] = ns[..] { Ok(firing / bare) } else { Err("no figure".to_owned()) }
     };
-    let found: Result<Vec<f64>, String> = (0..RUNS[usize::from(!options.quick)]).map(|_| ratio()).collect();
-    match found.map(|r| median_of(&r)) {
-        Ok(Some(ratio)) => vec![SelfCheck::new(
-            "firing.loop",
-            what,
-            bar,
-            "a call through a table".to_owned(),
-            format!("{ratio:.2} bare calls"),
-            State::if_sure(ratio <= MOST_FIRING, true),
-        )],
-        Ok(None) => vec![SelfCheck::not_shown("firing.loop", what, bar, "no figure")],
-        Err(why) => vec![SelfCheck::not_shown("firing.loop", what, bar, why)],
-    }
+    vec![match repeated(options, ratio) {
+        Ok(ratios) => {
+            let ratio = middle(&ratios, |r| *r);
+            let (truth, found) = ("a call through a table".to_owned(), format!("{ratio:.2} bare calls"));
+            let state = State::if_sure(ratio <= MOST_FIRING, true);
+            SelfCheck::new("firing.loop", what, bar, truth, found, state)
+        }
+        Err(why) => SelfCheck::not_shown("firing.loop", what, bar, why),
+    }]
 }
 
 /// Waits, and logs for how long in all when it is asked to.
@@ -126,17 +131,11 @@ pub(crate) fn waits(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> 
         .iter()
         .map(|wait_ns| {
             let id = format!("waits.{wait_ns}ns");
-            let seen: Result<Vec<_>, String> =
-                (0..RUNS[usize::from(!options.quick)]).map(|_| once(*wait_ns)).collect();
-            let seen = match seen {
+            let seen = match repeated(options, || once(*wait_ns)) {
                 Ok(seen) => seen,
                 Err(why) => return SelfCheck::not_shown(&id, what, bar, why),
             };
-            let middle =
-                |of: fn(&(f64, f64, bool)) -> f64| median_of(&seen.iter().map(of).collect::<Vec<_>>());
-            let Some((truth, found)) = middle(|s| s.0).zip(middle(|s| s.1)) else {
-                return SelfCheck::not_shown(&id, what, bar, "no run");
-            };
+            let (truth, found) = (middle(&seen, |s| s.0), middle(&seen, |s| s.1));
             let met = (found - truth).abs() <= (OFF * truth).max(OFF_NS) && seen.iter().all(|s| s.2);
             let books = if seen.iter().all(|s| s.2) { "books close" } else { "books do not close" };
             let state = State::if_sure(met, steal.told(&machine.allowed).is_none());
@@ -182,16 +181,12 @@ pub(crate) fn graphs(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck>
         .iter()
         .map(|known| {
             let id = format!("graphs.{}", known.name);
-            let seen: Result<Vec<_>, String> =
-                (0..RUNS[usize::from(!options.quick)]).map(|_| once(known)).collect();
-            let seen = match seen {
+            let seen = match repeated(options, || once(known)) {
                 Ok(seen) => seen,
                 Err(why) => return SelfCheck::not_shown(&id, what, bar, why),
             };
             let wrong: String = seen.iter().map(|s| s.1.as_str()).collect();
-            let Some(ratio) = median_of(&seen.iter().map(|s| s.0).collect::<Vec<_>>()) else {
-                return SelfCheck::not_shown(&id, what, bar, "no run");
-            };
+            let ratio = middle(&seen, |s| s.0);
             let met = (ratio - 1.0).abs() <= SUM_OFF && wrong.is_empty();
             let sure = steal.told(&machine.allowed).is_none() || !wrong.is_empty();
             let found = format!("{} off{wrong}", percent((ratio - 1.0).abs()));

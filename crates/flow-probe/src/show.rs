@@ -1,22 +1,34 @@
 //! The published tables, of runs here: calibration, graphs, shares of the overhead, times of each name.
 
 use machmeter_data::quantity::Unit;
-use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
-use machmeter_data::{Dataset, Shape};
+use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
+use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_flow::Group;
 use machmeter_flow::table::{MOST_CORRECTION, Table};
 
-use crate::analyze::overheads_ns;
 use crate::graphs::Timed;
+use crate::info::OVERHEAD;
+use crate::pictures::over_granularity;
 
-pub(crate) fn datasets(timed: &[Timed], calibration: Option<[[f64; 4]; 2]>) -> Vec<Dataset> {
+pub(crate) fn datasets(
+    timed: &[Timed],
+    metrics: &[Metric],
+    calibration: Option<[[f64; 4]; 2]>,
+) -> Vec<Dataset> {
     let measured: Vec<&Timed> = timed.iter().filter(|t| !t.total_ns.is_empty()).collect();
     let mut out = Vec::new();
     out.extend(graphs(&measured));
     out.extend(shares(&measured));
     out.extend(calibration.map(|c| self::calibration(&c)));
     out.extend(measured.iter().map(|t| names(t)));
-    out.extend(by_granularity(&measured));
+    // By iteration: an apply of more of them does more.
+    out.extend(over_granularity(
+        metrics,
+        (&OVERHEAD, |value, granularity| value / granularity),
+        "overhead an apply and iteration",
+        ["flow.granularity", "Overhead over granularity"],
+        "What the kernel takes for an apply, by the iterations that it does at once.",
+    ));
     out
 }
 
@@ -134,39 +146,4 @@ fn names(t: &Timed) -> Dataset {
                    are shorter than a stamp. Tail: share of the time in calls of more than ten times the mean.";
     let id = format!("flow.names.{}.{}.{}", t.graph, t.kernel, t.granularity);
     Dataset::new(&id, format!("Times, {}", title(t)), caption, times(&t.table))
-}
-
-fn by_granularity(timed: &[&Timed]) -> Option<Dataset> {
-    let mut rows: Vec<CurveRow> = Vec::new();
-    for t in timed {
-        let name = format!("{}, {}", t.graph, t.kernel);
-        let overhead = overheads_ns(t);
-        let middle = machmeter_stats::quantile::sorted(&overhead).ok();
-        let Some(y) = middle.and_then(|s| machmeter_stats::quantile::quantile(&s, 0.5)).filter(|y| *y > 0.0)
-        else {
-            continue;
-        };
-        // By iteration: an apply of more of them does more.
-        match rows.iter_mut().find(|r| r.name == name) {
-            Some(row) => {
-                row.x.push(f64::from(t.granularity));
-                row.y.push(y / f64::from(t.granularity));
-            }
-            None => rows.push(CurveRow {
-                name,
-                x: vec![f64::from(t.granularity)],
-                y: vec![y / f64::from(t.granularity)],
-            }),
-        }
-    }
-    rows.retain(|r| r.x.len() > 1);
-    let some = !rows.is_empty();
-    let shape = Curve {
-        x: Axis::log("granularity", Unit::One),
-        y: Axis::log("overhead an apply and iteration", Unit::Nanoseconds),
-        rows,
-        marks: Vec::new(),
-    };
-    let caption = "What the kernel takes for an apply, by the iterations that it does at once.";
-    some.then(|| Dataset::new("flow.granularity", "Overhead over granularity", caption, Shape::Curve(shape)))
 }

@@ -1,5 +1,7 @@
 //! A graph as it is drawn: boxes, and who gives tokens to whom.
 
+use serde::{Deserialize, Serialize};
+
 use crate::check::ports_of;
 use crate::graph::{Graph, Kind, Way};
 use crate::kernel::Control;
@@ -17,7 +19,7 @@ pub struct Node {
 }
 
 /// An edge to one of those that read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     pub name: String,
     /// Numbers of the boxes that write and read it.

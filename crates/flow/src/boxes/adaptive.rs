@@ -87,19 +87,12 @@ impl Primitive for CornerTurn {
 }
 
 /// Splits a row of so many pulses in two: without the last, and without the first.
-pub struct Stagger(pub usize);
-
-impl Primitive for Stagger {
-    type Ports = (In<Complex32>, Out<Complex32>, Out<Complex32>);
-    fn apply(&mut self, (x, a, b): (&[Complex32], &mut [Complex32], &mut [Complex32])) -> Outcome {
-        let n = self.0 - 1;
-        let rows = x.chunks_exact(n + 1).zip(a.chunks_exact_mut(n)).zip(b.chunks_exact_mut(n));
-        for ((x, a), b) in rows {
-            a.copy_from_slice(&x[..n]);
-            b.copy_from_slice(&x[1..]);
-        }
-        Outcome::Done
-    }
+pub fn stagger(pulses: usize) -> impl Primitive<Ports = (In<Complex32>, Out<Complex32>, Out<Complex32>)> {
+    let n = pulses - 1;
+    Blocks::one_to_two(pulses, n, move |x: &[Complex32], a: &mut [Complex32], b: &mut [Complex32]| {
+        a.copy_from_slice(&x[..n]);
+        b.copy_from_slice(&x[1..]);
+    })
 }
 
 /// Gives a matrix for each bin and half: snapshots of the other half at even distances, and rows that load the diagonal.

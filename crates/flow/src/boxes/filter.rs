@@ -1,6 +1,7 @@
 //! Receive filters of channels that are sampled at an intermediate frequency. Blocks are pulses: no state is kept between them.
 
 use std::f32::consts::PI;
+use std::ops::Mul;
 
 use rustfft::num_complex::Complex32;
 
@@ -73,9 +74,13 @@ pub fn equalize(taps: [Complex32; 3], pulse: usize) -> impl Stage<Complex32, Com
     })
 }
 
-/// Multiplies every block by a spectrum.
-pub fn multiply(spectrum: Vec<Complex32>) -> impl Stage<Complex32, Complex32> {
-    Blocks::one_to_one(spectrum.len(), spectrum.len(), move |x: &[Complex32], y: &mut [Complex32]| {
-        x.iter().zip(y).zip(&spectrum).for_each(|((x, y), h)| *y = x * h);
+/// Multiplies every block by weights: a spectrum or a window.
+pub fn multiply<W>(weights: Vec<W>) -> impl Stage<Complex32, Complex32>
+where
+    W: Copy + 'static,
+    Complex32: Mul<W, Output = Complex32>,
+{
+    Blocks::one_to_one(weights.len(), weights.len(), move |x: &[Complex32], y: &mut [Complex32]| {
+        x.iter().zip(y).zip(&weights).for_each(|((x, y), w)| *y = *x * *w);
     })
 }

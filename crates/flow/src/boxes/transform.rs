@@ -43,25 +43,8 @@ impl Primitive for Transform {
     }
 }
 
-/// Weights for every block of as many tokens.
-pub struct Window(pub Vec<f32>);
-
-impl Window {
-    /// Hann's window for blocks that overlap: the first weight is 0, the one after the last would be.
-    pub fn hann(points: usize) -> Self {
-        let at = |i: usize| std::f32::consts::TAU * i as f32 / points as f32;
-        Self((0..points).map(|i| 0.5 - 0.5 * at(i).cos()).collect())
-    }
-}
-
-impl Primitive for Window {
-    type Ports = (In<Complex32>, Out<Complex32>);
-    fn apply(&mut self, (x, y): (&[Complex32], &mut [Complex32])) -> Outcome {
-        for (x, y) in x.chunks_exact(self.0.len()).zip(y.chunks_exact_mut(self.0.len())) {
-            for ((x, y), w) in x.iter().zip(y).zip(&self.0) {
-                *y = x * w;
-            }
-        }
-        Outcome::Done
-    }
+/// Hann's window for blocks that overlap: the first weight is 0, the one after the last would be.
+pub fn hann(points: usize) -> Vec<f32> {
+    let at = |i: usize| std::f32::consts::TAU * i as f32 / points as f32;
+    (0..points).map(|i| 0.5 - 0.5 * at(i).cos()).collect()
 }

@@ -19,7 +19,7 @@ use crate::boxes::noise::gain::{
 };
 use crate::boxes::noise::signal::{add_noise, speech};
 use crate::boxes::noise::spectrum::{RealFft, to_polar, to_rectangular};
-use crate::boxes::transform::Window;
+use crate::boxes::transform::hann;
 use crate::{Edge, Graph, Lent, chain};
 
 pub use crate::boxes::noise::signal::Report;
@@ -84,7 +84,7 @@ impl Parameters {
     /// Square root of Hann's window: used twice, so that frames add up to the signal.
     pub fn window(&self) -> Vec<f32> {
         let scale = 2.0 * self.hop as f32 / self.frame as f32;
-        Window::hann(self.frame).0.into_iter().map(|w| (w * scale).sqrt()).collect()
+        hann(self.frame).into_iter().map(|w| (w * scale).sqrt()).collect()
     }
 }
 

@@ -13,12 +13,12 @@ use rustfft::num_complex::Complex32;
 use crate::boxes::Blocks;
 use crate::boxes::adaptive::{
     ApplyWeights, CHANNELS, Cells, CompareTruth, CornerTurn, DEGREES, HALVES, METER_STEP, PLACES,
-    SelectTraining, Spot, Stagger, average_references, compare_threshold, factor, list_detections,
-    solve_steering, steering,
+    SelectTraining, Spot, average_references, compare_threshold, factor, list_detections, solve_steering,
+    stagger, steering,
 };
 use crate::boxes::filter::{Demultiplex, decimate, demodulate, equalize, low_pass, multiply};
 use crate::boxes::gauss::Gauss;
-use crate::boxes::transform::{Transform, Window};
+use crate::boxes::transform::{Transform, hann};
 use crate::{Graph, In, Out, Outcome, Primitive, chain};
 
 #[cfg(test)]
@@ -259,7 +259,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let channels: [_; CHANNELS] = std::array::from_fn(|_| g.edge("channel"));
     let outputs = channels.iter().map(|channel| channel.output(raw_rate)).collect();
     g.add("demux", Demultiplex, (cube.input(raw_rate), outputs));
-    let Window(window) = Window::hann(p.bins);
+    let window = hann(p.bins);
     let power = window.iter().map(|w| w * w).sum::<f32>();
     let correlation = window.iter().zip(&window[1..]).map(|(a, b)| a * b).sum::<f32>() / power;
     // The half of a carrier that its image takes comes back, and noise has power 1 behind the window.
@@ -282,12 +282,12 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let turn = CornerTurn([pulses, p.samples, cells.gates]);
     g.add("corner turn", turn, (ranges.iter().map(|r| r.input(compressed)).collect(), cube.output(turned)));
     let ports = (cube.input(row), staggers[0].output(bins), staggers[1].output(bins));
-    g.add("stagger", Stagger(pulses), ports);
+    g.add("stagger", stagger(pulses), ports);
 
     let [a, b] = staggers.map(|stagger| {
         let spectrum = g.edge("spectrum");
         chain!(g, stagger; bins =>
-            "window" Window::hann(p.bins); bins,
+            "window" multiply(window.clone()); bins,
             "Doppler FFT" Transform::new(p.bins, Forward); bins
             => spectrum, Complex32::default());
         spectrum
