@@ -1,14 +1,13 @@
 //! Boxes, edges and queues of graphs, lengths of single calls, throughput and latency over granularity, what virtual time said.
 
 use machmeter_data::quantity::Unit;
-use machmeter_data::shape::{
-    Axis, Cell, CostTable, Curve, CurveRow, Distribution, Series, SeriesRow, TableColumn, TableRow,
-};
+use machmeter_data::shape::{Axis, Cell, Curve, CurveRow, Distribution, Series, SeriesRow, TableRow};
 use machmeter_data::{Dataset, Metric, MetricInfo, Shape};
 
 use crate::graphs::Timed;
 use crate::info::{LATENCY, RATE};
 use crate::profile::{Levels, Profiled};
+use crate::show::table;
 
 const BUCKETS: usize = 100;
 
@@ -45,10 +44,6 @@ pub(crate) fn datasets(timed: &[Timed], metrics: &[Metric]) -> Vec<Dataset> {
     out
 }
 
-fn column(label: &str, unit: Option<Unit>) -> TableColumn {
-    TableColumn::new(label, unit)
-}
-
 fn boxes(t: &Timed) -> Dataset {
     let all_ns: f64 = t.profile.boxes.iter().map(crate::profile::BoxCost::total_ns).sum();
     let rows = t.profile.boxes.iter().map(|b| TableRow {
@@ -61,17 +56,17 @@ fn boxes(t: &Timed) -> Dataset {
             Cell::Number(b.total_ns() / all_ns.max(f64::MIN_POSITIVE)),
         ],
     });
-    let columns = vec![
-        column("schedule", None),
-        column("calls", None),
-        column("firings", None),
-        column("mean", Some(Unit::Nanoseconds)),
-        column("share", Some(Unit::One)),
+    let columns = [
+        ("schedule", None),
+        ("calls", None),
+        ("firings", None),
+        ("mean", Some(Unit::Nanoseconds)),
+        ("share", Some(Unit::One)),
     ];
     let caption = "Applies of each box by a stamp before and behind, medians over runs: calls, firings (of boxes with dynamic ports: tokens moved), and \
                    share of the time of all boxes.";
-    let shape = Shape::CostTable(CostTable { columns, rows: rows.collect() });
-    Dataset::new(&format!("flow.boxes.{}", t.graph), format!("Boxes of {}", t.graph), caption, shape)
+    let (id, title) = (format!("flow.boxes.{}", t.graph), format!("Boxes of {}", t.graph));
+    Dataset::new(&id, title, caption, table(&columns, rows))
 }
 
 fn edges(t: &Timed) -> Dataset {
@@ -91,11 +86,11 @@ fn edges(t: &Timed) -> Dataset {
             ],
         }
     });
-    let columns = ["from", "to", "kind", "capacity", "most", "discarded"].map(|c| column(c, None)).to_vec();
+    let columns = ["from", "to", "kind", "capacity", "most", "discarded"].map(|c| (c, None));
     let caption = "Who gives tokens to whom: numbers of boxes in the table of boxes. Of queues: tokens that they hold, the most that were in them, and \
                    those discarded at ends of segments.";
-    let shape = Shape::CostTable(CostTable { columns, rows: rows.collect() });
-    Dataset::new(&format!("flow.edges.{}", t.graph), format!("Edges of {}", t.graph), caption, shape)
+    let (id, title) = (format!("flow.edges.{}", t.graph), format!("Edges of {}", t.graph));
+    Dataset::new(&id, title, caption, table(&columns, rows))
 }
 
 /// Least, mean and most of looks in equal buckets; a bucket without a look keeps the level before.
@@ -190,15 +185,11 @@ fn predicted(timed: &[Timed]) -> Option<Dataset> {
     };
     let rows: Vec<TableRow> = timed.iter().filter_map(row).collect();
     let ns = Some(Unit::Nanoseconds);
-    let columns = vec![
-        column("predicted", ns),
-        column("of it the kernel", ns),
-        column("most in queues", None),
-        column("from granularity", None),
-    ];
+    let columns =
+        [("predicted", ns), ("of it the kernel", ns), ("most in queues", None), ("from granularity", None)];
     let caption = "Virtual time: the scheduler over boxes that take a + b load, by the stored run's loads, and do nothing. The metric flow.prediction is the \
                    predicted wall over the measured one.";
     let some = !rows.is_empty();
-    let shape = Shape::CostTable(CostTable { columns, rows });
+    let shape = table(&columns, rows.into_iter());
     some.then(|| Dataset::new("flow.predicted", "Predicted in virtual time", caption, shape))
 }

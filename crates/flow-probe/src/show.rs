@@ -32,8 +32,11 @@ pub(crate) fn datasets(
     out
 }
 
-fn table(columns: Vec<TableColumn>, rows: Vec<TableRow>) -> Shape {
-    Shape::CostTable(CostTable { columns, rows })
+type Column<'a> = (&'a str, Option<Unit>);
+
+pub(crate) fn table(columns: &[Column<'_>], rows: impl Iterator<Item = TableRow>) -> Shape {
+    let columns = columns.iter().map(|(label, unit)| TableColumn::new(*label, *unit)).collect();
+    Shape::CostTable(CostTable { columns, rows: rows.collect() })
 }
 
 fn title(t: &Timed) -> String {
@@ -56,19 +59,20 @@ fn graphs(timed: &[&Timed]) -> Option<Dataset> {
         ];
         TableRow { name: title(t), cells }
     };
-    let columns = vec![
-        TableColumn::new("boxes", None),
-        TableColumn::new("schedules", None),
-        TableColumn::new("queues", None),
-        TableColumn::new("efficiency", None),
-        TableColumn::new("overhead an apply", Some(Unit::Nanoseconds)),
-        TableColumn::new("in all", Some(Unit::Nanoseconds)),
-        TableColumn::new("copied", Some(Unit::Bytes)),
+    let ns = Some(Unit::Nanoseconds);
+    let columns = [
+        ("boxes", None),
+        ("schedules", None),
+        ("queues", None),
+        ("efficiency", None),
+        ("overhead an apply", ns),
+        ("in all", ns),
+        ("copied", Some(Unit::Bytes)),
     ];
     let caption = "Graphs by kernel, of the last timed run: table or fused boxes, queues that copy or are mirrored, a heap or a bitmap of ready \
                    schedules. Efficiency is the share of the time that boxes work. A fused box is one apply, so that kernels with and without are compared by the overhead in all.";
-    let rows: Vec<TableRow> = timed.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Dataset::new("flow.graphs", "Graphs", caption, table(columns, rows)))
+    let shape = table(&columns, timed.iter().map(row));
+    (!timed.is_empty()).then(|| Dataset::new("flow.graphs", "Graphs", caption, shape))
 }
 
 fn shares(timed: &[&Timed]) -> Option<Dataset> {
@@ -76,11 +80,10 @@ fn shares(timed: &[&Timed]) -> Option<Dataset> {
         name: title(t),
         cells: t.table.shares().into_iter().map(|(_, s)| Cell::Text(format!("{:.1} %", 100.0 * s))).collect(),
     };
-    let columns = Group::ALL[1..].iter().map(|g| TableColumn::new(g.text(), None)).collect();
+    let columns: Vec<Column<'_>> = Group::ALL[1..].iter().map(|g| (g.text(), None)).collect();
     let caption = "Shares of the kernel's time by what it does, of the last timed run.";
-    let rows: Vec<TableRow> = timed.iter().map(row).collect();
-    (!rows.is_empty())
-        .then(|| Dataset::new("flow.shares", "Shares of the overhead", caption, table(columns, rows)))
+    let shape = table(&columns, timed.iter().map(row));
+    (!timed.is_empty()).then(|| Dataset::new("flow.shares", "Shares of the overhead", caption, shape))
 }
 
 fn calibration(c: &[[f64; 4]; 2]) -> Dataset {
@@ -88,11 +91,10 @@ fn calibration(c: &[[f64; 4]; 2]) -> Dataset {
         name: name.to_owned(),
         cells: of.iter().map(|ns| Cell::Number(*ns)).collect(),
     };
-    let columns =
-        ["mean", "deviation", "min", "max"].map(|c| TableColumn::new(c, Some(Unit::Nanoseconds))).to_vec();
+    let columns = ["mean", "deviation", "min", "max"].map(|c| (c, Some(Unit::Nanoseconds)));
     let caption = "What an empty event reports for itself (Tt), of single events, and what it costs its surroundings (Tpt), of batches of 1024.";
-    let rows = vec![row("Tpt", &c[1]), row("Tt", &c[0])];
-    Dataset::new("flow.calibration", "Calibration of the timer", caption, table(columns, rows))
+    let rows = [row("Tpt", &c[1]), row("Tt", &c[0])].into_iter();
+    Dataset::new("flow.calibration", "Calibration of the timer", caption, table(&columns, rows))
 }
 
 /// Below a step of the clock single values say nothing; the counter of some machines moves by 10 ns.
@@ -137,8 +139,7 @@ pub(crate) fn times(t: &Table) -> Shape {
         ("p99", ns),
         ("tail", None),
     ];
-    let columns = columns.map(|(label, unit)| TableColumn::new(label, unit)).to_vec();
-    table(columns, rows.collect())
+    table(&columns, rows)
 }
 
 fn names(t: &Timed) -> Dataset {

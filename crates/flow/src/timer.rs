@@ -25,6 +25,7 @@
 use std::cell::{Cell, RefCell};
 
 use machmeter_stats::histogram::LogHistogram;
+use machmeter_stats::spread::stddev;
 use machmeter_sys::clock::{OrderedCounter, TickSource, barrier};
 
 /// Stamps between two reductions: 32 KiB, half of a first-level cache.
@@ -365,9 +366,7 @@ impl Log {
             Spread { mean: undisturbed_mean(sum), deviation, least: sum.least, most: sum.most }
         };
         pairs.sort_by(f64::total_cmp);
-        let mean = pairs.iter().sum::<f64>() / pairs.len() as f64;
-        let squares: f64 = pairs.iter().map(|p| (p - mean).powi(2)).sum();
-        let deviation = (squares / (pairs.len() - 1) as f64).sqrt();
+        let deviation = stddev(&pairs).unwrap_or(0.0);
         let pair =
             Spread { mean: pairs[pairs.len() / 2], deviation, least: pairs[0], most: pairs[pairs.len() - 1] };
         self.clear();

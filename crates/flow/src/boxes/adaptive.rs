@@ -96,35 +96,29 @@ pub fn stagger(pulses: usize) -> impl Primitive<Ports = (In<Complex32>, Out<Comp
 }
 
 /// Gives a matrix for each bin and half: snapshots of the other half at even distances, and rows that load the diagonal.
-pub struct SelectTraining {
-    pub cells: Cells,
-    /// At most half of the gates.
-    pub snapshots: usize,
-    /// Power added to each degree of freedom.
-    pub loading: f32,
-}
-
-impl Primitive for SelectTraining {
-    type Ports = (In<Complex32>, In<Complex32>, Out<Snapshot>);
-    fn apply(&mut self, (a, b, y): (&[Complex32], &[Complex32], &mut [Snapshot])) -> Outcome {
-        let (n, half, rows) = (self.cells.filtered(), self.cells.gates / HALVES, self.snapshots + DEGREES);
-        let diagonal = Complex32::from((self.snapshots as f32 * self.loading).sqrt());
-        let intervals = a.chunks_exact(n).zip(b.chunks_exact(n));
-        for ((a, b), y) in intervals.zip(y.chunks_exact_mut(self.cells.bins * HALVES * rows)) {
-            for (i, matrix) in y.chunks_exact_mut(rows).enumerate() {
-                let first = (HALVES - 1 - i % HALVES) * half;
-                let (training, loading) = matrix.split_at_mut(self.snapshots);
-                for (k, row) in training.iter_mut().enumerate() {
-                    let gate = first + k * half / self.snapshots;
-                    // Conjugate: `A^H A` is the sum of `z z^H`.
-                    *row = self.cells.snapshot([a, b], i / HALVES, gate).map(|z| z.conj());
-                }
-                loading.fill(NO_SNAPSHOT);
-                (0..DEGREES).for_each(|k| loading[k][k] = diagonal);
+///
+/// `snapshots`: at most half of the gates. `loading`: power added to each degree of freedom.
+pub fn select_training(
+    cells: Cells,
+    snapshots: usize,
+    loading: f32,
+) -> impl Primitive<Ports = (In<Complex32>, In<Complex32>, Out<Snapshot>)> {
+    let (half, rows) = (cells.gates / HALVES, snapshots + DEGREES);
+    let diagonal = Complex32::from((snapshots as f32 * loading).sqrt());
+    let select = move |a: &[Complex32], b: &[Complex32], y: &mut [Snapshot]| {
+        for (i, matrix) in y.chunks_exact_mut(rows).enumerate() {
+            let first = (HALVES - 1 - i % HALVES) * half;
+            let (training, loading) = matrix.split_at_mut(snapshots);
+            for (k, row) in training.iter_mut().enumerate() {
+                let gate = first + k * half / snapshots;
+                // Conjugate: `A^H A` is the sum of `z z^H`.
+                *row = cells.snapshot([a, b], i / HALVES, gate).map(|z| z.conj());
             }
+            loading.fill(NO_SNAPSHOT);
+            (0..DEGREES).for_each(|k| loading[k][k] = diagonal);
         }
-        Outcome::Done
-    }
+    };
+    Blocks::two_to_one(cells.filtered(), cells.bins * HALVES * rows, select)
 }
 
 /// Makes a matrix upper triangular by Householder's reflections (Golub and Van Loan, section 5.2). `v` has room for a column.

@@ -12,9 +12,9 @@ use rustfft::num_complex::Complex32;
 
 use crate::boxes::Blocks;
 use crate::boxes::adaptive::{
-    ApplyWeights, CHANNELS, Cells, CompareTruth, CornerTurn, DEGREES, HALVES, METER_STEP, PLACES,
-    SelectTraining, Spot, average_references, compare_threshold, factor, list_detections, solve_steering,
-    stagger, steering,
+    ApplyWeights, CHANNELS, Cells, CompareTruth, CornerTurn, DEGREES, HALVES, METER_STEP, PLACES, Spot,
+    average_references, compare_threshold, factor, list_detections, select_training, solve_steering, stagger,
+    steering,
 };
 use crate::boxes::filter::{Demultiplex, decimate, demodulate, equalize, low_pass, multiply};
 use crate::boxes::gauss::Gauss;
@@ -298,7 +298,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let is_metered = looks.map(|(bin, beam)| p.is_clear(bin, beam)).collect();
     let (training, weights, output, powers) =
         (g.edge("training"), g.edge("weights"), g.edge("beams"), g.edge("powers"));
-    let select = SelectTraining { cells, snapshots: p.training, loading: p.loading };
+    let select = select_training(cells, p.training, p.loading);
     let matrices = (p.bins * HALVES) as u32;
     g.add(
         "training select",
