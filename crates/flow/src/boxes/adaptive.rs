@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use rustfft::num_complex::Complex32;
 
-use super::{Blocks, Stage};
+use super::{ALL, Blocks, Stage};
 use crate::{In, Many, Out, Outcome, Port, Primitive};
 
 /// Receive channels: elements of a line array, half a wavelength apart.
@@ -263,9 +263,10 @@ pub fn average_references(row: usize, reference: usize, guard: usize) -> impl St
 /// independent powers of Gaussian noise.
 pub fn compare_threshold(probability: f64, n: f64) -> impl Stage<[f32; 2], f32> {
     let factor = (n * (probability.powf(-1.0 / n) - 1.0)) as f32;
-    Blocks::one_to_one(1, 1, move |x: &[[f32; 2]], y: &mut [f32]| {
-        let [power, mean] = x[0];
-        y[0] = if power > factor * mean { power / mean } else { 0.0 };
+    Blocks::one_to_one(ALL, ALL, move |x: &[[f32; 2]], y: &mut [f32]| {
+        for ([power, mean], y) in x.iter().zip(y) {
+            *y = if *power > factor * mean { power / mean } else { 0.0 };
+        }
     })
 }
 

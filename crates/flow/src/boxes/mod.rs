@@ -15,7 +15,10 @@ use crate::{In, Out, Outcome, Primitive, Token};
 pub trait Stage<X, Y>: Primitive<Ports = (In<X>, Out<Y>)> {}
 impl<X, Y, B: Primitive<Ports = (In<X>, Out<Y>)>> Stage<X, Y> for B {}
 
-/// A box that calls a function for each block; `P` are its ports. Where a block is not a firing, the last may be shorter.
+/// All tokens of an apply as one block.
+const ALL: usize = usize::MAX;
+
+/// A box that calls a function for each block; `P` are its ports.
 pub struct Blocks<F, P> {
     f: F,
     /// Tokens of a block at each input, at each output.
@@ -37,8 +40,8 @@ macro_rules! blocks {
         where F: FnMut($(&[$a],)+ $(&mut [$b]),+) + 'static {
             type Ports = ($(In<$a>,)+ $(Out<$b>),+);
             fn apply(&mut self, ($($x,)+ $($y),+): ($(&[$a],)+ $(&mut [$b]),+)) -> Outcome {
-                $(let mut $x = $x.chunks(self.takes);)+
-                $(let mut $y = $y.chunks_mut(self.gives);)+
+                $(let mut $x = $x.chunks_exact(self.takes.min($x.len()).max(1));)+
+                $(let mut $y = $y.chunks_exact_mut(self.gives.min($y.len()).max(1));)+
                 while let ($(Some($x),)+ $(Some($y)),+) = ($($x.next(),)+ $($y.next()),+) {
                     (self.f)($($x,)+ $($y),+);
                 }

@@ -9,10 +9,10 @@ use rustfft::num_complex::Complex32;
 
 use super::coding::Prbs;
 use super::recovery::{Bank, TAPS};
-use super::{ALL, CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport};
+use super::{CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport};
 use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::Transform;
-use crate::boxes::{Blocks, Stage};
+use crate::boxes::{ALL, Blocks, Stage};
 use crate::{In, Out, Outcome, Primitive};
 
 /// Two bits to a point of the unit circle, by Gray's code: 0 is positive.
@@ -64,7 +64,7 @@ fn pulse() -> Vec<f32> {
 /// Root-raised-cosine filter, `UP` samples out for one in: the pulse shaper, or with 1 the filter matched to it.
 pub fn filter_pulse<const UP: usize>() -> impl Stage<Complex32, Complex32> {
     let (mut history, pulse) = (History::new(SPAN * OVERSAMPLING / UP), pulse());
-    Blocks::one_to_one(CHUNK, CHUNK * UP, move |x: &[Complex32], y: &mut [Complex32]| {
+    let mut filter = move |x: &[Complex32], y: &mut [Complex32]| {
         let x = history.push(x);
         y.fill(Complex32::ZERO);
         // Tap by tap, since a sum sample by sample is not vectorized.
@@ -72,6 +72,9 @@ pub fn filter_pulse<const UP: usize>() -> impl Stage<Complex32, Complex32> {
             let x = &x[SPAN * OVERSAMPLING / UP - k / UP..];
             y.as_chunks_mut::<UP>().0.iter_mut().zip(x).for_each(|(y, x)| y[k % UP] += x * h);
         }
+    };
+    Blocks::one_to_one(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
+        x.chunks(CHUNK).zip(y.chunks_mut(CHUNK * UP)).for_each(|(x, y)| filter(x, y));
     })
 }
 
@@ -98,7 +101,7 @@ pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Sta
     let timing = f64::from(offsets.timing).rem_euclid(1.0) * OVERSAMPLING as f64;
     let first_delay = timing + (TAPS + if drift > 0.0 { room } else { 0 }) as f64;
     let mut samples = 0_u64;
-    Blocks::one_to_one(CHUNK, CHUNK, move |x: &[Complex32], y: &mut [Complex32]| {
+    let mut disturb = move |x: &[Complex32], y: &mut [Complex32]| {
         let x = history.push(x);
         for (i, y) in y.iter_mut().enumerate() {
             let delay = first_delay - drift * samples as f64;
@@ -106,6 +109,9 @@ pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Sta
             *y = clean * carrier.turn() + noise.complex() * amplitude;
             samples += 1;
         }
+    };
+    Blocks::one_to_one(ALL, ALL, move |x: &[Complex32], y: &mut [Complex32]| {
+        x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)).for_each(|(x, y)| disturb(x, y));
     })
 }
 

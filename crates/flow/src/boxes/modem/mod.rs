@@ -48,8 +48,6 @@ pub type SharedReport = Rc<RefCell<Report>>;
 
 /// Samples that filters work on at once: in and out fit the first-level cache.
 const CHUNK: usize = 256;
-/// All tokens of an apply as one block.
-const ALL: usize = usize::MAX;
 
 /// The latest samples of a stream in a row.
 struct History {

@@ -2,8 +2,8 @@
 
 use rustfft::num_complex::Complex32;
 
-use super::{ALL, History, OVERSAMPLING, SYNC_SYMBOLS, SharedReport, loop_gains};
-use crate::boxes::{Blocks, Stage};
+use super::{History, OVERSAMPLING, SYNC_SYMBOLS, SharedReport, loop_gains};
+use crate::boxes::{ALL, Blocks, Stage};
 use crate::{In, Out, Outcome, Primitive, WritePort, Writer};
 
 /// Samples that a value of [`Bank`] is made of.
