@@ -54,88 +54,73 @@ struct Node<B: Primitive> {
     ports: B::Ports,
 }
 
-/// The methods of a box whose type is forgotten.
-pub(crate) struct Calls {
-    apply: unsafe fn(NonNull<()>, &Core, u32, u32) -> Outcome,
-    reset: unsafe fn(NonNull<()>),
-    eos: unsafe fn(NonNull<()>, &Core),
-    destroy: unsafe fn(NonNull<()>),
-    drop: unsafe fn(NonNull<()>),
-}
-
-struct CallsOf<B>(PhantomData<B>);
-
-impl<B: Primitive> CallsOf<B> {
-    const CALLS: Calls = Calls {
-        apply: Self::apply,
-        reset: |p| Self::node(p).state.reset(),
-        eos: |p, core| {
-            let node = Self::node(p);
-            // SAFETY: no firings, so that static ports are empty; no apply runs.
-            let view = unsafe { node.ports.view(core, Firings { first: 0, times: 0 }) };
-            node.state.eos(view);
-        },
-        destroy: |p| Self::node(p).state.destroy(),
-        // SAFETY: made by `Box::into_raw` in `Erased::new`, and dropped once.
-        drop: |p| drop(unsafe { Box::from_raw(p.cast::<Node<B>>().as_ptr()) }),
-    };
-
-    fn node<'n>(p: NonNull<()>) -> &'n mut Node<B> {
-        // SAFETY: `Erased` pairs these calls with a `Node<B>` that lives as long as it; one call runs at a time.
-        unsafe { p.cast::<Node<B>>().as_mut() }
-    }
-
+impl<B: Primitive> Node<B> {
+    /// # Safety
+    /// It is a `Node<B>`, no other call of it runs, and places have room for these firings.
     unsafe fn apply(p: NonNull<()>, core: &Core, first: u32, times: u32) -> Outcome {
-        let node = Self::node(p);
-        let firing = Firings { first, times };
         // SAFETY: as the caller promises.
-        let view = unsafe { node.ports.view(core, firing) };
-        node.state.apply(view)
+        let node = unsafe { p.cast::<Self>().as_mut() };
+        // SAFETY: as the caller promises.
+        node.state.apply(unsafe { node.ports.view(core, Firings { first, times }) })
     }
 }
+
+/// What is asked of a box outside of the loop.
+pub(crate) trait Methods {
+    fn reset(&mut self);
+    fn eos(&mut self, core: &Core);
+    fn destroy(&mut self);
+}
+
+impl<B: Primitive> Methods for Node<B> {
+    fn reset(&mut self) {
+        self.state.reset();
+    }
+    fn eos(&mut self, core: &Core) {
+        // SAFETY: no firings, so that static ports are empty; no apply runs.
+        self.state.eos(unsafe { self.ports.view(core, Firings { first: 0, times: 0 }) });
+    }
+    fn destroy(&mut self) {
+        self.state.destroy();
+    }
+}
+
+type Apply = unsafe fn(NonNull<()>, &Core, u32, u32) -> Outcome;
 
 /// A box whose type is forgotten.
 pub(crate) struct Erased {
-    node: NonNull<()>,
-    calls: &'static Calls,
+    node: NonNull<dyn Methods>,
+    apply: Apply,
 }
 
 impl Erased {
     pub(crate) fn new<B: Primitive>(state: B, mut ports: B::Ports, binder: &mut Binder<'_>) -> Self {
         ports.bind(binder);
-        let node = NonNull::from(Box::leak(Box::new(Node { state, ports }))).cast();
-        Self { node, calls: &CallsOf::<B>::CALLS }
+        Self { node: NonNull::from(Box::leak(Box::new(Node { state, ports }))), apply: Node::<B>::apply }
     }
-    pub(crate) fn reset(&self) {
-        // SAFETY: the calls are those of this node's type.
-        unsafe { (self.calls.reset)(self.node) }
-    }
-    pub(crate) fn eos(&self, core: &Core) {
-        // SAFETY: as above.
-        unsafe { (self.calls.eos)(self.node, core) }
-    }
-    pub(crate) fn destroy(&self) {
-        // SAFETY: as above.
-        unsafe { (self.calls.destroy)(self.node) }
+    #[allow(clippy::mut_from_ref, reason = "entries have the pointer as well, and one call runs at a time")]
+    pub(crate) fn node(&self) -> &mut dyn Methods {
+        // SAFETY: it lives as long as this value, and one call runs at a time.
+        unsafe { &mut *self.node.as_ptr() }
     }
     /// What the loop calls, for the box of this number.
     pub(crate) fn entry(&self, number: usize, [first, times, per_iteration]: [u64; 3]) -> Entry {
         let [number, first, times, per_iteration] =
             [number as u64, first, times, per_iteration].map(|n| n as u32);
-        Entry { apply: self.calls.apply, node: self.node, number, first, times, per_iteration }
+        Entry { apply: self.apply, node: self.node.cast(), number, first, times, per_iteration }
     }
 }
 
 impl Drop for Erased {
     fn drop(&mut self) {
-        // SAFETY: once, and nothing calls it any more: entries live in the same program.
-        unsafe { (self.calls.drop)(self.node) }
+        // SAFETY: leaked by `new`, and nothing calls it any more: entries live in the same program.
+        drop(unsafe { Box::from_raw(self.node.as_ptr()) });
     }
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
-    apply: unsafe fn(NonNull<()>, &Core, u32, u32) -> Outcome,
+    apply: Apply,
     node: NonNull<()>,
     number: u32,
     first: u32,

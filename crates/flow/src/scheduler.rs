@@ -325,7 +325,7 @@ fn static_turn<T: Timer>(core: &Core) -> bool {
     };
     if is_over {
         s.state.set(State::Over);
-        core.boxes[s.boxes.clone()].iter().for_each(|b| b.eos(core));
+        core.boxes[s.boxes.clone()].iter().for_each(|b| b.node().eos(core));
     }
     true
 }

@@ -164,7 +164,7 @@ fn reset<K: Kernel, T: Timer>(core: &Core, s: &Schedule) {
     T::enter(&core.log, Name::ResetSegment as u8);
     for b in &core.boxes[s.boxes.clone()] {
         T::enter(&core.log, Name::ResetMethod as u8);
-        b.reset();
+        b.node().reset();
         T::leave(&core.log);
     }
     for queue in &s.forwards {
@@ -179,12 +179,12 @@ pub(crate) fn end_of_segment<K: Kernel, T: Timer>(core: &Core, s: &Schedule) {
     T::enter(&core.log, Name::EndOfSegment as u8);
     for b in &core.boxes[s.boxes.clone()] {
         T::enter(&core.log, Name::EosMethod as u8);
-        b.eos(core);
+        b.node().eos(core);
         T::leave(&core.log);
     }
     for b in &core.boxes[s.boxes.clone()] {
         T::enter(&core.log, Name::DestroyMethod as u8);
-        b.destroy();
+        b.node().destroy();
         T::leave(&core.log);
     }
     for queue in &s.forwards {
