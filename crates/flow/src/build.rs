@@ -10,7 +10,7 @@ use crate::check::{check_edges, cycle_text, ports_of, wrong};
 use crate::graph::{BoxSpec, EdgeSpec, FlowError, Graph, Kind, PortSpec, Way};
 use crate::kernel::{Id, Place, Table};
 use crate::names::Name;
-use crate::program::{Choice, Mirrored, Queues};
+use crate::program::{Choice, Of, Queues};
 use crate::queue::{NO_LIMIT, Queue, ReadEnd};
 use crate::rates::{self, Arc, NoOrder, Order};
 use crate::ready::{Bitmap, ReadySet};
@@ -95,7 +95,7 @@ pub(crate) fn build(graph: Graph, choice: Choice) -> Result<Core, FlowError> {
         groups: groups.collect(),
         places,
         memory,
-        operations: Cell::new(&OperationsOf::<(Mirrored, Bitmap), Off>::ALL),
+        operations: Cell::new(&OperationsOf::<Of<false, Bitmap>, Off>::ALL),
         log: Log::new(Name::TEXTS),
         boxes: graph.boxes.into_iter().map(|b| b.erased).collect(),
         watched: Vec::new(),

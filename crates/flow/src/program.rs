@@ -1,6 +1,7 @@
 //! A graph that can be run, and the kernels that can run it.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::build::build;
@@ -45,18 +46,6 @@ impl Choice {
     pub const FAST: Self = Self { queues: Queues::Mirrored, ready: Ready::Bitmap, granularity: 1 };
 }
 
-pub(crate) trait QueueWay: 'static {
-    const COPIES: bool;
-}
-pub(crate) struct Copying;
-pub(crate) struct Mirrored;
-impl QueueWay for Copying {
-    const COPIES: bool = true;
-}
-impl QueueWay for Mirrored {
-    const COPIES: bool = false;
-}
-
 pub(crate) trait ReadyWay: 'static {
     /// Whether it counts conditions that do not hold.
     const COUNTS: bool;
@@ -70,13 +59,15 @@ pub(crate) trait ReadyWay: 'static {
     fn can_run(core: &Core, s: &Schedule) -> bool;
 }
 
-/// A kernel, as types: its loop is compiled for each.
+/// A kernel, as a type: its loop is compiled for each.
 pub(crate) trait Kernel: 'static {
-    type Queues: QueueWay;
+    /// Whether queues copy.
+    const COPIES: bool;
     type Ready: ReadyWay;
 }
-impl<Q: QueueWay, R: ReadyWay> Kernel for (Q, R) {
-    type Queues = Q;
+pub(crate) struct Of<const COPIES: bool, R>(PhantomData<R>);
+impl<const COPIES: bool, R: ReadyWay> Kernel for Of<COPIES, R> {
+    const COPIES: bool = COPIES;
     type Ready = R;
 }
 
@@ -118,17 +109,15 @@ impl Program {
     /// Runs until sources are over, or for so many turns of the scheduler.
     pub fn run(&mut self, sampling: Sampling, most_turns: u64, seed: u64) -> Ended {
         match (self.choice.queues, self.choice.ready) {
-            (Queues::Copying, Ready::Heap) => {
-                drive::<(Copying, Heap)>(&self.core, sampling, most_turns, seed)
-            }
+            (Queues::Copying, Ready::Heap) => drive::<Of<true, Heap>>(&self.core, sampling, most_turns, seed),
             (Queues::Copying, Ready::Bitmap) => {
-                drive::<(Copying, Bitmap)>(&self.core, sampling, most_turns, seed)
+                drive::<Of<true, Bitmap>>(&self.core, sampling, most_turns, seed)
             }
             (Queues::Mirrored, Ready::Heap) => {
-                drive::<(Mirrored, Heap)>(&self.core, sampling, most_turns, seed)
+                drive::<Of<false, Heap>>(&self.core, sampling, most_turns, seed)
             }
             (Queues::Mirrored, Ready::Bitmap) => {
-                drive::<(Mirrored, Bitmap)>(&self.core, sampling, most_turns, seed)
+                drive::<Of<false, Bitmap>>(&self.core, sampling, most_turns, seed)
             }
         }
     }

@@ -12,7 +12,7 @@ use machmeter_sys::mirror::Memory;
 
 use crate::kernel::{Id, Place};
 use crate::names::Name;
-use crate::program::{Kernel, QueueWay, ReadyWay};
+use crate::program::{Kernel, ReadyWay};
 use crate::schedule::{StaticIn, StaticOut, Waiter};
 use crate::scheduler::Core;
 use crate::segment::Group;
@@ -152,7 +152,7 @@ pub(crate) fn produce<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>, tokens
 fn produce1<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>, written: u64, tokens: u64) {
     let e = &core.ends[end];
     T::enter(&core.log, Name::Produce1 as u8);
-    if K::Queues::COPIES {
+    if K::COPIES {
         e.write_at.set(core.queues[e.queue].further(e.write_at.get(), tokens));
     }
     T::enter(&core.log, Name::UpdateOnProduce as u8);
@@ -184,7 +184,7 @@ pub(crate) fn consume<K: Kernel, T: Timer>(
         e.is_met.set(holds);
     }
     match place {
-        Some(place) if !K::Queues::COPIES => {
+        Some(place) if !K::COPIES => {
             q.move_place(&core.places[place], tokens as usize * q.token_bytes);
         }
         _ => e.read_at.set(q.further(e.read_at.get(), tokens)),
@@ -218,7 +218,7 @@ impl Window {
     /// Of `tokens` on the ring of an end.
     fn new<K: Kernel>(q: &Queue, e: &ReadEnd, at: usize, tokens: u64) -> Self {
         let tokens = tokens as usize;
-        let in_row = if K::Queues::COPIES { tokens.min((q.ring_bytes - at) / q.token_bytes) } else { tokens };
+        let in_row = if K::COPIES { tokens.min((q.ring_bytes - at) / q.token_bytes) } else { tokens };
         Self { at: e.memory.at(at, 0), in_row, beyond: tokens - in_row }
     }
 }
@@ -244,7 +244,7 @@ pub(crate) fn write_amount<K: Kernel, T: Timer>(core: &Core, queue: Id<Queue>) -
     let tokens = q.room();
     T::leave(&core.log);
     T::enter(&core.log, Name::WriteAmount1 as u8);
-    let at = if K::Queues::COPIES { e.write_at.get() } else { q.write_at.get() };
+    let at = if K::COPIES { e.write_at.get() } else { q.write_at.get() };
     let window = Window::new::<K>(q, e, at, tokens);
     T::leave(&core.log);
     T::leave(&core.log);
@@ -300,7 +300,7 @@ pub(crate) fn read_dq<K: Kernel, T: Timer>(core: &Core, input: &StaticIn, granul
     let tokens = granularity * input.need;
     debug_assert!(tokens <= e.readable());
     T::leave(&core.log);
-    if K::Queues::COPIES {
+    if K::COPIES {
         let (at, bytes) = (e.read_at.get(), tokens as usize * q.token_bytes);
         let first = bytes.min(q.ring_bytes - at);
         let name = if first == bytes { Name::ReadDqCopy1 } else { Name::ReadDqCopy2 };
@@ -326,7 +326,7 @@ pub(crate) fn write_dqs<K: Kernel, T: Timer>(core: &Core, output: &StaticOut, gr
     T::leave(&core.log);
     let written = q.written.get() + tokens;
     q.written.set(written);
-    if !K::Queues::COPIES {
+    if !K::COPIES {
         q.move_place(&core.places[output.place], tokens as usize * q.token_bytes);
     }
     // The next schedule is known by way of the first reader: loads that wait for one another.
@@ -354,7 +354,7 @@ fn write_dq<K: Kernel, T: Timer>(
     [written, tokens]: [u64; 2],
 ) {
     T::enter(&core.log, Name::WriteDq as u8);
-    if K::Queues::COPIES {
+    if K::COPIES {
         let e = &core.ends[end];
         let (at, bytes) = (e.write_at.get(), tokens as usize * q.token_bytes);
         let first = bytes.min(q.ring_bytes - at);

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::kernel::{Firings, Id, Place, Token};
 use crate::names::Name;
-use crate::program::{Kernel, QueueWay};
+use crate::program::Kernel;
 use crate::queue::{
     Queue, ReadEnd, Window, consume, produce, produce_copy, read_amount, unsplit, write_amount,
 };
@@ -35,7 +35,7 @@ impl<K: Kernel, T: Timer> OperationsOf<K, T> {
         unsplit_read: |core, end| unsplit::<T>(core, end, Name::ReadAmountCopy),
         unsplit_write: |core, queue| unsplit::<T>(core, core.queues[queue].readers[0], Name::WriteAmountCopy),
         produce: |core, queue, tokens| {
-            if K::Queues::COPIES {
+            if K::COPIES {
                 produce_copy::<T>(core, queue, tokens);
             }
             produce::<K, T>(core, queue, tokens);
