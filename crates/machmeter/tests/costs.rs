@@ -312,17 +312,11 @@ fn table_a_fits_the_limit_of_its_control_group() {
         Ok(group) => group,
         Err(e) => return println!("skipped: {e}"),
     };
-    let join: Vec<String> =
-        group.directories().map(|d| format!("echo $$ > {}/cgroup.procs", d.display())).collect();
-    let within = |options: &str| {
-        let command = lab.command(&words(&format!("memory --parts table --json -q {options}")));
-        Running::of(lab.after(&["/bin/sh", "-c"], &join.join(" && "), &command)).end()
-    };
-    let record = within("-t 6").record();
+    let record = lab.within(&group, "memory --parts table --json -q -t 6").end().record();
     let priced = of(&record, "memory.shared").filter(|m| m.value.is_some()).count();
     println!("{priced} rows priced, {:?}", record.warnings);
     assert!(priced > 3, "{:?}", record.warnings);
     // More than the limit leaves is refused before it is taken.
-    within("-t 2 --cache-size 48M").refused("--cache-size");
+    lab.within(&group, "memory --parts table --json -q -t 2 --cache-size 48M").end().refused("--cache-size");
     assert_eq!(group.oom_kills().unwrap_or(0), 0, "{LIMIT}: the kernel ended a process");
 }

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use machmeter_sys::cgroup::Group;
-use program::{Lab, Running, is_root, words};
+use program::{Lab, Running, is_root};
 use rustix::process::Signal;
 
 /// Locked memory of a process, kB (`proc_pid_status(5)`).
@@ -28,13 +28,7 @@ fn a_long_run_fits_the_memory_of_its_control_group() {
         Ok(group) => group,
         Err(e) => return println!("skipped: {e}"),
     };
-    let join: Vec<String> =
-        group.directories().map(|d| format!("echo $$ > {}/cgroup.procs", d.display())).collect();
-    let within = |options: &str| {
-        let command = lab.command(&words(&format!("noise --json --no-save -v {options}")));
-        Running::of(lab.after(&["sh", "-c"], &join.join(" && "), &command))
-    };
-    let mut run = within("-t 600");
+    let mut run = lab.within(&group, "noise --json --no-save -v -t 600");
     run.hear("noise: ").expect("the recording did not begin");
     thread::sleep(Duration::from_secs(1));
     let locked = locked_kb(run.id());
@@ -44,7 +38,9 @@ fn a_long_run_fits_the_memory_of_its_control_group() {
     run.send(Signal::INT);
     let record = run.end().expect(130).record();
     assert!(record.metrics.iter().any(|m| m.value.is_some()));
-    within("-t 1 --windows 100000000").end().refused("--windows 100000000");
+    lab.within(&group, "noise --json --no-save -v -t 1 --windows 100000000")
+        .end()
+        .refused("--windows 100000000");
     assert_eq!(group.oom_kills().unwrap_or(0), 0);
 }
 

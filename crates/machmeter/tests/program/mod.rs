@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use machmeter_data::record::FORMAT;
 use machmeter_data::{CheckState, Interval, Record};
+use machmeter_sys::cgroup::Group;
 use rustix::process::{Pid, Signal};
 
 /// After this long a program that was to run for at most a few seconds hangs.
@@ -102,6 +103,13 @@ impl Lab {
         let mut shelled = Command::new(shell[0]);
         self.set_up(shelled.args(&shell[1..]).arg(format!("{before} && exec {}", line.join(" "))));
         shelled
+    }
+
+    /// The program in a control group.
+    pub(crate) fn within(&self, group: &Group, line: &str) -> Running {
+        let join = group.directories().map(|d| format!("echo $$ > {}/cgroup.procs", d.display()));
+        let join = join.collect::<Vec<_>>().join(" && ");
+        Running::of(self.after(&["/bin/sh", "-c"], &join, &self.command(&words(line))))
     }
 
     /// An executable file of this text in the working directory; its path.
