@@ -13,8 +13,6 @@ const ERROR: f64 = 0.01;
 pub struct Level {
     /// Index of its first run.
     pub from: usize,
-    /// Index after its last run.
-    pub to: usize,
     /// Median of its runs, in the unit of the values.
     pub median: f64,
 }
@@ -37,7 +35,7 @@ pub fn levels(values: &[f64]) -> Vec<Level> {
         }
     }
     ends.sort_unstable();
-    let level = |w: &[usize]| Some(Level { from: w[0], to: w[1], median: median_of(&values[w[0]..w[1]])? });
+    let level = |w: &[usize]| Some(Level { from: w[0], median: median_of(&values[w[0]..w[1]])? });
     ends.windows(2).filter_map(level).collect()
 }
 
@@ -60,6 +58,6 @@ mod tests {
         }
         assert!(wrong <= 3 && found >= 90, "{wrong} {found}");
         assert_eq!(levels(&[]).len(), 0);
-        assert_eq!(levels(&[1.0; 4]), [Level { from: 0, to: 4, median: 1.0 }]);
+        assert_eq!(levels(&[1.0; 4]), [Level { from: 0, median: 1.0 }]);
     }
 }

@@ -1,7 +1,6 @@
 //! What earlier runs tell of a run's figures, and which of them are asked.
 #![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
 
-#[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
 use machines::{metric, record};

@@ -2,7 +2,6 @@
 //! `cargo test -p machmeter-compare --test honesty -- --nocapture` prints the table of `docs/compare.md`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their tables")]
 
-#[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
 use machines::{Machine, QUIET};

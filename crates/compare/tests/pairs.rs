@@ -1,7 +1,6 @@
 //! Pairs that are not plain: zero, missing, one-sided, unlike, suspect, extreme.
 #![allow(clippy::unwrap_used, reason = "tests fail on surprises")]
 
-#[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
 use std::slice::from_ref;

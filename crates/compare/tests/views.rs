@@ -1,7 +1,6 @@
 //! The views of one comparison, checked for what a reader and a parser rely on.
 #![allow(clippy::unwrap_used, reason = "tests fail on surprises")]
 
-#[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 mod machines;
 
 use machines::{QUIET, known, metric, record};

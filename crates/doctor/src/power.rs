@@ -1,6 +1,6 @@
 //! Does every core keep its speed?
 
-use machmeter_data::{Hazard, code};
+use machmeter_data::{Fact, Hazard, code};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, duration, named, three_digits};
@@ -23,18 +23,20 @@ fn steadiness(inputs: &Inputs) -> String {
     }
 }
 
-/// The outcome for a control that is not there: in a guest the hypervisor has it, elsewhere nobody knows who.
-fn no_control(inputs: &Inputs, what: &str, why: &str) -> Outcome {
-    let measured = steadiness(inputs);
-    let firmware = match inputs.hypervisor() {
-        Some("none") => ", firmware may have it",
-        Some(name) => {
-            let why = format!("the hypervisor ({name}) decides on {what}{measured}");
-            return Outcome::not_applicable(why);
-        }
-        None => "",
+/// The fact of a control, or the outcome where there is none: in a guest the hypervisor has it, elsewhere nobody knows who.
+fn control<'a>(inputs: &Inputs<'a>, path: &str, what: &str) -> Result<&'a Fact, Outcome> {
+    let why = match inputs.look(path)? {
+        Seen::Value(fact) => return Ok(fact),
+        Seen::Nothing(why) => why,
     };
-    Outcome::unknown(format!("no control of {what} is visible{firmware}: {why}{measured}"))
+    let measured = steadiness(inputs);
+    Err(match inputs.hypervisor() {
+        Some("none") => Outcome::unknown(format!(
+            "no control of {what} is visible, firmware may have it: {why}{measured}"
+        )),
+        Some(name) => Outcome::not_applicable(format!("the hypervisor ({name}) decides on {what}{measured}")),
+        None => Outcome::unknown(format!("no control of {what} is visible: {why}{measured}")),
+    })
 }
 
 /// Values that hold on any of the measured CPUs: `powersave (CPU 5)` holds on CPU 5 only.
@@ -63,9 +65,7 @@ pub(super) const GOVERNOR: CheckDef = CheckDef {
 };
 
 fn governor(inputs: &Inputs) -> Judged {
-    if let Seen::Nothing(why) = inputs.look("power.governor")? {
-        return Ok(no_control(inputs, "the frequency", why));
-    }
+    control(inputs, "power.governor", "the frequency")?;
     let epp = match inputs.look("power.epp")? {
         Seen::Nothing(_) => Vec::new(),
         Seen::Value(_) => on_measured(&inputs.texts("power.epp")?, inputs.for_cpus),
@@ -162,10 +162,7 @@ pub(super) const TURBO: CheckDef = CheckDef {
 };
 
 fn turbo(inputs: &Inputs) -> Judged {
-    let fact = match inputs.look("power.turbo")? {
-        Seen::Nothing(why) => return Ok(no_control(inputs, "turbo", why)),
-        Seen::Value(fact) => fact,
-    };
+    let fact = control(inputs, "power.turbo", "turbo")?;
     let (off, on) = if fact.source.ends_with("no_turbo") { ("1", "0") } else { ("0", "1") };
     Ok(if inputs.flag("power.turbo")? {
         Outcome::warn(format!(
@@ -202,9 +199,7 @@ fn idle(inputs: &Inputs) -> Judged {
         inputs.look("power.idle_states")?;
         return Ok(Outcome::pass("idle=poll at boot: cores never sleep").limit(limit));
     }
-    if let Seen::Nothing(why) = inputs.look("power.idle_states")? {
-        return Ok(no_control(inputs, "idle states", why));
-    }
+    control(inputs, "power.idle_states", "idle states")?;
     let mut deepest = (0.0_f64, "none");
     for state in inputs.texts("power.idle_states")? {
         let parsed = state.split_once(" exit ").and_then(|(name, rest)| {
@@ -252,9 +247,7 @@ pub(super) const THROTTLE: CheckDef = CheckDef {
 };
 
 fn throttle(inputs: &Inputs) -> Judged {
-    if let Seen::Nothing(why) = inputs.look("power.throttle_count")? {
-        return Ok(no_control(inputs, "heat", why));
-    }
+    control(inputs, "power.throttle_count", "heat")?;
     let total = inputs.amount("power.throttle_count")?;
     Ok(match inputs.gained("power.throttle_count")? {
         Some(gained) if gained > 0.0 => Outcome::fail(format!("{gained} times between the two captures ({total} before, since boot)"))

@@ -91,19 +91,16 @@ fn fitting(room: u64, each: usize) -> usize {
 
 /// The sockets of a group: each receiver has a pair, whose other end all senders share.
 #[derive(Debug)]
-struct Group {
-    pairs: Vec<(UnixStream, UnixStream)>,
-}
+struct Group(Vec<(UnixStream, UnixStream)>);
 
 impl Group {
     fn new() -> std::io::Result<Self> {
-        let pairs: std::io::Result<_> = (0..RECEIVERS).map(|_| UnixStream::pair()).collect();
-        Ok(Self { pairs: pairs? })
+        (0..RECEIVERS).map(|_| UnixStream::pair()).collect::<std::io::Result<_>>().map(Self)
     }
 
     /// Whoever waits for one of the sockets, or will, gets its end.
     fn shut(&self) {
-        for (to, _) in &self.pairs {
+        for (to, _) in &self.0 {
             // Fails only when it is shut already.
             let _ = to.shutdown(Shutdown::Both);
         }
@@ -113,7 +110,7 @@ impl Group {
     fn send(&self, stop: &AtomicBool) {
         let message = [0x5a_u8; MESSAGE_BYTES];
         while !stop.load(Ordering::Relaxed) {
-            for (to, _) in &self.pairs {
+            for (to, _) in &self.0 {
                 if (&mut &*to).write_all(&message).is_err() {
                     return;
                 }
@@ -127,7 +124,7 @@ impl Group {
     fn receive(&self, receiver: usize, add: &dyn Fn(u64)) {
         let mut message = [0_u8; MESSAGE_BYTES];
         let mut counted = 0;
-        let from = &mut &self.pairs[receiver].1;
+        let from = &mut &self.0[receiver].1;
         while from.read_exact(&mut message).is_ok() {
             counted += 1;
             if counted == COUNT_EVERY {
@@ -236,7 +233,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| group.receive(7, &|n| _ = total.fetch_add(n, Ordering::Relaxed)));
             for _ in 0..messages {
-                (&group.pairs[7].0).write_all(&[1; MESSAGE_BYTES]).unwrap();
+                (&group.0[7].0).write_all(&[1; MESSAGE_BYTES]).unwrap();
             }
             group.shut();
         });

@@ -30,8 +30,8 @@ pub(crate) static MEMBW: LoadEntry = LoadEntry {
         description: "Streams through memory on every CPU, in arrays far larger than the last cache.",
         work: "bytes read and written",
         unit: Unit::BytesPerSecond,
-        by_default: true,
         classic: false,
+        ..LoadEntry::USUAL.info
     },
     run: Some(stream_through_memory),
     ..LoadEntry::USUAL

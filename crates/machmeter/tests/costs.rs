@@ -16,7 +16,7 @@ use machmeter_data::{Metric, Record};
 use machmeter_sys::cgroup::Group;
 use machmeter_sys::process::commands_with;
 use machmeter_sys::thread::monotonic_ns;
-use program::{Ended, Lab, Running, can_mount, is_root, names_in, soon, turn, value, warned, words};
+use program::{Ended, Lab, Running, can_mount, is_root, names_in, soon, value, warned, words};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -39,8 +39,7 @@ fn why(record: &Record, operation: &str) -> String {
 
 #[test]
 fn a_run_prices_what_happened_and_keeps_its_time() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let (files, directory) = folder(&lab);
     let priced =
         "add getppid clock_gettime page_fault_4k pread fork_exit_wait spawn thread_create_join".split(' ');
@@ -75,8 +74,7 @@ fn a_run_prices_what_happened_and_keeps_its_time() {
 
 #[test]
 fn programs_that_fail_or_do_not_end_have_no_price() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     for (name, text, reason) in [
         ("failing", "#!/bin/sh\nexit 3\n", "3 instead of 0"),
         ("endless", "#!/bin/sh\nexec sleep 100\n", "did not end"),
@@ -124,8 +122,7 @@ fn tiring(lab: &Lab, from: u32, mark: &str) -> String {
 
 #[test]
 fn a_program_that_stops_ending_is_killed_with_its_children_and_the_run_goes_on() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let target = tiring(&lab, 31, "7101.31");
     let ended = lab.line(&format!("ops --parts processes -t 2 --json -q --exec-target {target}"));
     assert!(ended.wall < Duration::from_secs(2) + LATE, "{:?}", ended.wall);
@@ -141,8 +138,7 @@ fn a_program_that_stops_ending_is_killed_with_its_children_and_the_run_goes_on()
 
 #[test]
 fn a_signal_is_answered_at_once_while_a_program_hangs() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let target = tiring(&lab, 1, "7102.31");
     let running = lab.start(&format!("ops --parts processes -t 60 --exec-target {target}"));
     assert!(soon(|| !commands_with("7102.31").is_empty()), "the program was started");
@@ -158,8 +154,7 @@ fn a_signal_is_answered_at_once_while_a_program_hangs() {
 
 #[test]
 fn directories_without_room_give_reasons_and_no_prices() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let check = |ended: Ended, reason: &str| {
         let record = ended.record();
         for operation in ON_FILES {
@@ -191,8 +186,7 @@ fn directories_without_room_give_reasons_and_no_prices() {
 
 #[test]
 fn huge_pages_that_are_denied_have_no_price() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     // Inherited by what this process starts; the other tests of this file do not ask for huge pages to be granted.
     rustix::thread::disable_transparent_huge_pages(true).unwrap();
     let record = lab.line("ops --parts calls -t 12 --json -q").record();
@@ -209,8 +203,7 @@ fn huge_pages_that_are_denied_have_no_price() {
 
 #[test]
 fn a_signal_leaves_no_files() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let (files, directory) = folder(&lab);
     let running = lab.start(&format!("ops --parts calls -t 30 --directory {directory}"));
     assert!(soon(|| !names_in(&files).is_empty()), "the run made its directory");
@@ -233,8 +226,7 @@ fn some_cpu() -> usize {
 
 #[test]
 fn one_cpu_only_has_nobody_to_pay_for() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let cpu = some_cpu();
     let record = lab.line(&format!("sync -c {cpu} -t 4 --json -q")).record();
     warned(&record, "W422");
@@ -248,8 +240,7 @@ fn one_cpu_only_has_nobody_to_pay_for() {
 /// Somebody else moves all threads of the run to one CPU, again and again: a partner that cannot run is no distance.
 #[test]
 fn partners_that_are_pinned_away_give_no_distance() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let (seconds, late) = (Duration::from_secs(5), Duration::from_secs(8));
     let running = lab.start("sync --parts transfer -t 5 --json -q");
     let mut one = CpuSet::new();
@@ -275,8 +266,7 @@ fn partners_that_are_pinned_away_give_no_distance() {
 
 #[test]
 fn too_little_memory_files_or_processes_are_named() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     for (before, arguments) in [
         ("ulimit -v 200000", "memory -t 4"),
         ("ulimit -v 200000", "sync --parts locks -t 2"),
@@ -306,8 +296,7 @@ fn too_little_memory_files_or_processes_are_named() {
 #[test]
 fn table_a_fits_the_limit_of_its_control_group() {
     const LIMIT: &str = "memory=112M";
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let group = match Group::create(&LIMIT.parse().unwrap(), "faults") {
         Ok(group) => group,
         Err(e) => return println!("skipped: {e}"),

@@ -8,7 +8,7 @@ use std::fs;
 
 use machmeter_data::shape::Cell;
 use machmeter_data::{Record, Shape};
-use program::{Ended, Lab, prompt_policy, turn};
+use program::{Ended, Lab, prompt_policy};
 
 const ONE_GRAPH: &str = "flow --parts graphs --graph noise_removal --json -q";
 
@@ -18,8 +18,7 @@ fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> f64 {
 
 #[test]
 fn figures_of_a_run_hang_together() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let line = format!("flow -t 8 --graph e_comm,noise_removal --prio {} --json -q", prompt_policy());
     let record = lab.line(&line).record();
     let cost = |operation: &str, kernel: &str, more: &[(&str, &str)]| {
@@ -51,8 +50,7 @@ fn figures_of_a_run_hang_together() {
 
 #[test]
 fn other_granularities_are_predicted_from_a_stored_run() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let graph = format!("{ONE_GRAPH} --kernel fused --prio {}", prompt_policy());
     let record = lab.line(&format!("{graph} --granularity 1-16 -t 4")).record();
     let at = |record: &Record, id: &str, granularity: &str| {
@@ -98,8 +96,7 @@ fn other_granularities_are_predicted_from_a_stored_run() {
 
 #[test]
 fn what_each_idea_takes_away_adds_up() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let graph = format!("{ONE_GRAPH} --prio {}", prompt_policy());
     let record = lab.line(&format!("{graph} --ablation -t 6")).record();
     let ratio = value(&record, "flow.published_ratio", &[("graph", "noise_removal")]);
@@ -145,8 +142,7 @@ fn wav(samples: &[f32]) -> Vec<u8> {
 
 #[test]
 fn graphs_run_over_files_and_write_what_they_give() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let noise: Vec<f32> =
         (0_u32..5000).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 16_777_216.0 - 0.5).collect();
     fs::write(lab.work().join("noisy.wav"), wav(&noise)).unwrap();
@@ -210,8 +206,7 @@ fn files_that_cannot_be_are_refused_before_anything_is_measured() {
 
 #[test]
 fn what_was_measured_is_kept_where_the_disk_is_full() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let ended = quick(&lab, "noise_removal --out /dev/full -o r.json");
     ended.failed(4, "/dev/full: cannot write: no space left");
     let record = lab.record("r.json");

@@ -7,7 +7,7 @@ mod program;
 use std::time::Duration;
 
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive, stop_process};
-use program::{Lab, descendants, is_loaded, is_root, prompt_policy, soon, turn, value, warned, words};
+use program::{Lab, descendants, is_loaded, is_root, prompt_policy, soon, value, warned, words};
 use rustix::process::Signal;
 
 /// Whether it says that it skips for want of a second CPU.
@@ -24,8 +24,7 @@ fn figures_of_a_run_hang_together() {
     if has_one_cpu() {
         return;
     }
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     // Ends that wait by polling, beside more loops than CPUs, hardly ever run at once under the ordinary policy.
     let ended = lab.line(&format!("net -t 6 --sizes 1-64K --prio {} --json -q", prompt_policy()));
     assert!(ended.wall < Duration::from_secs(12), "{:?}", ended.wall);
@@ -87,8 +86,7 @@ fn either_end_may_be_killed_or_stopped_and_nothing_hangs_or_stays() {
     if has_one_cpu() {
         return;
     }
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let hit = |how: fn(i32) -> std::io::Result<()>| {
         let running = lab.start("net -t 4 --json -q");
         let far = far_end(running.id());
@@ -124,8 +122,7 @@ fn a_plain_user_needs_no_rights() {
     if !is_root() || has_one_cpu() {
         return println!("skipped: needs root to become somebody else");
     }
-    let _turn = turn();
-    let record = Lab::new().nobody("net -t 2 --sizes 1-4K --json -q").record();
+    let record = Lab::alone().nobody("net -t 2 --sizes 1-4K --json -q").record();
     let tcp = [("transport", "tcp"), ("wait", "polling")];
     assert!(value(&record, "net.round_trip", &tcp).is_some() || is_loaded(&record));
 }
@@ -162,8 +159,7 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     if has_one_cpu() {
         return;
     }
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let token = lab.work().join("token");
     std::fs::write(&token, "0123456789abcdef").unwrap();
     let mine = std::os::unix::fs::PermissionsExt::from_mode(0o600);

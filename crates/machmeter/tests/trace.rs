@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use machmeter_data::trace::{End, OPERATIONS, Trace};
 use machmeter_simulate::goal;
-use program::{Ended, Lab, Running, allowed, can_mount, is_root, kept_runs, turn, warned, words};
+use program::{Ended, Lab, Running, allowed, can_mount, is_root, kept_runs, warned, words};
 
 const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
 /// Instructions that are added to a call of up to six arguments, at most.
@@ -102,10 +102,9 @@ fn said(text: &str) -> BTreeMap<String, (u64, u64)> {
 
 #[test]
 fn calls_and_bytes_are_those_that_programs_count_themselves() {
-    let _turn = turn();
     for library in LIBRARIES {
         for source in ["calls.c", "mpif.f", "f08.f90"] {
-            let lab = Lab::new();
+            let lab = Lab::alone();
             let Some(program) = compiled(&lab, library, source) else { continue };
             let ended =
                 traced(&lab, "--dir traces --json", &format!("exec mpiexec.{library} -n 2 {program}"));
@@ -126,8 +125,7 @@ fn calls_and_bytes_are_those_that_programs_count_themselves() {
 
 #[test]
 fn report_history_compare_and_perfetto_follow() {
-    let _turn = turn();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let found = LIBRARIES.iter().find_map(|l| Some((l, compiled(&lab, l, "calls.c")?)));
     let Some((library, program)) = found else { return };
     let line = format!("mpiexec.{library} -n 2 {program}");
@@ -183,12 +181,11 @@ fn instructions(lab: &Lab, launcher: &str, preload: Option<&Path>, operation: &s
 
 #[test]
 fn a_call_costs_few_instructions_more() {
-    let _turn = turn();
     if Command::new("valgrind").arg("--version").output().is_err() {
         return println!("skipped: no valgrind");
     }
     for library in LIBRARIES {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         if compiled(&lab, library, "cost.c").is_none() {
             continue;
         }
@@ -208,9 +205,8 @@ fn a_call_costs_few_instructions_more() {
 
 #[test]
 fn a_killed_program_leaves_all_calls_that_returned_and_names_those_that_did_not() {
-    let _turn = turn();
     for library in LIBRARIES {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
         // The launcher's exit code is one of its own.
         let line = format!("mpiexec.{library} -n 2 {program} kill 300; exit 1");
@@ -233,9 +229,8 @@ fn a_killed_program_leaves_all_calls_that_returned_and_names_those_that_did_not(
 
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_program() {
-    let _turn = turn();
     for library in LIBRARIES {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
         let trace = |options: &str| lab.command(&words(&format!("trace -q --json {options}")));
         let job = format!("-- mpiexec.{library} -n 2 {program}");
@@ -267,9 +262,8 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
 
 #[test]
 fn without_finalize_or_without_mpi_there_is_a_word() {
-    let _turn = turn();
     recorder();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     lab.line("trace -q -- true").failed(4, "nothing called MPI_Init");
     traced(&lab, "", "exit 3").failed(3, "MPI_Init");
     for library in LIBRARIES {
@@ -284,9 +278,8 @@ fn without_finalize_or_without_mpi_there_is_a_word() {
 
 #[test]
 fn files_that_are_no_traces_are_refused_in_one_line() {
-    let _turn = turn();
     recorder();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let dir = lab.work().join("traces");
     fs::create_dir(&dir).unwrap();
     let refused = |about: &str| lab.line("trace --collect traces").refused(about);

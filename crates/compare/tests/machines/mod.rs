@@ -1,4 +1,5 @@
 //! Machines with known behavior: runs that say a value and an interval, and are off by more than they know.
+#![allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 
 use machmeter_data::metric::{Params, Population};
 use machmeter_data::{Better, Interval, Metric, MetricInfo, Record, Unit};

@@ -60,18 +60,17 @@ pub(crate) static COMPILE: LoadEntry = LoadEntry {
         work: "units built",
         ..LoadEntry::USUAL.info
     },
-    check: |request| check_budget(request, least_bytes(1)),
+    check: |request| check_budget(request, LEAST_BYTES),
     run: Some(run),
 };
 
 /// Bytes of files for the program and what is made of it, by `jobs` at once.
-fn program_bytes(jobs: usize) -> u64 {
+const fn program_bytes(jobs: usize) -> u64 {
     text::SOURCE_BYTES + OUTPUT_BYTES + jobs as u64 * JOB_BYTES
 }
 
-fn least_bytes(jobs: usize) -> u64 {
-    program_bytes(jobs) + 2 * BESIDE_BYTES
-}
+/// What one job and the files beside it take.
+const LEAST_BYTES: u64 = program_bytes(1) + 2 * BESIDE_BYTES;
 
 fn run(work: &Work) -> Result<(), LoadError> {
     let directory = work.directory()?;
@@ -98,15 +97,14 @@ fn run(work: &Work) -> Result<(), LoadError> {
 /// Jobs at once: as asked for or one per CPU, as far as there is room for their processes and their files.
 fn jobs(work: &Work, allowed_bytes: u64) -> Result<usize, LoadError> {
     let asked = work.threads_or_one_per_cpu()?.min(JOBS_MAX);
-    if allowed_bytes < least_bytes(1) {
+    if allowed_bytes < LEAST_BYTES {
         return Err(LoadError::Cannot(format!(
-            "{}: {allowed_bytes} bytes may be used (the budget, and 5 % of the free space at most), {} are needed: \
-             choose another directory",
-            work.request().directory.display(),
-            least_bytes(1)
+            "{}: {allowed_bytes} bytes may be used (the budget, and 5 % of the free space at most), {LEAST_BYTES} are \
+             needed: choose another directory",
+            work.request().directory.display()
         )));
     }
-    let mut jobs = asked.min(1 + ((allowed_bytes - least_bytes(1)) / JOB_BYTES) as usize);
+    let mut jobs = asked.min(1 + ((allowed_bytes - LEAST_BYTES) / JOB_BYTES) as usize);
     let mut limit = format!("{allowed_bytes} bytes of files");
     // Half of the room, as the rest of the machine wants to start something, too.
     if let Some(room) = TaskHeadroom::now()

@@ -56,15 +56,15 @@ fn memory_group_is_usable() -> bool {
     plan.is_ok()
 }
 
-/// `rss` and its parts from `/proc/PID/status`, bytes.
-fn status_bytes(pid: i32, key: &str) -> u64 {
+/// Anonymous memory from `/proc/PID/status`, bytes.
+fn anonymous_bytes(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'));
+    let line = text.lines().find_map(|l| l.strip_prefix("RssAnon:"));
     line.and_then(|v| v.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 fn largest(processes: &[i32]) -> i32 {
-    *processes.iter().max_by_key(|pid| status_bytes(**pid, "RssAnon")).unwrap()
+    *processes.iter().max_by_key(|pid| anonymous_bytes(**pid)).unwrap()
 }
 
 /// The directory of the memory group of a process.
@@ -98,7 +98,7 @@ fn in_a_group() {
         assert!(group.to_string_lossy().contains("/machmeter-"), "{}", group.display());
         let score = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
         assert_eq!(score.trim(), "1000");
-        assert!(status_bytes(pid, "RssAnon") <= 64 * MIB);
+        assert!(anonymous_bytes(pid) <= 64 * MIB);
         // It reclaims, and goes on doing so.
         for _ in 0..3 {
             let before = times_at_the_limit(&group);
@@ -174,7 +174,7 @@ fn run_and_report(arguments: &[OsString]) -> u8 {
     let Some(directory) = arguments.first() else { return 2 };
     let report = run(Path::new(directory), MEMORY_BYTES, 3 * SECOND_NS, |processes| {
         let pid = largest(processes);
-        assert!(status_bytes(pid, "RssAnon") <= 80 * MIB);
+        assert!(anonymous_bytes(pid) <= 80 * MIB);
     });
     println!("{}", serde_json::to_string(&report).unwrap());
     0

@@ -1,5 +1,6 @@
 //! Every load starts, works, and stops in time.
 
+use machmeter_engine::attributes::Attributes;
 use machmeter_engine::load::{LoadError, LoadRequest, Loads};
 use machmeter_loads::{AllLoads, LOADS};
 use machmeter_sys::process;
@@ -54,17 +55,13 @@ fn every_load_starts_works_and_stops() {
 fn wrong_requests_are_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let burn = || request("burn", directory.path());
+    let with = |name: &str, attributes| LoadRequest { attributes, ..request(name, directory.path()) };
     let with_policy = |name: &str, policy: &str| {
-        let mut request = request(name, directory.path());
-        request.attributes.policy = Some(policy.to_owned());
-        request
+        with(name, Attributes { policy: Some(policy.to_owned()), ..Attributes::default() })
     };
+    let with_cpus =
+        |cpus: &str| with("burn", Attributes { cpus: Some(cpus.to_owned()), ..Attributes::default() });
     let hog = |custom| LoadRequest { custom: Some(custom), ..request("rt-hog", directory.path()) };
-    let with_cpus = |cpus: &str| {
-        let mut request = burn();
-        request.attributes.cpus = Some(cpus.to_owned());
-        request
-    };
     for (request, part) in [
         (request("brun", directory.path()), "no load 'brun': choose from burn, "),
         (LoadRequest { threads: Some(0), ..burn() }, "0 threads"),
@@ -201,8 +198,7 @@ fn burn_has_as_many_threads_as_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let cpus = machmeter_sys::affinity::mask().unwrap().len();
     for (threads, expected) in [(Some(3), 3), (None, cpus)] {
-        let mut request = request("burn", directory.path());
-        request.threads = threads;
+        let request = LoadRequest { threads, ..request("burn", directory.path()) };
         let running = AllLoads.start(&request).unwrap();
         let named = || {
             let tasks = std::fs::read_dir(format!("/proc/{}/task", running.processes()[1])).unwrap();

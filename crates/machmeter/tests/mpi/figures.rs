@@ -5,14 +5,13 @@ use std::time::Duration;
 use machmeter_data::Record;
 use machmeter_sys::mpi::{Flavor, Installed};
 
-use crate::program::{Lab, Running, is_root, turn, value, warned};
+use crate::program::{Lab, Running, is_root, value, warned};
 use crate::{launched, mpis, nobody_is_left, on, priority};
 
 #[test]
 fn every_operation_has_a_cost_and_a_law_or_a_reason() {
-    let _turn = turn();
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let line = format!("mpi -n 2 -t 18 -l quick --json -q {}", priority());
         let ended = Running::of(on(&lab, &mpi, &line)).end();
         assert!(ended.wall < Duration::from_secs(30), "{:?}", ended.wall);
@@ -48,7 +47,7 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
 
 /// A threshold, with Open MPI's eager limit of shared memory or UCX's set to `limit`.
 fn threshold(mpi: &Installed, limit: &str) -> Option<f64> {
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let line = format!("mpi -n 2 -t 12 --ops send --sizes 0-32K --json -q {}", priority());
     let mut command = on(&lab, mpi, &line);
     command.env("OMPI_MCA_btl_vader_eager_limit", limit).env("UCX_RNDV_THRESH", limit);
@@ -60,7 +59,6 @@ fn threshold(mpi: &Installed, limit: &str) -> Option<f64> {
 
 #[test]
 fn the_eager_limit_moves_as_it_is_set() {
-    let _turn = turn();
     for mpi in mpis() {
         // Searches may differ beside others who want the CPUs.
         let found = |limit| (0..3).find_map(|_| threshold(&mpi, limit));
@@ -82,9 +80,8 @@ fn the_eager_limit_moves_as_it_is_set() {
 
 #[test]
 fn pairs_have_a_latency_a_bandwidth_and_a_verdict() {
-    let _turn = turn();
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let line = format!("mpi --parts pairs -t 8 --json -q {}", priority());
         let own = Running::of(on(&lab, &mpi, &format!("{line} -n 2"))).end();
         for ended in [own, launched(&lab, &mpi, 2, &line)] {
@@ -106,11 +103,10 @@ fn pairs_have_a_latency_a_bandwidth_and_a_verdict() {
 
 #[test]
 fn more_ranks_than_cpus_are_marked_in_every_figure() {
-    let _turn = turn();
     for mpi in mpis() {
         let cpus = machmeter_sys::affinity::mask().unwrap().to_vec().len();
         let ranks = (cpus + 1).to_string();
-        let lab = Lab::new();
+        let lab = Lab::alone();
         // Ranks of MPICH keep the CPU from those they wait for: few samples come.
         let words =
             "--oversubscribe --ops barrier,pingpong --sizes 8 -t 9 --launches 1 --parts pairs --json -q";
@@ -127,10 +123,9 @@ fn more_ranks_than_cpus_are_marked_in_every_figure() {
 
 #[test]
 fn under_a_launcher_one_rank_speaks() {
-    let _turn = turn();
     for mpi in mpis() {
         let line = "mpi -t 5 --ops pingpong --sizes 8 --json -q";
-        let record = launched(&Lab::new(), &mpi, 2, line).record();
+        let record = launched(&Lab::alone(), &mpi, 2, line).record();
         assert_eq!(record.metrics.iter().filter(|m| m.id == "mpi.cost").count(), 1);
     }
 }

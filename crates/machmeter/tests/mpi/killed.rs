@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use machmeter_sys::process::{commands_with, kill_process};
 
-use crate::program::{Lab, Running, descendants, soon, turn, warned, words};
+use crate::program::{Lab, Running, descendants, soon, warned, words};
 use crate::{PROGRAM, ROLE, launcher, mpis, nobody_is_left, on};
 
 #[test]
 fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
-    let _turn = turn();
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         // Launches of 5 s, of which the second loses a rank.
         let line = "mpi -n 2 -t 15 -l soak --ops pingpong,barrier --sizes 0-64 --json -q";
         let running = Running::of(on(&lab, &mpi, line));
@@ -32,9 +31,8 @@ fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
 
 #[test]
 fn a_program_that_is_killed_takes_its_ranks_along() {
-    let _turn = turn();
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let mut running = on(&lab, &mpi, "mpi -n 2 -t 30 --ops pingpong -q").spawn().unwrap();
         let started = soon(|| commands_with(ROLE).len() >= 3);
         running.kill().unwrap();
@@ -46,10 +44,9 @@ fn a_program_that_is_killed_takes_its_ranks_along() {
 
 #[test]
 fn a_rank_of_a_foreign_launcher_that_is_killed_leaves_nobody() {
-    let _turn = turn();
     let measurements = ["noise -t 20", "mpi -t 20 -l soak --ops pingpong,barrier --sizes 0-64"];
     for (mpi, measurement) in mpis().iter().flat_map(|mpi| measurements.map(|words| (mpi.clone(), words))) {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let line = format!("-n 2 {PROGRAM} {measurement} -o killed.json -q");
         let mut launcher = launcher(&lab, &mpi, &words(&line)).spawn().unwrap();
         let main = i32::try_from(launcher.id()).unwrap();

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use machmeter_data::Record;
 
-use crate::program::{Lab, turn, value};
+use crate::program::{Lab, value};
 use crate::{launched, mpis};
 
 #[test]
 fn noise_across_ranks_is_one_record() {
-    let _turn = turn();
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let ended = launched(&lab, &mpi, 2, "noise -t 4 --json -q");
         let record = ended.record();
         for rank in ["0", "1", "all"] {

@@ -4,19 +4,18 @@ use std::fs;
 
 use machmeter_sys::mpi::{Flavor, Installed, installed};
 
-use crate::program::{Lab, Running, allowed, can_mount, turn, words};
+use crate::program::{Lab, Running, allowed, can_mount, words};
 use crate::{PROGRAM, launched, launcher, library, mpis};
 
 #[test]
 fn another_launcher_is_named() {
-    let _turn = turn();
     let all = mpis();
     let of = |flavor| all.iter().find(|m| m.flavor == flavor);
     let (Some(open), Some(mpich)) = (of(Flavor::OpenMpi), of(Flavor::Mpich)) else {
         return println!("skipped: needs Open MPI and MPICH");
     };
     for (own, other) in [(open, mpich), (mpich, open)] {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         launched(&lab, own, 2, &format!("mpi -t 2 -q --lib {}", library(other)))
             .failed(4, "the launcher of another MPI started this program");
     }
@@ -24,9 +23,8 @@ fn another_launcher_is_named() {
 
 #[test]
 fn without_an_mpi_the_line_says_what_to_install() {
-    let _turn = turn();
     let all: Vec<Installed> = installed(None).unwrap();
-    let lab = Lab::new();
+    let lab = Lab::alone();
     if !can_mount(&lab.work()) {
         return println!("skipped: libraries can only be hidden where mounting is permitted");
     }
@@ -44,7 +42,6 @@ fn without_an_mpi_the_line_says_what_to_install() {
 
 #[test]
 fn another_version_on_a_rank_is_named() {
-    let _turn = turn();
     let version = concat!("machmeter ", env!("CARGO_PKG_VERSION"));
     let other = version.replace(|c: char| c.is_ascii_digit(), "9");
     let mut program = fs::read(PROGRAM).unwrap();
@@ -55,7 +52,7 @@ fn another_version_on_a_rank_is_named() {
         program[at..at + version.len()].copy_from_slice(other.as_bytes());
     }
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let patched = lab.script("other", "");
         fs::write(&patched, &program).unwrap();
         for measurement in ["mpi", "noise"] {
@@ -70,9 +67,8 @@ fn another_version_on_a_rank_is_named() {
 
 #[test]
 fn ranks_of_a_launcher_refuse_with_one_voice() {
-    let _turn = turn();
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         // Open MPI itself starts no more ranks than it finds places for.
         let more = if mpi.flavor == Flavor::OpenMpi { "--oversubscribe" } else { "" };
         for (ranks, line, code, said) in [
@@ -110,9 +106,8 @@ fn wrong_words_are_one_line() {
 
 #[test]
 fn ranks_that_cannot_be_measured_together_are_told_in_one_line() {
-    let _turn = turn();
     for mpi in mpis() {
-        let lab = Lab::new();
+        let lab = Lab::alone();
         let program = lab.script("pinned", &format!("#!/bin/sh\nexec taskset -c 0 {PROGRAM} \"$@\"\n"));
         let told = |line: &str| Running::of(launcher(&lab, &mpi, &words(line))).end();
         told(&format!("-n 2 {program} noise -t 2 -q")).failed(2, "ranks 0 and 1 are both on CPU 0");

@@ -33,6 +33,7 @@ pub(crate) const NOBODY: u32 = 65_534;
 /// A place to run in; removed with everything in it.
 pub(crate) struct Lab {
     dir: tempfile::TempDir,
+    turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Lab {
@@ -45,7 +46,13 @@ impl Lab {
         });
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("work")).unwrap();
-        Self { dir }
+        Self { dir, turn: None }
+    }
+
+    /// One run at a time: two would take the CPU from each other in the middle of what they price.
+    pub(crate) fn alone() -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        Self { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)), ..Self::new() }
     }
 
     /// Where the program runs, empty at first.
@@ -229,11 +236,8 @@ impl Running {
             if self.begun.elapsed() > HANGS_AFTER {
                 self.child.kill().unwrap();
                 self.child.wait().unwrap();
-                panic!(
-                    "machmeter {}: still running after {HANGS_AFTER:?}\n{}",
-                    self.shown,
-                    self.heard.join("\n")
-                );
+                let heard = self.heard.join("\n");
+                panic!("machmeter {}: still running after {HANGS_AFTER:?}\n{heard}", self.shown);
             }
             thread::sleep(Duration::from_millis(2));
         };
@@ -386,12 +390,6 @@ pub(crate) fn soon(mut comes_true: impl FnMut() -> bool) -> bool {
         thread::sleep(Duration::from_millis(10));
         comes_true()
     })
-}
-
-/// One run at a time: two would take the CPU from each other in the middle of what they price.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[track_caller]

@@ -67,8 +67,8 @@ pub(crate) fn x_axis(svg: &mut Svg, area: Area, name: &str, ticks: &[(f64, Strin
 }
 
 /// Ticks of a numeric axis as [`x_axis`] wants them.
-pub(crate) fn numeric_ticks(scale: &Scale, wanted: usize, unit: Unit) -> Vec<(f64, String)> {
-    ticks(scale, wanted, unit).into_iter().map(|t| (scale.at(t), label::tick(t, unit))).collect()
+pub(crate) fn numeric_ticks(scale: &Scale, unit: Unit) -> Vec<(f64, String)> {
+    ticks(scale, 8, unit).into_iter().map(|t| (scale.at(t), label::tick(t, unit))).collect()
 }
 
 /// Round values; for sizes these are powers of two.

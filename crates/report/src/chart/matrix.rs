@@ -55,7 +55,7 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
     let last = m.columns.last().copied().unwrap_or(1.0);
     let step = if columns > 1 { (last - first) / (columns - 1) as f64 } else { 1.0 };
     let xs = Scale::exact(first, last + step, m.x.log, area.left, area.right);
-    x_axis(&mut svg, area, &m.x.label, &numeric_ticks(&xs, 8, m.x.unit));
+    x_axis(&mut svg, area, &m.x.label, &numeric_ticks(&xs, m.x.unit));
     scale_bar(&mut svg, area, m, &levels);
     svg.finish()
 }

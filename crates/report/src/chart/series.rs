@@ -31,7 +31,7 @@ pub(super) fn draw(series: &Series, title: &str, size: Size) -> String {
         strip_of(&mut svg, series, row, area, &xs, &ys);
         svg.text("row", area.left + 4.0, area.top - 3.0, Anchor::Start, &row.name);
     }
-    let ticks = numeric_ticks(&xs, 8, Unit::Nanoseconds);
+    let ticks = numeric_ticks(&xs, Unit::Nanoseconds);
     let foot = Area { top: whole.top + strip * shown as f64 - 4.0, bottom: height - 38.0, ..whole };
     x_axis(&mut svg, foot, "time after start", &ticks);
     svg.finish()

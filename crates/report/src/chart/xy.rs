@@ -70,7 +70,7 @@ pub(crate) fn curve(c: &Curve, title: &str, size: Size) -> String {
     let xs = x_scale(c, area);
     let ys = Scale::fit(c.rows.iter().flat_map(|r| r.y.iter().copied()), c.y.log, area.bottom, area.top);
     y_axis(&mut svg, area, &ys, c.y.unit);
-    x_axis(&mut svg, area, &c.x.label, &numeric_ticks(&xs, 8, c.x.unit));
+    x_axis(&mut svg, area, &c.x.label, &numeric_ticks(&xs, c.x.unit));
     shade_levels(&mut svg, area, &xs, &c.marks);
     for (i, row) in c.rows.iter().enumerate() {
         let seen = |(x, y): &(f64, f64)| (!xs.log || *x > 0.0) && (!ys.log || *y > 0.0);
@@ -144,7 +144,7 @@ pub(super) fn scatter(s: &Scatter, title: &str, size: Size) -> String {
     let xs = Scale::fit(all().map(|p| p.0), s.x.log, area.left, area.right);
     let ys = Scale::fit(all().map(|p| p.1), s.y.log, area.bottom, area.top);
     y_axis(&mut svg, area, &ys, s.y.unit);
-    x_axis(&mut svg, area, &s.x.label, &numeric_ticks(&xs, 8, s.x.unit));
+    x_axis(&mut svg, area, &s.x.label, &numeric_ticks(&xs, s.x.unit));
     for (i, group) in s.groups.iter().enumerate() {
         let points: Vec<(f64, f64)> = group.points.iter().map(|(x, y)| (xs.at(*x), ys.at(*y))).collect();
         let shown = thin(&points, GROUP_POINTS);
