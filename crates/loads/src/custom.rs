@@ -18,7 +18,7 @@ pub(crate) static CUSTOM: LoadEntry = LoadEntry {
         ..LoadEntry::USUAL.info
     },
     check: |request| demand(request).map(|_| ()),
-    run: Some(|work| play_share(work, "mm-custom", demand(work.request())?)),
+    run: Some(|work| play_share(work, "mm-custom", demand(&work.request)?)),
 };
 
 /// Share of a CPU, and period, ns.

@@ -50,7 +50,7 @@ pub(crate) static HACK: LoadEntry = LoadEntry {
         _ => Ok(()),
     },
     run: Some(|work| {
-        let asked = work.request().threads.map_or(GROUPS, |n| n as usize);
+        let asked = work.request.threads.map_or(GROUPS, |n| n as usize);
         let groups = groups_that_fit(work, asked)?;
         let stop = work.stop_flag();
         let counts: Vec<_> = (0..groups * RECEIVERS).map(|receiver| work.count(receiver)).collect();

@@ -74,7 +74,7 @@ fn triad(a: &mut [f64], b: &[f64], c: &[f64]) {
 fn array_length(work: &Work, threads: usize) -> usize {
     let cache_bytes = last_caches_bytes(work);
     let available_bytes = MemoryLeft::of_this_process(&FsRoot::host()).ok().map(|left| left.available_bytes);
-    let most_bytes = work.request().memory_bytes.unwrap_or(TOTAL_MAX_BYTES);
+    let most_bytes = work.request.memory_bytes.unwrap_or(TOTAL_MAX_BYTES);
     let total_bytes = total_bytes(cache_bytes, available_bytes, most_bytes);
     if total_bytes < TIMES_CACHE * cache_bytes {
         work.caveat(format!(

@@ -55,7 +55,7 @@ pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
 
 fn run(work: &Work) -> Result<(), LoadError> {
     let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(LoadError::Cannot)?;
-    let asked_bytes = work.request().memory_bytes;
+    let asked_bytes = work.request.memory_bytes;
     let (file_most_bytes, why_no_file) = match file_allowed_bytes(work) {
         Ok(bytes) => (bytes, None),
         Err(why) => (0, Some(why)),
@@ -127,8 +127,7 @@ impl<'w> Memload<'w> {
     }
 
     fn ungrouped(work: &'w Work, left: MemoryLeft) -> Result<Self, LoadError> {
-        let limit_bytes =
-            budget::limit(work.request().memory_bytes, left, false).map_err(LoadError::Cannot)?;
+        let limit_bytes = budget::limit(work.request.memory_bytes, left, false).map_err(LoadError::Cannot)?;
         if left.swap_free_bytes == 0 {
             work.caveat("no swap space: memory is allocated and freed, and nothing is paged out");
         }
@@ -186,7 +185,7 @@ impl<'w> Memload<'w> {
             anonymous_bytes: self.set.anonymous_bytes,
             file,
             grouped: self.group.is_some(),
-            seed: self.work.request().seed,
+            seed: self.work.request.seed,
             counters_fd: self.work.counters_fd(),
         };
         let mut toucher = Role::start(self.work.spawn(TOUCHER.name)).map_err(|e| cannot(&e))?;
@@ -229,7 +228,7 @@ fn file_allowed_bytes(work: &Work) -> Result<u64, String> {
             directory.display()
         ));
     }
-    crate::write::allowed_bytes(directory, work.request().disk_bytes).map_err(|e| e.to_string())
+    crate::write::allowed_bytes(directory, work.request.disk_bytes).map_err(|e| e.to_string())
 }
 
 /// Files of such a file system can only go to swap space.

@@ -30,12 +30,12 @@ pub(crate) static READ: LoadEntry = LoadEntry {
     check: |request| check_budget(request, LEAST_BUDGET_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
-        let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;
+        let file_bytes = file_bytes(&work.request.directory, work.request.disk_bytes)?;
         work.threads("mm-read", 1, |lane| {
             let count = work.count(lane);
             let stopped = || work.stopped();
             let reader =
-                Reader::prepare(directory, file_bytes, work.request().seed, Order::Sequential, &stopped)?;
+                Reader::prepare(directory, file_bytes, work.request.seed, Order::Sequential, &stopped)?;
             // Stopped before there was a file.
             let Some(mut reader) = reader else { return Ok(()) };
             let traffic = DeviceTraffic::of_current_thread();

@@ -55,7 +55,7 @@ fn policy(request: &LoadRequest) -> Result<Policy, LoadError> {
 }
 
 fn hog(work: &Work) -> Result<(), LoadError> {
-    let request = work.request();
+    let request = &work.request;
     let (share, period_ns) = request.custom.unwrap_or(DUTY);
     let cpu = work.cpus()?.first().copied().ok_or_else(|| usage(request, "no CPU is allowed"))?;
     affinity::pin(cpu).map_err(|e| usage(request, e))?;

@@ -36,7 +36,7 @@ pub(crate) fn play(
     };
     let round_ns = period_ns * jobs;
     work.ready();
-    work.threads(name, work.request().threads.unwrap_or(1) as usize, |lane| {
+    work.threads(name, work.request.threads.unwrap_or(1) as usize, |lane| {
         let nothing = (process::program(), vec![ARGUMENT.into(), NOTHING.name.into()]);
         let machine = RealMachine::new(stream, work.stop_flag(), nothing);
         let count = work.count(lane);
@@ -46,7 +46,7 @@ pub(crate) fn play(
         let mut t0_ns = monotonic_ns();
         while !work.stopped() {
             done.clear();
-            run(&mut machine, stream, t0_ns, round_ns, work.request().seed, &mut done);
+            run(&mut machine, stream, t0_ns, round_ns, work.request.seed, &mut done);
             // A round that was slept through (suspend, SIGSTOP) is not made up for.
             t0_ns = (t0_ns + round_ns).max(monotonic_ns().saturating_sub(period_ns));
         }

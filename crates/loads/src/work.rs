@@ -104,7 +104,7 @@ fn by_thread(request: &LoadRequest) -> bool {
 /// The running load as its code sees it.
 #[derive(Debug)]
 pub struct Work {
-    request: LoadRequest,
+    pub(crate) request: LoadRequest,
     stop: Arc<AtomicBool>,
     counters: Arc<SharedCounters>,
     said: Arc<Mutex<Said>>,
@@ -128,10 +128,6 @@ struct Said {
 }
 
 impl Work {
-    pub fn request(&self) -> &LoadRequest {
-        &self.request
-    }
-
     /// Whether it is time to end; to be asked at least every 200 ms.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

@@ -37,10 +37,10 @@ pub(crate) static WRITE: LoadEntry = LoadEntry {
     check: |request| check_budget(request, LEAST_FILE_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
-        let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;
+        let file_bytes = file_bytes(&work.request.directory, work.request.disk_bytes)?;
         work.threads("mm-write", 1, |lane| {
             let count = work.count(lane);
-            let mut writer = Writer::create(directory, file_bytes, work.request().seed)?;
+            let mut writer = Writer::create(directory, file_bytes, work.request.seed)?;
             let traffic = DeviceTraffic::of_current_thread();
             count.add(writer.write_next()?);
             say_how(work, &writer.file, "written", traffic, |t| t.written_bytes);

@@ -29,11 +29,11 @@ pub(crate) struct Session<'a> {
     globals: &'a Globals,
     topology: Topology,
     allowed: CpuSet,
-    cpus: CpuSet,
+    pub(crate) cpus: CpuSet,
     clock: Qualification,
     before: Facts,
     started: String,
-    whole: Deadline,
+    pub(crate) budget: Deadline,
     /// History of earlier runs, or why there is none.
     pub(crate) history: Result<History, String>,
     fingerprint: String,
@@ -52,7 +52,7 @@ impl<'a> Session<'a> {
         globals: &'a Globals,
         total_ns: u64,
     ) -> Result<Self, Failure> {
-        let whole = Deadline::start(total_ns);
+        let budget = Deadline::start(total_ns);
         globals.output.iter().try_for_each(|path| crate::view::ending(path, "json").map(|_| ()))?;
         guard::signals::install()
             .map_err(|e| Failure::cannot(format!("signals cannot be waited for: {e}")))?;
@@ -74,7 +74,7 @@ impl<'a> Session<'a> {
             clock,
             before,
             started,
-            whole,
+            budget,
             history,
             fingerprint,
             live: None,
@@ -92,14 +92,6 @@ impl<'a> Session<'a> {
     pub(crate) fn leave_out(&mut self, part: &str, why: &str) {
         let text = format!("{part} was left out: {why}");
         self.left_out.push(warning("W903", text, "more time, or see the reason"));
-    }
-
-    pub(crate) fn cpus(&self) -> &CpuSet {
-        &self.cpus
-    }
-
-    pub(crate) fn budget(&self) -> Deadline {
-        self.whole
     }
 
     /// Runs a probe, or several in one pool, within `budget_ns` of wall time; `None` where a dry run found nothing to refuse.
@@ -187,7 +179,7 @@ impl<'a> Session<'a> {
             after,
             fingerprint: Some(self.fingerprint),
         };
-        record.run.wall_ns = self.whole.spent_ns();
+        record.run.wall_ns = self.budget.spent_ns();
         (record, tables)
     }
 

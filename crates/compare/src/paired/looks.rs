@@ -23,7 +23,7 @@ const LARGEST_BOUND: f64 = 0.2;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct InterimLooks {
     /// Rounds done at each look, ascending.
-    at: Vec<usize>,
+    pub(super) at: Vec<usize>,
     /// Shares of the planned rounds at each look; the last is 1.
     fractions: Vec<f64>,
 }
@@ -60,10 +60,6 @@ impl InterimLooks {
             *last = 1.0;
         }
         self
-    }
-
-    pub(super) fn at(&self) -> &[usize] {
-        &self.at
     }
 
     /// What look `k` may spend of the bound `alpha`.
@@ -106,9 +102,9 @@ mod tests {
             for recorded in 1..=planned {
                 for alpha in [0.05, 0.01, 0.001] {
                     let looks = InterimLooks::new(planned, recorded).ended();
-                    assert!(looks.at().len() <= MOST_LOOKS && looks.at().windows(2).all(|w| w[0] < w[1]));
-                    assert_eq!(looks.at().last(), Some(&recorded));
-                    let sum: f64 = (0..looks.at().len()).map(|k| looks.level(k, alpha)).sum();
+                    assert!(looks.at.len() <= MOST_LOOKS && looks.at.windows(2).all(|w| w[0] < w[1]));
+                    assert_eq!(looks.at.last(), Some(&recorded));
+                    let sum: f64 = (0..looks.at.len()).map(|k| looks.level(k, alpha)).sum();
                     assert!((sum - alpha).abs() < 1e-12, "{planned} {recorded} {alpha} {sum}");
                 }
             }
@@ -125,15 +121,15 @@ mod tests {
 
     #[test]
     fn looks_come_at_the_same_rounds_whatever_was_recorded() {
-        assert_eq!(InterimLooks::new(25, 25).at(), [5, 10, 15, 20, 25]);
-        assert_eq!(InterimLooks::new(25, 10).at(), [5, 10]);
+        assert_eq!(InterimLooks::new(25, 25).at, [5, 10, 15, 20, 25]);
+        assert_eq!(InterimLooks::new(25, 10).at, [5, 10]);
         assert!(InterimLooks::new(25, 10).is_planned_look());
-        assert_eq!(InterimLooks::new(25, 12).at(), [5, 10, 12]);
+        assert_eq!(InterimLooks::new(25, 12).at, [5, 10, 12]);
         assert!(!InterimLooks::new(25, 12).is_planned_look(), "ended by its time");
         assert_eq!(InterimLooks::new(25, 10).level(0, 0.05), InterimLooks::new(25, 25).level(0, 0.05));
-        assert_eq!(InterimLooks::new(25, 30).at(), [5, 10, 15, 20, 30]);
-        assert_eq!(InterimLooks::new(3, 3).at(), [3]);
-        assert_eq!(InterimLooks::new(6, 6).at(), [4, 5, 6]);
+        assert_eq!(InterimLooks::new(25, 30).at, [5, 10, 15, 20, 30]);
+        assert_eq!(InterimLooks::new(3, 3).at, [3]);
+        assert_eq!(InterimLooks::new(6, 6).at, [4, 5, 6]);
     }
 
     #[test]

@@ -113,11 +113,11 @@ fn at(rounds: &[Round], looks: &InterimLooks, options: &Options<'_>) -> Comparis
 }
 
 fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, options: &Options<'_>) {
-    let last = looks.at().len() - 1;
+    let last = looks.at.len() - 1;
     let mut sequential = vec![1.0_f64; series.len()];
     let mut same = vec![1.0_f64; series.len()];
     let mut found: Vec<Option<Evidence>> = vec![None; series.len()];
-    for (k, rounds) in looks.at().iter().enumerate() {
+    for (k, rounds) in looks.at.iter().enumerate() {
         found = evidence(c, series, *rounds);
         for (i, e) in found.iter().enumerate() {
             if let Some(e) = e.as_ref().filter(|e| e.runs[0] >= LEAST_ROUNDS) {

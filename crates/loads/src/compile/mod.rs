@@ -74,10 +74,10 @@ const LEAST_BYTES: u64 = program_bytes(1) + 2 * BESIDE_BYTES;
 
 fn run(work: &Work) -> Result<(), LoadError> {
     let directory = work.directory()?;
-    let allowed_bytes = allowed_bytes(&work.request().directory, work.request().disk_bytes)?;
+    let allowed_bytes = allowed_bytes(&work.request.directory, work.request.disk_bytes)?;
     let jobs = jobs(work, allowed_bytes)?;
     let beside_bytes = (allowed_bytes - program_bytes(jobs)) / 2;
-    let seed = work.request().seed;
+    let seed = work.request.seed;
     text::generate(directory, seed).map_err(|e| cannot(directory, &e))?;
     let build = Build { work, directory, state: Mutex::new(State::new(seed)) };
     work.ready();
@@ -101,7 +101,7 @@ fn jobs(work: &Work, allowed_bytes: u64) -> Result<usize, LoadError> {
         return Err(LoadError::Cannot(format!(
             "{}: {allowed_bytes} bytes may be used (the budget, and 5 % of the free space at most), {LEAST_BYTES} are \
              needed: choose another directory",
-            work.request().directory.display()
+            work.request.directory.display()
         )));
     }
     let mut jobs = asked.min(1 + ((allowed_bytes - LEAST_BYTES) / JOB_BYTES) as usize);
@@ -123,7 +123,7 @@ fn jobs(work: &Work, allowed_bytes: u64) -> Result<usize, LoadError> {
 }
 
 fn write_beside(work: &Work, directory: &Path, file_bytes: u64) -> Result<(), LoadError> {
-    let mut writer = Writer::create(directory, file_bytes, work.request().seed)?;
+    let mut writer = Writer::create(directory, file_bytes, work.request.seed)?;
     writer.write_next()?;
     say_how(work, &writer.file, "written", None, |t| t.written_bytes);
     while !work.stopped() {
@@ -133,7 +133,7 @@ fn write_beside(work: &Work, directory: &Path, file_bytes: u64) -> Result<(), Lo
 }
 
 fn read_beside(work: &Work, directory: &Path, file_bytes: u64) -> Result<(), LoadError> {
-    let seed = work.request().seed;
+    let seed = work.request.seed;
     let reader = Reader::prepare(directory, file_bytes, seed, Order::Random, &|| work.stopped())?;
     let Some(mut reader) = reader else { return Ok(()) };
     while !work.stopped() {

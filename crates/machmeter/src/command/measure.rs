@@ -63,7 +63,7 @@ fn measured(
     let total_ns = globals.time.unwrap_or(by_level_ns);
     let session = Session::begin(registries, globals, total_ns)?;
     let reporter = reporter(&session, globals, total_ns);
-    let budget_ns = session.budget().left_ns();
+    let budget_ns = session.budget.left_ns();
     let Some(outcome) = session.run(budget_ns, &reporter, |host| (entry.run)(host, given))? else {
         let commands = (entry.commands)(given)?;
         return plan(globals, total_ns, &[entry.info.name], &effects(&commands, &destinations), &[]);
@@ -73,7 +73,7 @@ fn measured(
 }
 
 fn reporter(session: &Session<'_>, globals: &Globals, total_ns: u64) -> Reporter {
-    Reporter::new(globals, view::style(globals).width, total_ns, session.cpus())
+    Reporter::new(globals, view::style(globals).width, total_ns, &session.cpus)
 }
 
 /// Bare `machmeter`.
@@ -105,7 +105,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
             total_ns / 1_000_000_000,
             names.len(),
             if names.len() == 1 { "" } else { "s" },
-            session.cpus()
+            session.cpus
         ));
     }
     let reporter = reporter(&session, globals, total_ns);
@@ -137,7 +137,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
             if globals.job.is_none() { (page.least_ns, page.weight) } else { (0, Page::EQUAL) }
         };
         let needs: Vec<(u64, u64)> = alone[n..].iter().chain(&pooled).map(needs).collect();
-        let budget_ns = page_share_ns(session.budget().left_ns().saturating_sub(planned_ns), &needs);
+        let budget_ns = page_share_ns(session.budget.left_ns().saturating_sub(planned_ns), &needs);
         planned_ns += if globals.dry_run { budget_ns } else { 0 };
         let run =
             |host: &Host<'_>| (entry.run)(host, &Parameters::Job(parameters)).map(|outcome| vec![outcome]);
@@ -151,7 +151,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         };
         let verbs: Result<Vec<_>, ProbeError> = pooled.iter().filter_map(ready).collect();
         let run = |host: &Host<'_>| run_together(host, &verbs?);
-        keep(&pooled, session.run(session.budget().left_ns(), &reporter, run))?;
+        keep(&pooled, session.run(session.budget.left_ns(), &reporter, run))?;
     }
     drop(reporter);
     outcomes.sort_by_key(|(i, _)| *i);

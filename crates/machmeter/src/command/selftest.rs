@@ -59,7 +59,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     }
     let options = Options {
         quick,
-        cpu: session.cpus().iter().next_back(),
+        cpu: session.cpus.iter().next_back(),
         seed: globals.seed,
         until_ns: monotonic_ns() + given_ns,
     };

@@ -26,7 +26,7 @@ const GAPS_PER_SECOND: f64 = 20_000.0;
 pub(super) struct Bench {
     topology: Topology,
     allowed: CpuSet,
-    cpus: CpuSet,
+    pub(super) cpus: CpuSet,
     clock: Qualification,
     priority: Priority,
 }
@@ -51,10 +51,6 @@ impl Bench {
         let policy = policy.or_else(inherited).unwrap_or(Policy::ordinary());
         let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
         Ok(Self { topology, allowed, cpus, clock, priority: Priority::Asked(policy) })
-    }
-
-    pub(super) fn cpus(&self) -> &CpuSet {
-        &self.cpus
     }
 
     /// Ticks to nanoseconds.

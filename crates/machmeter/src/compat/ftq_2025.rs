@@ -104,7 +104,7 @@ fn put(
 ) -> Result<String, Failure> {
     let closed = counts.first().map_or(0, Vec::len) as u64;
     let start_ns: Vec<i64> = (0..closed).map(|k| bench.rate().ns(k * window_ticks).round() as i64).collect();
-    for (thread, (cpu, counts)) in bench.cpus().iter().zip(counts).enumerate() {
+    for (thread, (cpu, counts)) in bench.cpus.iter().zip(counts).enumerate() {
         let header = Ftq2025Header { thread, cpu: i32::try_from(cpu).ok(), ..header.clone() };
         if let Some(prefix) = prefix {
             let path = write::ftq_2025_path(prefix, thread);

@@ -55,7 +55,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     output::say(&format!(
         "{name}: {wanted} pieces of 2^{bits} turns ({} undisturbed) on CPU {}: at least {}",
         bench.span(piece_ticks),
-        bench.cpus(),
+        bench.cpus,
         bench.span(piece_ticks * wanted as f64)
     ));
     let pieces = take(&bench, turn, 1 << bits, wanted)?;
@@ -74,7 +74,7 @@ pub(super) struct Pieces {
 /// that several recordings may follow each other.
 pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Result<Pieces, Failure> {
     let piece_ticks = turn.mean_ticks * turns as f64;
-    let mut out = Pieces { ticks: vec![Vec::new(); bench.cpus().len()], gaps_dropped: 0 };
+    let mut out = Pieces { ticks: vec![Vec::new(); bench.cpus.len()], gaps_dropped: 0 };
     let mut left_ticks = PATIENCE * piece_ticks * wanted as f64 + bench.rate().hz();
     loop {
         let done = out.ticks.iter().map(Vec::len).min().unwrap_or(0);

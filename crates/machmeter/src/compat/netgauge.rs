@@ -121,7 +121,7 @@ impl Task<'_> {
             output::say(&format!(
                 "{}: up to {most} detours on CPU {} within {}",
                 self.name,
-                self.bench.cpus(),
+                self.bench.cpus,
                 self.bench.span(rate.ticks(slice_ns as f64) as f64)
             ));
             let samples = self.bench.record(Quantum::One, window_ticks, windows, false, threshold_ticks)?;

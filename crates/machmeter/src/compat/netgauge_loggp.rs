@@ -71,7 +71,7 @@ fn measure(
     let defaults = Globals::from_arg_matches(&none).map_err(Failure::usage)?;
     let time_ns = matches.get_one::<u64>("time").copied().unwrap_or(10_000_000_000);
     let session = Session::begin(registries, &defaults, time_ns)?;
-    let budget_ns = session.budget().left_ns();
+    let budget_ns = session.budget.left_ns();
     let outcome = session.run(budget_ns, &Silent, |host| (entry.run)(host, parameters))?;
     let (record, tables) =
         session.end(entry.info.name, outcome.map(|o| (entry.info, o)).into_iter().collect());

@@ -93,7 +93,7 @@ pub(super) fn side_facts(
     let facts = SideFacts {
         tick_hz: Some(bench.rate().hz()),
         window_ticks: window_ticks.and_then(|w| i64::try_from(w).ok()),
-        cpus: bench.cpus().iter().filter_map(|c| i32::try_from(c).ok()).collect(),
+        cpus: bench.cpus.iter().filter_map(|c| i32::try_from(c).ok()).collect(),
         lost_samples,
         command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
     };

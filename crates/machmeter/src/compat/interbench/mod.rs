@@ -37,7 +37,7 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let bench = Bench::of_threads("--cpus", cpus, None)?;
     let directory = std::env::current_dir()
         .map_err(|e| Failure::cannot(format!("{name}: the current folder cannot be named: {e}")))?;
-    let place = Place { cpus: bench.cpus().to_string(), directory };
+    let place = Place { cpus: bench.cpus.to_string(), directory };
     let loads = registries.loads.infos();
     let available: Vec<&str> = loads.iter().map(|l| l.name).collect();
     let (tables, missing) = order::plan(name, &options, &place, &available)?;
