@@ -106,9 +106,13 @@ impl<'a> Pair<'a> {
     pub(crate) fn own_sd(&self, m: &Metric, above: bool) -> Option<f64> {
         let Some(ci) = m.own_interval() else { return self.sd_of_blocks(m) };
         let sure = normal_quantile(f64::midpoint(1.0, ci.level))?;
-        let (value, end) =
-            (self.scale.apply(m.value?), self.scale.apply(if above { ci.high } else { ci.low }));
-        let sd = (end - value).abs() / sure;
+        let value = self.scale.apply(m.value?);
+        let to = |end: f64| (self.scale.apply(end) - value).abs() / sure;
+        // Where the core was shared one end reaches to what nobody disturbs, which is another population: the other one tells the error.
+        let sd = match self.population {
+            Some(Population::CoreShared) => to(ci.low).min(to(ci.high)),
+            _ => to(if above { ci.high } else { ci.low }),
+        };
         sd.is_finite().then_some(sd)
     }
 

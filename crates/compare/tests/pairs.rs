@@ -133,6 +133,23 @@ fn a_figure_without_earlier_ones_takes_what_alike_figures_differ_by() {
 }
 
 #[test]
+fn a_shared_core_hides_no_change_behind_what_nobody_disturbs() {
+    let mut r = Random::new(8);
+    let mut run = |at: usize, factor: f64| {
+        let mut run = QUIET.run(at, 1, 1, factor, &mut r);
+        let m = &mut run.metrics[0];
+        let value = m.value.unwrap();
+        m.ci = Interval::new(0.95, value / 2.0, 1.004 * value, "rank, down to undisturbed");
+        m.population = Some(Population::CoreShared);
+        run
+    };
+    let earlier: Vec<Record> = (0..8).map(|at| run(at, 1.0)).collect();
+    let (a, b) = (run(8, 1.0), run(9, 1.1));
+    let c = compare(&[a], &[b], &Options { history: &earlier, ..Options::default() });
+    assert_eq!(c.rows[0].verdict, Verdict::Worse, "{:?}", c.rows[0]);
+}
+
+#[test]
 fn shares_are_compared_in_points() {
     let share = |v: f64, half: f64| {
         let ci = Interval::new(0.95, (v - half).max(0.0), v + half, "serial");
