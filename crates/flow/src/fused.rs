@@ -1,4 +1,4 @@
-//! One box of a chain: its members are called inlined, by blocks in the first-level cache, or by so few tokens that registers hold them.
+//! One box of a chain: its members are called inlined, by blocks in the first-level cache, or token by token in registers.
 
 use std::slice::{from_mut, from_ref};
 
@@ -7,9 +7,6 @@ use crate::{In, Out, Outcome, Primitive};
 
 /// Bytes between two members: a quarter of a first-level cache of 32 KiB, since the block before and the one behind want room too.
 const BLOCK_BYTES: usize = 8 << 10;
-
-/// Tokens that are handed on at once by value: a baseline x86-64 has 16 registers for numbers.
-const TILE: usize = 16;
 
 /// What is no firing goes to each member.
 macro_rules! tell {
@@ -74,9 +71,7 @@ where
     tell!(first, second);
 }
 
-/// Two boxes of one token in and one out as one, by value: an array of a length that the compiler knows is in registers.
-///
-/// For up to 16 tokens; [`Tiles`] cuts longer applies.
+/// Two boxes of one token in and one out as one, by value: for applies of one token, which stays in a register.
 pub struct ByValue<A, B, T> {
     pub first: A,
     pub second: B,
@@ -96,10 +91,9 @@ where
 
     #[inline(always)]
     fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
-        let mut tile = [self.empty; TILE];
-        let between = &mut tile[..x.len()];
-        match self.first.apply((x, between)) {
-            Outcome::Done => self.second.apply((between, y)),
+        let mut between = self.empty;
+        match self.first.apply((x, from_mut(&mut between))) {
+            Outcome::Done => self.second.apply((from_ref(&between), y)),
             other => other,
         }
     }
@@ -146,48 +140,12 @@ where
     tell!(chain);
 }
 
-/// A chain of [`ByValue`]: one token, tiles of 16, and what is left of them token by token, each by code of its own.
-pub struct Tiles<F> {
+/// A chain of [`ByValue`] for any number of tokens. The loop over them is one that compilers turn into vector instructions.
+pub struct TokenByToken<F> {
     pub chain: F,
 }
 
-impl<F> Tiles<F> {
-    #[inline(never)]
-    fn many<X, Y>(&mut self, x: &[X], y: &mut [Y]) -> Outcome
-    where
-        X: Token,
-        Y: Token,
-        F: Primitive<Ports = (In<X>, Out<Y>)>,
-    {
-        let ((x_tiles, x), (y_tiles, y)) = (x.as_chunks(), y.as_chunks_mut());
-        for (x, y) in x_tiles.iter().zip(y_tiles) {
-            let outcome = self.tile(x, y);
-            if outcome != Outcome::Done {
-                return outcome;
-            }
-        }
-        for (x, y) in x.iter().zip(y) {
-            let outcome = self.chain.apply((from_ref(x), from_mut(y)));
-            if outcome != Outcome::Done {
-                return outcome;
-            }
-        }
-        Outcome::Done
-    }
-
-    /// Inlined into a loop, constants of members would be put on the stack ahead of it, and tokens not in registers.
-    #[inline(never)]
-    fn tile<X, Y>(&mut self, x: &[X; TILE], y: &mut [Y; TILE]) -> Outcome
-    where
-        X: Token,
-        Y: Token,
-        F: Primitive<Ports = (In<X>, Out<Y>)>,
-    {
-        self.chain.apply((x, y))
-    }
-}
-
-impl<F, X, Y> Primitive for Tiles<F>
+impl<F, X, Y> Primitive for TokenByToken<F>
 where
     X: Token,
     Y: Token,
@@ -197,10 +155,17 @@ where
 
     #[inline]
     fn apply(&mut self, (x, y): (&[X], &mut [Y])) -> Outcome {
-        match (x, &mut *y) {
-            ([x], [y]) => self.chain.apply((from_ref(x), from_mut(y))),
-            _ => self.many(x, y),
+        // Straight code for one, without what leads into the loop.
+        if let ([x], [y]) = (x, &mut *y) {
+            return self.chain.apply((from_ref(x), from_mut(y)));
         }
+        for (x, y) in x.iter().zip(y) {
+            let outcome = self.chain.apply((from_ref(x), from_mut(y)));
+            if outcome != Outcome::Done {
+                return outcome;
+            }
+        }
+        Outcome::Done
     }
 
     tell!(chain);
@@ -224,7 +189,7 @@ where
 /// assert_eq!(g.box_count(), 3);
 /// ```
 ///
-/// Tokens are handed on in registers, one or 16 at once: for members that do little to few tokens. Those that do more to blocks than to
+/// Tokens are handed on in registers: for members that do little to few tokens. Those that do more to blocks than to
 /// single tokens get blocks of 8 KiB where rates are said after semicolons: tokens that the first takes a firing, and what each gives.
 /// The next one takes what the last one gives: `chain!(g, x; 4 => "pairs" Pairs; 2, "sum" Sum; 1 => y, 0.0)`.
 #[macro_export]
@@ -232,7 +197,7 @@ macro_rules! chain {
     ($g:expr, $x:expr => $($name:literal $member:expr),+ => $y:expr, $empty:expr) => {
         if $g.is_fused() {
             let members = [$($name),+];
-            let tiles = $crate::Tiles { chain: $crate::chain!(@by_value $empty, $($member),+) };
+            let tiles = $crate::TokenByToken { chain: $crate::chain!(@by_value $empty, $($member),+) };
             $g.add_members(&members.join("+"), tiles, ($x.input(1), $y.output(1)), members.len());
         } else {
             $crate::chain!(@add $g, $x, 1, $y, $($name $member; 1),+);

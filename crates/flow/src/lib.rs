@@ -35,7 +35,7 @@ pub mod topology;
 mod views;
 pub mod virtual_time;
 
-pub use fused::{Blocks, ByValue, Fused, Tiles};
+pub use fused::{Blocks, ByValue, Fused, TokenByToken};
 pub use graph::{Edge, FlowError, Graph};
 pub use kernel::{Call, Many, Port, Token, Watch};
 pub use names::{Group, Name};
