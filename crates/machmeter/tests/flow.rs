@@ -19,7 +19,7 @@ fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> f64 {
 #[test]
 fn figures_of_a_run_hang_together() {
     let lab = Lab::alone();
-    let line = format!("flow -t 8 --graph e_comm,noise_removal --prio {} --json -q", prompt_policy());
+    let line = format!("flow -t 20 --graph e_comm,noise_removal --prio {} --json -q", prompt_policy());
     let record = lab.line(&line).record();
     let cost = |operation: &str, kernel: &str, more: &[(&str, &str)]| {
         value(&record, "flow.cost", &[&[("operation", operation), ("kernel", kernel)], more].concat())

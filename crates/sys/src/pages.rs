@@ -14,6 +14,9 @@ use crate::oom::MemoryLeft;
 /// Size of a huge page on x86-64, and of the usual one on aarch64 with 4 KiB pages, bytes.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// Address space that a large buffer leaves to the rest of the process at least: stacks of threads, samples, what is computed from them.
+const REST_BYTES: usize = 16 << 20;
+
 /// Page size asked for. What was granted is another question: see [`Pages::huge_bytes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
@@ -103,6 +106,14 @@ impl Pages {
         // SAFETY: `skip` is less than the alignment, which the mapping is longer by.
         let start = unsafe { mapped.add(skip) };
         let pages = Self { mapped, mapped_bytes, start, bytes, backing };
+        if bytes >= HUGE_PAGE_BYTES {
+            // One that just fits under a limit (`ulimit -v`) would end the process at its next small allocation.
+            // SAFETY: as above, and nobody else knows of it.
+            unsafe {
+                let rest = rustix::mm::mmap_anonymous(none, REST_BYTES, access, flags | MapFlags::NORESERVE)?;
+                rustix::mm::munmap(rest, REST_BYTES)?;
+            }
+        }
         if flags.contains(MapFlags::PRIVATE) {
             // After a fork each first write to a page would fault, long after the child has gone: 1 us, a store loop at 4 GB/s.
             // SAFETY: the range is mapped and ours; the advice changes what children see, and they use none of it.
