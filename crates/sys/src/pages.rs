@@ -108,11 +108,11 @@ impl Pages {
         let pages = Self { mapped, mapped_bytes, start, bytes, backing };
         if bytes >= HUGE_PAGE_BYTES {
             // One that just fits under a limit (`ulimit -v`) would end the process at its next small allocation.
-            // SAFETY: as above, and nobody else knows of it.
-            unsafe {
-                let rest = rustix::mm::mmap_anonymous(none, REST_BYTES, access, flags | MapFlags::NORESERVE)?;
-                rustix::mm::munmap(rest, REST_BYTES)?;
-            }
+            // SAFETY: as above.
+            let rest =
+                unsafe { rustix::mm::mmap_anonymous(none, REST_BYTES, access, flags | MapFlags::NORESERVE) }?;
+            // SAFETY: mapped by the call before, and nobody else knows of it.
+            unsafe { rustix::mm::munmap(rest, REST_BYTES) }?;
         }
         if flags.contains(MapFlags::PRIVATE) {
             // After a fork each first write to a page would fault, long after the child has gone: 1 us, a store loop at 4 GB/s.
