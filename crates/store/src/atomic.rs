@@ -20,7 +20,7 @@ const MAX_LINKS: usize = 40;
 /// Writes `path` through `fill` so that a reader sees the old file or the whole new one, never a part.
 ///
 /// The bytes go to a file beside `path`, are forced to disk, and are renamed over it. A symbolic link is followed if only
-/// this user can have made it ([`beyond`]), else it is replaced itself. Owner and rights of a replaced file stay. A device or pipe (`/dev/stdout`) is written
+/// this user can have made it (`beyond`), else it is replaced itself. Owner and rights of a replaced file stay. A device or pipe (`/dev/stdout`) is written
 /// directly, since it must not be replaced by a file.
 /// Errors: what the system answered; the file beside `path` is removed and `path` itself is as it was.
 pub fn replace<T>(
