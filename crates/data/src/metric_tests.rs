@@ -53,3 +53,15 @@ fn an_interval_must_be_finite_and_ordered() {
     assert!(Interval::new(0.95, f64::NAN, 1.0, "x").is_none());
     assert!(Interval::new(1.0, 0.0, 1.0, "x").is_none());
 }
+
+#[test]
+fn ends_of_intervals_are_rounded_outward() {
+    let of = |low, high| Interval::new(0.95, low, high, "").map(|ci| (ci.low, ci.high)).unwrap();
+    assert_eq!(of(1.000_000_05, 1.000_000_05), (1.0, 1.000_001));
+    assert_eq!(of(-9.999_999_9, 9.999_999_9), (-10.0, 10.0));
+    assert_eq!(of(0.0, 1.1), (0.0, 1.1));
+    for x in (1..2000).map(|i| f64::from(i).powf(7.7)) {
+        let (low, high) = of(x, x);
+        assert!(low <= x && x <= high && high - low <= 1.1e-6 * x, "{x}: {low} {high}");
+    }
+}

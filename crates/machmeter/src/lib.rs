@@ -139,8 +139,9 @@ mod tests {
             record.metrics.iter().map(|m| !m.flags.is_empty()).collect::<Vec<_>>()
         };
         assert_eq!(flagged("E104", Fail), [true, true, true]);
-        assert_eq!(flagged("E309", Warn), [true, false, false], "interrupts take the CPU");
-        assert_eq!(flagged("E304", Warn), [false, true, false], "huge pages place memory");
+        assert_eq!(flagged("E309", Fail), [true, false, false], "interrupts take the CPU");
+        assert_eq!(flagged("E304", Fail), [false, true, false], "huge pages place memory");
+        assert_eq!(flagged("E104", Warn), [false, false, false], "a condition of the whole run");
         assert_eq!(flagged("E104", Unknown), [false, false, false]);
         assert_eq!(flagged("E111", Fail), [false, false, false], "a guest");
     }

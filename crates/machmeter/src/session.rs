@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
 use machmeter_data::summary::{self, RowInfo};
-use machmeter_data::{Hazard, Table};
+use machmeter_data::{CheckState, Hazard, Table};
 use machmeter_doctor::{Live, live};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
@@ -206,11 +206,10 @@ pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet), Failure> {
     Ok((topology, all, cpus))
 }
 
-/// A failed or doubtful check flags the metrics that one of its hazards weakens, unless it tells what the machine is: that weakens
-/// none more than another.
+/// A failed check flags the metrics that one of its hazards weakens. A doubtful one is a condition of the whole run, told once,
+/// as what the machine is: both weaken no metric more than another.
 pub(crate) fn flag_by_checks(record: &mut Record, weakened_by: &BTreeMap<&str, &[Hazard]>) {
-    use machmeter_data::CheckState::{Fail, Warn};
-    for check in record.checks.iter().filter(|c| matches!(c.state, Fail | Warn) && !c.of_machine) {
+    for check in record.checks.iter().filter(|c| c.state == CheckState::Fail && !c.of_machine) {
         for m in &mut record.metrics {
             let hazards = weakened_by.get(m.id.as_str()).copied().unwrap_or_default();
             if hazards.iter().any(|h| check.hazards.contains(h)) {

@@ -217,8 +217,7 @@ fn in_full(out: &mut String, c: &Check, style: &TerminalStyle) {
     let limit = c.limit.as_ref().map_or(String::new(), |l| format!(" (limit {l})"));
     let text = printable(&format!("{}: {}{limit}", c.name, c.observed));
     push_wrapped(out, style, &format!(" {}  {}  ", word(c.state, style), c.id), INDENT, &text, None);
-    let bad = matches!(c.state, CheckState::Fail | CheckState::Warn);
-    let weakens = (bad && !c.of_machine).then(|| Hazard::names(&c.hazards));
+    let weakens = (c.state == CheckState::Fail && !c.of_machine).then(|| Hazard::names(&c.hazards));
     for (title, text) in [("weakens", &weakens), ("do", &c.next), ("undo", &c.undo)] {
         if let Some(text) = text {
             push_wrapped(out, style, INDENT, INDENT, &printable(&format!("{title}: {text}")), None);

@@ -68,7 +68,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
 
 /// The report of a record as one HTML document.
 ///
-/// Metrics, facts and checks are embedded with all digits, values of datasets with six. A value that is not finite is
+/// Figures, facts and checks are embedded with all digits, values of datasets with six. A value that is not finite is
 /// rejected with the reason before anything is drawn.
 pub fn render(record: &Record) -> String {
     let mut record = finite::record(record);
