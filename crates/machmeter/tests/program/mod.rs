@@ -38,11 +38,13 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        // Tests in the background ignore SIGINT; what they start would too, but for a handler here.
+        // Tests in the background ignore SIGINT, those under nohup SIGHUP; what they start would too, but for a handler here.
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            let always = Arc::new(AtomicBool::new(true));
-            signal_hook::flag::register_conditional_shutdown(Signal::INT.as_raw(), 130, always).unwrap();
+            for (signal, code) in [(Signal::INT, 130), (Signal::HUP, 129)] {
+                let always = Arc::new(AtomicBool::new(true));
+                signal_hook::flag::register_conditional_shutdown(signal.as_raw(), code, always).unwrap();
+            }
         });
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("work")).unwrap();

@@ -119,6 +119,7 @@ mod tests {
     use crate::guard::Guard;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Child, Command, Stdio};
+    use std::sync::Arc;
     use std::time::Duration;
 
     const STUCK: &str = "guard::signals::tests::child_stuck_program";
@@ -152,6 +153,11 @@ mod tests {
     }
 
     fn start(name: &str, dir: &std::path::Path) -> Child {
+        // Tests in the background ignore SIGINT, those under nohup SIGHUP; the child would too, but for a handler here.
+        for signal in ASKING {
+            let always = Arc::new(AtomicBool::new(true));
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, always).unwrap();
+        }
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", name])
             .current_dir(dir)
