@@ -1,6 +1,9 @@
 //! The pictures that say most of a machine: latency over working sets, how late tasks run, the time others took, what operations
 //! cost. Chosen by shape; the report begins with them and the card shows them.
 
+use std::fmt::Write as _;
+
+use machmeter_data::metric::Population;
 use machmeter_data::quantity::human;
 use machmeter_data::shape::{Cell, CostTable, Curve, Decades, Distribution, Series, SeriesRow};
 use machmeter_data::{Dataset, Record, Shape, Unit};
@@ -168,9 +171,19 @@ fn costs(record: &Record, size: Size) -> Option<Picture> {
     if all > room {
         sorted.rows = (0..room).map(|i| sorted.rows[every(i)].clone()).collect();
     }
+    // Names have little room beside the strip.
+    let mut about = format!("Each line to the right is ten times more {}.", costs.value.label);
+    for row in &mut sorted.rows {
+        if let Some(name) = row.name.strip_suffix(&format!(" ({})", Population::CoreShared.name())) {
+            row.name = format!("{name} *");
+        }
+    }
+    if sorted.rows.iter().any(|r| r.name.ends_with(" *")) {
+        let _ = write!(about, " * {}", Population::CoreShared.name());
+    }
     Some(Picture {
         title: "What operations cost".to_owned(),
-        about: format!("Each line to the right is ten times more {}.", costs.value.label),
+        about,
         svg: chart::decades(&sorted, "What operations cost", size),
         legend: Vec::new(),
         dataset,

@@ -2,8 +2,8 @@
 
 mod drawn;
 
-use machmeter_data::Record;
 use machmeter_data::summary::{Fit, Usual};
+use machmeter_data::{Record, Shape};
 use machmeter_report::terminal::{TerminalStyle, page};
 
 fn record() -> Record {
@@ -156,4 +156,19 @@ fn earlier_runs_are_a_line_from_three_on() {
     let figures = record.summary.rows.iter_mut().flat_map(|r| &mut r.figures);
     figures.for_each(|f| f.earlier.push(3.0));
     assert_eq!(drawn(&record), 8);
+}
+
+#[test]
+fn names_beside_the_strip_of_costs_are_whole_where_the_core_was_shared() {
+    let mut record = record();
+    for d in &mut record.datasets {
+        if let Shape::Decades(costs) = &mut d.shape {
+            costs.rows.iter_mut().for_each(|r| r.name.push_str(" (core shared)"));
+        }
+    }
+    let page = machmeter_report::html::render(&record);
+    let begin = page.find("What operations cost").expect("the picture");
+    let picture = &page[begin..begin + page[begin..].find("</svg>").expect("its end")];
+    assert!(picture.contains("* core shared"), "{picture}");
+    assert!(picture.contains("daxpy1000 *</text>"), "{picture}");
 }
