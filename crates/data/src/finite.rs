@@ -96,11 +96,18 @@ fn cut(v: f64) -> f64 {
     cut_to(v, DRAWN_DIGITS)
 }
 
-fn cut_to(v: f64, digits: usize) -> f64 {
+/// `v` with so many significant digits.
+pub(crate) fn cut_to(v: f64, digits: usize) -> f64 {
     if v == 0.0 || !v.is_finite() {
         return v;
     }
     format!("{v:.*e}", digits - 1).parse().unwrap_or(v)
+}
+
+/// The least number of seven significant digits that is not below `v`.
+pub(crate) fn rounded_up(v: f64) -> f64 {
+    let near = cut_to(v, 7);
+    if near >= v { near } else { cut_to(near + 1e-6 * 10_f64.powf(v.abs().log10().floor()), 7) }
 }
 
 fn cut_all(values: &mut [f64]) {

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::finite::{cut_to, rounded_up};
 use crate::quantity::{Better, Unit};
 
 /// A registered metric that cannot be negative, as a constant.
@@ -296,19 +297,19 @@ impl Metric {
         self.population == Some(Population::CoreShared)
     }
 
-    /// Adds time-ordered block values, kept to five significant digits; non-finite ones are left out.
+    /// Adds time-ordered block values, kept to five digits, beyond what any is known to; non-finite ones are left out.
     #[must_use]
     pub fn with_blocks(mut self, blocks: Vec<f64>, block_ns: f64) -> Self {
-        self.blocks = blocks.into_iter().filter(|b| b.is_finite()).map(|b| digits(b, 5)).collect();
+        self.blocks = blocks.into_iter().filter(|b| b.is_finite()).map(|b| cut_to(b, 5)).collect();
         self.block_ns = (block_ns.is_finite() && block_ns > 0.0).then_some(block_ns);
         self
     }
 
-    /// Adds quantiles given as (probability, value).
+    /// Adds quantiles given as (probability, value), kept to nine digits: a nanosecond of a second.
     #[must_use]
     pub fn with_quantiles(mut self, quantiles: &[(f64, f64)]) -> Self {
         for (p, v) in quantiles.iter().filter(|(_, v)| v.is_finite()) {
-            self.quantiles.insert(format!("{p}"), digits(*v, 9));
+            self.quantiles.insert(format!("{p}"), cut_to(*v, 9));
         }
         self
     }
@@ -339,17 +340,6 @@ impl Metric {
     pub fn key(&self) -> String {
         key_of(&self.id, &self.params)
     }
-}
-
-/// `x` with so many significant digits. Blocks keep five, beyond what any is known to, quantiles nine: a nanosecond of a second.
-fn digits(x: f64, n: usize) -> f64 {
-    format!("{x:.*e}", n - 1).parse().unwrap_or(x)
-}
-
-/// The least number of seven digits that is not below `x`.
-fn rounded_up(x: f64) -> f64 {
-    let near = digits(x, 7);
-    if near >= x { near } else { digits(near + 1e-6 * 10_f64.powf(x.abs().log10().floor()), 7) }
 }
 
 /// The join key of an id and its parameters as text.
