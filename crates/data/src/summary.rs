@@ -301,11 +301,12 @@ fn joined(texts: &[String]) -> Option<String> {
     Some(parts.join(" | "))
 }
 
-/// The half width of the interval of a single figure as a share of it; none of what was found exactly, as a limit of bytes.
+/// The half width of the interval of a single figure as a share of it. None of what was found exactly, as a limit of bytes, nor
+/// of what another hardware thread slowed down: its lower end is what it may cost alone, no error.
 fn half_width(shown: &[(&str, Shown<'_>)]) -> Option<f64> {
     let [(_, only)] = shown else { return None };
     // A bracket holds the next possible sizes, not an error.
-    let is_error = only.metric.value == Some(only.value) && only.value > 0.0;
+    let is_error = only.metric.value == Some(only.value) && only.value > 0.0 && !only.metric.is_shared();
     let ci = only.metric.ci.as_ref().filter(|ci| is_error && ci.method != "bracket")?;
     Some((only.value - ci.low).max(ci.high - only.value) / only.value).filter(|h| *h > 0.0)
 }

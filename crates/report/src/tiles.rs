@@ -13,7 +13,7 @@ pub(crate) struct Tile<'r> {
     pub name: String,
     /// The first figure of the row.
     pub value: String,
-    /// The other figures with their conditions, and its interval.
+    /// Its interval, and the other figures with their conditions.
     pub note: String,
     /// The same of earlier runs, the latest last, then that of this one; empty where there are too few.
     pub trend: Vec<f64>,
@@ -55,7 +55,7 @@ fn tile<'r>(row: &'r Row, record: &'r Record) -> Option<Tile<'r>> {
         section: &row.section,
         name,
         value: human(first.value, first.unit),
-        note: other.chain(interval).chain(shared).collect::<Vec<_>>().join("; "),
+        note: interval.into_iter().chain(other).chain(shared).collect::<Vec<_>>().join("; "),
         trend: if earlier.len() >= TREND {
             earlier.into_iter().chain([first.value]).collect()
         } else {
