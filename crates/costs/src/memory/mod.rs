@@ -1,5 +1,4 @@
-//! Memory: latency over working sets, sizes of caches, reach of the translation buffers, bandwidth by kernel and width, latency under
-//! load, and the table of shared accesses.
+//! Memory: latency over working sets, sizes of caches, translations, bandwidth, latency under load, shared accesses.
 
 pub mod bandwidth;
 pub mod info;

@@ -1,23 +1,11 @@
 //! The metric of all operations, and warnings that several parts give.
 
-machmeter_data::metric!(
-    COST,
-    "ops.cost",
-    [
-        "operation",
-        "bytes",
-        "chain",
-        "code",
-        "descriptors",
-        "elements",
-        "kind",
-        "program",
-        "stack",
-        "stride_bytes"
-    ],
-    Nanoseconds, Lower, weakened by [Frequency, SharedCore, Clock],
-    "Time of one operation; conditions beside its name only where they tell rows apart."
-);
+machmeter_data::metrics! {
+    ["operation", "bytes", "chain", "code", "descriptors", "elements", "kind", "program", "stack",
+     "stride_bytes"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock] {
+        COST = "ops.cost" "Time of one operation; conditions beside its name only where they tell rows apart.";
+    }
+}
 machmeter_data::code! { pub(super) NOT_MEASURED = "W440" "ops part not measured",
     what: "A part of the ops probe could not be measured; the reason is in the text.",
     why: "Its figures are missing, not zero.",

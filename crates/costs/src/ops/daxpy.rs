@@ -17,8 +17,7 @@ pub(super) struct Daxpy {
     turns: u64,
 }
 
-/// By how much of x a turn raises y, and where x and y begin: halves, quarters and ones, so that sums of them are exact in doubles
-/// for more turns than there is time for.
+/// Rise of y a turn, and where x and y begin: sums are exact in doubles for all turns there are.
 const A: f64 = 0.5;
 const X_STEP: f64 = 0.25;
 const BEGIN: f64 = 1.0;
@@ -40,8 +39,7 @@ impl Daxpy {
     }
 }
 
-/// Four elements a turn, as LINPACK has it since 1978. A loop of single elements takes one or two cycles for each by where its code
-/// happens to lie, which no figure should hang on.
+/// Four elements a turn, as LINPACK (1978): single ones take one or two cycles by where code lies.
 #[inline(never)]
 fn daxpy(a: f64, x: &[f64], y: &mut [f64]) {
     let (x, last_of_x) = x.as_chunks::<4>();

@@ -1,6 +1,5 @@
-//! Most rows are priced in a process of their own, small and of one thread: the price of a fork grows with the memory of who forks,
-//! that of a call on a descriptor with the threads that share the descriptor. It inherits CPU and policy of the thread that measures,
-//! which sleeps meanwhile. Another process follows after a visit of each row: addresses are drawn anew, and costs hang on them.
+//! Most rows are priced in a small process of one thread: forks and descriptors cost by memory and threads.
+//! It inherits CPU and policy; each visit has a fresh one, since costs hang on addresses.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -13,14 +12,14 @@ use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::part::PartContext;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, Role, RoleError};
-use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler, Timing};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
 use machmeter_engine::{ProbeError, Worker};
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::process::Spawn;
 use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
-use super::repeated::Planned;
+use super::repeated::{Planned, affordable};
 use super::{Params, arithmetic, calls, decades, processes, table};
 
 pub(super) const WORKER: Worker = Worker { name: "ops-prices", run };
@@ -68,7 +67,7 @@ enum Reply {
     Visited(Box<Row>),
 }
 
-/// The rows of a part as cells that the process visits; `files` is where calls on files work, or why they cannot.
+/// The rows of a part that there is time for, as cells that the process visits; `files` is where calls on files work, or why they cannot.
 pub(super) fn cells(
     part: &str,
     at: &PartContext<'_>,
@@ -89,26 +88,17 @@ pub(super) fn cells(
     let mut process =
         Process { setting, limit_ns, role: None, started: 0, visited: Vec::new(), rows: Vec::new() };
     process.start().map_err(|e| ProbeError::Cannot(process.said(&e)))?;
-    let rows = process.rows.clone();
+    let rows = process.rows.iter().cloned().enumerate().map(|(n, (row, first))| ((n, row), first));
+    let rows = affordable(rows.collect(), pace.visit_ns(), at.left_ns());
     let process = Rc::new(RefCell::new(process));
-    let cell = |(n, (row, first))| Priced {
-        process: Rc::clone(&process),
-        n,
-        row,
-        first,
-        pace,
-        started: 0,
-        proof: None,
-    };
-    Ok(rows.into_iter().enumerate().map(cell).collect())
+    let cell = |(n, row)| Priced { process: Rc::clone(&process), n, row, pace, started: 0, proof: None };
+    Ok(rows.into_iter().map(cell).collect())
 }
 
 pub(super) struct Priced {
     process: Rc<RefCell<Process>>,
     n: usize,
     row: Row,
-    /// Whether it belongs to the few that are priced when time is short.
-    pub(super) first: bool,
     pace: Pace,
     /// Processes started until the last visit, and what those before the last one proved.
     started: u64,
@@ -233,32 +223,38 @@ fn add(row: &mut Row, seen: Row, before: Option<&Proof>) {
 fn run(_: &[OsString]) -> u8 {
     let Ok((mut requests, replies)) = role::starter() else { return 1 };
     let Ok(Request::Open(setting)) = requests.next(None) else { return 1 };
-    let timing = HostTiming::new(setting.source);
-    match &setting.part {
-        part if part == processes::PART.name => {
-            let planned = processes::starts(setting.exec_target.as_deref());
-            serve(&setting, processes::Sharing::new(timing), planned, requests, replies)
-        }
-        part if part == arithmetic::PART.name => {
-            arithmetic::with_all(setting.seed, |planned| serve(&setting, timing, planned, requests, replies))
-        }
-        part if part == decades::PART.name => {
-            decades::with_all(&setting.files, |planned| serve(&setting, timing, planned, requests, replies))
-        }
-        _ => calls::with_all(&setting.files, |planned| serve(&setting, timing, planned, requests, replies)),
+    let Ok(rate) = TickRate::from_hz(setting.tick_hz) else { return 1 };
+    let (timing, seed) = (HostTiming::new(setting.source), setting.seed);
+    let shares_cpu = setting.part == processes::PART.name;
+    let mut sampler = if shares_cpu {
+        Sampler::new(processes::Sharing::new(timing), rate, seed)
+    } else {
+        Sampler::new(timing, rate, seed)
+    };
+    sampler.start_ns = setting.start_ns;
+    let part = setting.part.as_str();
+    let work = |planned: Vec<Planned<'_>>| serve(part, sampler, planned, requests, replies);
+    if shares_cpu {
+        work(processes::starts(setting.exec_target.as_deref()))
+    } else if part == arithmetic::PART.name {
+        arithmetic::with_all(seed, work)
+    } else if part == decades::PART.name {
+        decades::with_all(&setting.files, work)
+    } else {
+        calls::with_all(&setting.files, work)
     }
 }
 
 fn serve(
-    setting: &Setting,
-    timing: impl Timing + 'static,
-    planned: Vec<Planned<'_>>,
+    part: &str,
+    mut sampler: Sampler,
+    mut planned: Vec<Planned<'_>>,
     mut requests: MessageReader<Request>,
     mut replies: MessageWriter<Reply, File>,
 ) -> u8 {
-    let Ok(rate) = TickRate::from_hz(setting.tick_hz) else { return 1 };
-    let mut sampler = Sampler::new(timing, rate, setting.seed);
-    sampler.start_ns = setting.start_ns;
+    for p in &mut planned {
+        part.clone_into(&mut p.bench.row.part);
+    }
     let rows: Vec<(Row, bool)> = planned.iter().map(|p| (p.bench.row.clone(), p.first)).collect();
     let mut benches: Vec<Bench<'_>> = planned.into_iter().map(|p| p.bench).collect();
     let mut reply = Reply::Rows(rows.clone());

@@ -1,46 +1,32 @@
 //! An operation that is repeated in a loop and counts, while it is timed, how often it did what it should.
 
 use std::io;
+use std::mem::take;
+use std::sync::atomic::Ordering;
 
 use machmeter_data::metric::ParamValue;
 use machmeter_engine::cost::{Kind, Proof, Row};
 use machmeter_engine::experiment::Enough;
 use machmeter_engine::sampling::{Bench, Subject};
+use machmeter_sys::pages::{Backing, Pages};
 
-/// A row to measure, and whether it belongs to the few that come first when time is short.
+/// A row to measure, and whether it belongs to the few that come first when time is short. Who measures it names its part.
 pub(super) struct Planned<'a> {
     pub(super) bench: Bench<'a>,
     pub(super) first: bool,
 }
 
 impl<'a> Planned<'a> {
-    /// A row of `part` that repeats `subject`.
-    pub(super) fn new(part: &str, operation: &str, subject: impl Subject + 'a) -> Self {
-        Self::of(Row::new(part, operation, Kind::Latency), subject)
-    }
-
-    pub(super) fn of(row: Row, subject: impl Subject + 'a) -> Self {
-        Self { bench: Bench::new(row, subject), first: false }
-    }
-
-    /// A row that repeats what it does with something that has to be made first; refused with the reason where it cannot be.
-    pub(super) fn with_made<T: 'a>(
-        part: &str,
-        operation: &str,
-        made: io::Result<T>,
-        what: &'static str,
-        mut once: impl FnMut(&mut T) -> io::Result<()> + 'a,
-    ) -> Self {
-        match made {
-            Ok(mut it) => Self::new(part, operation, Repeated::returning(what, move || once(&mut it))),
-            Err(e) => Self::refused(part, operation, &one_line(&e)),
-        }
+    /// A row that repeats `subject`.
+    pub(super) fn new(operation: &str, kind: Kind, subject: impl Subject + 'a) -> Self {
+        Self { bench: Bench::new(Row::new("", operation, kind), subject), first: false }
     }
 
     /// A row that cannot be measured, with the reason.
-    pub(super) fn refused(part: &str, operation: &str, why: &str) -> Self {
-        let row = Row::new(part, operation, Kind::Latency).refused(why);
-        Self::of(row, Repeated::nothing()).first()
+    pub(super) fn refused(operation: &str, why: &str) -> Self {
+        let mut row = plan(operation, "nothing", || Ok(()));
+        row.bench.row.refused = Some(why.to_owned());
+        row.first()
     }
 
     /// Belongs to the first.
@@ -66,46 +52,93 @@ impl<'a> Planned<'a> {
     }
 }
 
-/// The rows there is time for: all of them if each can be visited often enough in `left_ns`, else the first ones.
-pub(super) fn affordable<T>(
-    planned: Vec<T>,
-    is_first: fn(&T) -> bool,
-    visit_ns: u64,
-    left_ns: u64,
-) -> Vec<T> {
+/// A row that repeats `once`: see [`Repeated::returning`].
+pub(super) fn plan<'a>(
+    operation: &str,
+    what: &'static str,
+    once: impl FnMut() -> io::Result<()> + 'a,
+) -> Planned<'a> {
+    Planned::new(operation, Kind::Latency, Repeated::returning(what, once))
+}
+
+/// The same with something that has to be made first; refused with the reason where it cannot be.
+pub(super) fn made<'a, T: 'a>(
+    operation: &str,
+    made: io::Result<T>,
+    what: &'static str,
+    mut once: impl FnMut(&mut T) -> io::Result<()> + 'a,
+) -> Planned<'a> {
+    match made {
+        Ok(mut it) => plan(operation, what, move || once(&mut it)),
+        Err(e) => Planned::refused(operation, &one_line(&e)),
+    }
+}
+
+/// The rows there is time for: all of them if each can be visited often enough in `left_ns`, else those marked as first ones.
+pub(super) fn affordable<T>(planned: Vec<(T, bool)>, visit_ns: u64, left_ns: u64) -> Vec<T> {
     let round_ns = planned.len() as u64 * visit_ns;
     let all = left_ns >= u64::from(Enough::QUICK.visits) * round_ns;
-    planned.into_iter().filter(|p| all || is_first(p)).collect()
+    planned.into_iter().filter(|(_, first)| all || *first).map(|(row, _)| row).collect()
+}
+
+/// Memory that holds `word` everywhere.
+pub(super) fn filled(bytes: usize, word: u64) -> Result<Pages, String> {
+    let pages = Pages::new(bytes, Backing::Unasked).map_err(|e| one_line(&e))?;
+    pages.extent().atomics().iter().for_each(|w| w.store(word, Ordering::Relaxed));
+    Ok(pages)
+}
+
+/// What loops say they did, and what a witness saw of it, over all visits.
+pub(super) struct Tally {
+    what: &'static str,
+    /// Done since the witness was asked last.
+    pub(super) due: u64,
+    expected: u64,
+    seen: u64,
+}
+
+impl Tally {
+    /// `what` is counted.
+    pub(super) fn of(what: &'static str) -> Self {
+        Self { what, due: 0, expected: 0, seen: 0 }
+    }
+
+    /// The witness found `found` of what is due.
+    pub(super) fn settle(&mut self, found: u64) {
+        let due = take(&mut self.due);
+        self.add(due, found.min(due));
+    }
+
+    pub(super) fn add(&mut self, expected: u64, seen: u64) {
+        self.expected += expected;
+        self.seen += seen;
+    }
+
+    pub(super) fn proof(&self) -> Option<Proof> {
+        Proof::of(self.what, self.expected, self.seen)
+    }
 }
 
 pub(super) struct Repeated<'a> {
     /// Does the operation so often.
     batch: Box<dyn FnMut(u64) -> io::Result<()> + 'a>,
-    what: &'static str,
     /// Counts operations that happened, besides the loop.
     witness: Option<fn() -> u64>,
     tried: bool,
-    expected: u64,
-    seen: u64,
+    tally: Tally,
 }
 
 impl<'a> Repeated<'a> {
     /// `once` is one operation, which compares what it gets with what it should get (`what` says what that is).
     pub(super) fn returning(what: &'static str, mut once: impl FnMut() -> io::Result<()> + 'a) -> Self {
-        // The only place that calls the operation, which so stands in the loop itself: a call and its return would cost 37 ns after a
-        // system call (AMD Zen 4, which forgets in the kernel where returns go).
+        // The only place that calls `once`: a call and return after a system call cost 37 ns (AMD Zen 4).
         let batch = move |turns| {
             for _ in 0..turns {
                 once()?;
             }
             Ok(())
         };
-        Self { batch: Box::new(batch), what, witness: None, tried: false, expected: 0, seen: 0 }
-    }
-
-    /// For rows that are refused.
-    pub(super) fn nothing() -> Self {
-        Self::returning("nothing", || Ok(()))
+        Self { batch: Box::new(batch), witness: None, tried: false, tally: Tally::of(what) }
     }
 
     /// With a witness that is asked before and after each batch.
@@ -130,13 +163,13 @@ impl Subject for Repeated<'_> {
             return false;
         }
         let after = self.witness.map(|count| count());
-        self.expected += turns;
-        self.seen += after.zip(before).map_or(turns, |(after, before)| after.saturating_sub(before));
+        let seen = after.zip(before).map_or(turns, |(after, before)| after.saturating_sub(before));
+        self.tally.add(turns, seen);
         true
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        Proof::of(self.what, self.expected, self.seen)
+        self.tally.proof()
     }
 }
 
@@ -176,29 +209,26 @@ mod tests {
         (Cost::of(&row, 1.0, 1), row)
     }
 
-    fn takes(fake: &Fake, ns: u64) {
-        fake.0.set(fake.0.get() + ns);
+    /// An operation of 50 ns on this clock.
+    fn takes_time(fake: &Fake) -> impl FnMut() -> io::Result<()> + 'static {
+        let clock = fake.clone();
+        move || {
+            clock.0.set(clock.0.get() + 50);
+            Ok(())
+        }
     }
 
     #[test]
     fn what_happens_is_priced_and_what_a_witness_misses_is_not() {
         let fake = Fake::default();
-        let clock = fake.clone();
-        let good = Repeated::returning("calls that returned 0", move || {
-            takes(&clock, 50);
-            Ok(())
-        });
-        let (cost, row) = cost_of(&fake, Planned::new("calls", "good", good));
+        let good = plan("good", "calls that returned 0", takes_time(&fake));
+        let (cost, row) = cost_of(&fake, good);
         assert_eq!(cost.value_ns(), Some(50.0));
         assert_eq!(row.proof.as_ref().map(|p| p.seen == p.expected && p.seen > 100), Some(true));
 
         // The call says it worked, but nothing came of it.
-        let clock = fake.clone();
-        let idle = Repeated::returning("signals caught", move || {
-            takes(&clock, 50);
-            Ok(())
-        });
-        let (cost, _) = cost_of(&fake, Planned::new("calls", "idle", idle.witnessed(|| 7)));
+        let idle = Repeated::returning("signals caught", takes_time(&fake)).witnessed(|| 7);
+        let (cost, _) = cost_of(&fake, Planned::new("idle", Kind::Latency, idle));
         assert!(
             matches!(&cost, Cost::Unknown { why } if why.starts_with("signals caught: 0 seen")),
             "{cost:?}"
@@ -208,30 +238,24 @@ mod tests {
     #[test]
     fn what_fails_at_once_is_refused_with_its_cause_and_what_fails_later_is_counted() {
         let fake = Fake::default();
-        let refused = Repeated::returning("x", || Err(io::Error::from_raw_os_error(libc::ENOSPC)));
-        let (cost, row) = cost_of(&fake, Planned::new("calls", "full", refused));
+        let full = || Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        let (cost, row) = cost_of(&fake, plan("full", "x", full));
         assert!(row.refused.as_deref().is_some_and(|w| w.contains("No space left")), "{row:?}");
         assert!(matches!(cost, Cost::Unknown { .. }));
-        let clock = fake.clone();
-        let mut left = 5_000;
-        let fading = Repeated::returning("x", move || {
-            takes(&clock, 50);
+        let (mut once, mut left) = (takes_time(&fake), 5_000);
+        let fading = move || {
             left -= 1;
-            if left > 0 { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
-        });
-        let (_, row) = cost_of(&fake, Planned::new("calls", "fading", fading));
+            once().and_then(|()| if left > 0 { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) })
+        };
+        let (_, row) = cost_of(&fake, plan("fading", "x", fading));
         assert!(row.rejected.failed > 0 && row.pairs.len() + row.rejected.failed as usize == 20, "{row:?}");
     }
 
     #[test]
     fn short_time_keeps_the_first_rows() {
-        let planned = || {
-            let row = |name: &str| Planned::new("calls", name, Repeated::nothing());
-            vec![row("a").first(), row("b"), row("c").first(), row("d")]
-        };
         for (left_ns, names) in [(u64::MAX, "abcd"), (1_000_000, "ac"), (0, "ac")] {
-            let kept = affordable(planned(), |p| p.first, 1_000_000, left_ns);
-            assert_eq!(kept.into_iter().map(|p| p.bench.row.operation).collect::<String>(), names);
+            let rows = vec![("a", true), ("b", false), ("c", true), ("d", false)];
+            assert_eq!(affordable(rows, 1_000_000, left_ns).concat(), names);
         }
     }
 }

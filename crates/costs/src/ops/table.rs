@@ -4,7 +4,7 @@ use machmeter_data::code::Code;
 use machmeter_data::metric::{Params, params};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
-use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
+use machmeter_data::shape::{Cell, TableRow};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
@@ -56,7 +56,7 @@ pub(super) fn analysis(
     }
     Analysis {
         metrics: priced.iter().map(metric).collect(),
-        datasets: vec![dataset(part, title, caption, &priced)],
+        datasets: dataset(part, title, caption, &priced).into_iter().collect(),
         warnings: warnings(&priced, codes, code_of),
         ..Analysis::default()
     }
@@ -79,7 +79,7 @@ pub(super) fn name(row: &Row) -> String {
     }
 }
 
-fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
+fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Option<Dataset> {
     let columns = [
         ("cost", show::NS),
         ("low, this run", show::NS),
@@ -88,9 +88,8 @@ fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dat
         ("kind", None),
         ("proof", None),
     ];
-    let columns = columns.map(|(label, unit)| TableColumn::new(label, unit)).into();
-    let shape = Shape::CostTable(CostTable { columns, rows: priced.iter().map(table_row).collect() });
-    Dataset::new("ops.costs", title, caption, shape).with_params(params([("part", part.into())]))
+    let table = show::table(["ops.costs", title, caption], columns, priced.iter().map(table_row).collect());
+    table.map(|t| t.with_params(params([("part", part.into())])))
 }
 
 fn table_row(p: &Priced<'_>) -> TableRow {
@@ -115,29 +114,28 @@ fn table_row(p: &Priced<'_>) -> TableRow {
     TableRow { name: name(p.row) + p.cost.mark(), cells }
 }
 
-/// One warning of each of these codes for the rows that fall under it and have no figure.
+/// One warning of each of these codes for the rows that fall under it and have no figure; those with the same reason together.
 pub(super) fn warnings(priced: &[Priced<'_>], codes: &[Code], code_of: fn(&Row) -> Code) -> Vec<Warning> {
-    codes.iter().filter_map(|code| warning(code, priced, code_of)).collect()
-}
-
-/// Rows with the same reason are named together.
-fn warning(code: &Code, priced: &[Priced<'_>], code_of: fn(&Row) -> Code) -> Option<Warning> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for p in priced.iter().filter(|p| code_of(p.row) == *code) {
-        let Cost::Unknown { why } = &p.cost else { continue };
-        match reasons.iter_mut().find(|(w, _)| *w == why) {
-            Some((_, names)) => names.push(name(p.row)),
-            None => reasons.push((why.as_str(), vec![name(p.row)])),
-        }
-    }
-    let told: Vec<String> =
-        reasons.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect();
-    (!told.is_empty()).then(|| code.warning(told.join("; ")))
+    let warning = |code: &Code| {
+        let unknown = |p: &Priced<'_>| match &p.cost {
+            Cost::Unknown { why } if code_of(p.row) == *code => Some((why.clone(), name(p.row))),
+            _ => None,
+        };
+        let unknown: Vec<(String, String)> = priced.iter().filter_map(unknown).collect();
+        let told = show::distinct(unknown.iter().map(|(why, _)| why)).into_iter().map(|why| {
+            let names: Vec<&str> = unknown.iter().filter(|u| u.0 == *why).map(|u| u.1.as_str()).collect();
+            format!("{}: {why}", names.join(", "))
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| code.warning(told.join("; ")))
+    };
+    codes.iter().filter_map(warning).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use machmeter_data::Shape;
     use machmeter_engine::cost::{Kind, Proof};
 
     use crate::ops::cost::{NO_FIGURE, NO_FILES};

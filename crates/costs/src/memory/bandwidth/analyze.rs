@@ -293,8 +293,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     }
 }
 
-/// The working set of the last cache follows from the claimed one. Where the ladder of the same run found less of it, its rows
-/// are partly of memory.
+/// Where the ladder found less of the last cache than is claimed, its rows are partly of memory.
 fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     let Some((least, _)) = DetectedCaches::from_facts(&rows.facts).last_bytes else { return };
     let beyond = |f: &&Figure<'_>| f.is_level(Level::Last) && f.working_set_bytes > least as i64;

@@ -39,8 +39,7 @@ struct Column<'f> {
     with_allocate: bool,
 }
 
-/// A row per kernel and width; columns by level, with and without write-allocate, with all CPUs, huge pages, zeros, and as
-/// STREAM.
+/// A row per kernel and width; columns by level, write-allocate, all CPUs, huge pages, zeros, and as STREAM.
 fn table(figures: &Figures<'_>) -> Option<Dataset> {
     let most = figures.most_cpus();
     let shown = |f: &&Figure<'_>| !f.is_peak() && !f.is_level(Level::Sweep) && f.rate().is_some();

@@ -1,42 +1,27 @@
 //! What the part tells: metrics and warnings.
 
-machmeter_data::metric!(
-    BANDWIDTH,
-    "memory.bandwidth",
-    ["kernel", "level", "working_set_bytes", "cpus", "pages", "data", "convention"],
-    BytesPerSecond, Higher, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
-    "Bytes that the kernel's instructions load and store per second, over all CPUs that take part, each on memory of its own. \
-     With convention=stream: the width a compiler takes for STREAM's loops; the bytes are counted alike."
-);
-machmeter_data::metric!(
-    WITH_ALLOCATE,
-    "memory.bandwidth_with_allocate",
-    ["kernel", "level", "working_set_bytes", "cpus", "pages", "data", "convention"],
-    BytesPerSecond, Higher, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
-    "The same with a read of every line that an ordinary store writes without having loaded it: what the memory bus moves, \
-     unless the processor finds a way around it."
-);
-machmeter_data::metric!(
-    SCALING,
-    "memory.scaling",
-    ["kernel", "cpus"],
-    One, Higher, weakened by [Frequency, SharedCore, MemoryPlacement],
-    "Bandwidth in memory of so many CPUs over that of one."
-);
-machmeter_data::metric!(
-    SATURATION,
-    "memory.saturation_cpus",
-    ["kernel"],
-    Count, Neither, weakened by [Frequency, SharedCore, MemoryPlacement],
-    "Fewest CPUs that reach 95 % of the highest bandwidth seen with any number of them."
-);
-machmeter_data::metric!(
-    PEAK,
-    "memory.peak_flops",
-    ["kernel"],
-    FlopsPerSecond, Higher, weakened by [Frequency, SharedCore, Clock],
-    "Floating-point operations per second of one CPU on registers alone: independent multiply-adds, each counting two."
-);
+machmeter_data::metrics! {
+    ["kernel", "level", "working_set_bytes", "cpus", "pages", "data", "convention"]
+    BytesPerSecond Higher weakened by [Frequency, SharedCore, MemoryPlacement, Clock] {
+        BANDWIDTH = "memory.bandwidth"
+            "Bytes that the kernel's instructions load and store per second, over all CPUs that take part, each on memory of its own. \
+             With convention=stream: the width a compiler takes for STREAM's loops; the bytes are counted alike.";
+        WITH_ALLOCATE = "memory.bandwidth_with_allocate"
+            "The same with a read of every line that an ordinary store writes without having loaded it: what the memory bus moves, \
+             unless the processor finds a way around it.";
+    }
+    ["kernel", "cpus"] One Higher weakened by [Frequency, SharedCore, MemoryPlacement] {
+        SCALING = "memory.scaling" "Bandwidth in memory of so many CPUs over that of one.";
+    }
+    ["kernel"] Count Neither weakened by [Frequency, SharedCore, MemoryPlacement] {
+        SATURATION = "memory.saturation_cpus"
+            "Fewest CPUs that reach 95 % of the highest bandwidth seen with any number of them.";
+    }
+    ["kernel"] FlopsPerSecond Higher weakened by [Frequency, SharedCore, Clock] {
+        PEAK = "memory.peak_flops"
+            "Floating-point operations per second of one CPU on registers alone: independent multiply-adds, each counting two.";
+    }
+}
 
 machmeter_data::code! { pub SMALL_BUFFER = "W406" "memory buffer small",
     what: "The memory that the kernels walked over is less than four times the last cache.",

@@ -1,6 +1,4 @@
-//! Bandwidth: what the kernels move per second, and the roofline that follows. Bytes are counted as the instructions request them (STREAM's
-//! count), and with the reads that ordinary stores cause when they allocate their line (Hager and Wellein: that is why a copy seems to
-//! get less than a read).
+//! Bandwidth and roofline. Bytes are counted as requested (STREAM), and with write-allocate (Hager and Wellein).
 
 mod analyze;
 mod datasets;
@@ -28,7 +26,7 @@ use crate::passes::Passes;
 use machmeter_engine::part::{Part, PartContext};
 pub(super) use plan::widest;
 use plan::{Depth, Plan, Request, Spec};
-use stream::{Buffer, Contents, Stream};
+use stream::{Buffer, CHUNK_BYTES, Contents, Stream};
 use together::TogetherCell;
 
 const NAME: &str = "bandwidth";
@@ -100,7 +98,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     for spec in plan.together.iter().filter(|_| !others.is_empty()) {
         match TogetherCell::new(&setting, spec) {
             Ok(cell) => cells.push(cell),
-            Err(why) => at.rows.push(spec.refused(&why.to_string())),
+            Err(why) => at.rows.push(spec.refused(&why)),
         }
     }
     at.run(cells);
@@ -156,16 +154,16 @@ struct Extra {
 
 impl Extra {
     fn of(plan: &Plan, first: &Buffer, seed: u64) -> Self {
-        let other = if first.contents() == Contents::Random { Contents::Zeros } else { Contents::Random };
+        let other = if first.contents == Contents::Random { Contents::Zeros } else { Contents::Random };
         let made = |pages: Backing, contents: Contents| {
             let wanted = plan.single.iter().any(|s| s.pages == pages && s.contents == contents);
-            wanted.then(|| extra_buffer(first.bytes(), pages, contents, seed))
+            wanted.then(|| extra_buffer(first.bytes, pages, contents, seed))
         };
-        Self { contents: made(Backing::Small, other), huge: made(Backing::Huge, first.contents()) }
+        Self { contents: made(Backing::Small, other), huge: made(Backing::Huge, first.contents) }
     }
 
     fn buffer<'a>(&'a self, s: &Spec, first: &'a Buffer) -> Result<&'a Buffer, String> {
-        let made = match (s.pages, s.contents == first.contents()) {
+        let made = match (s.pages, s.contents == first.contents) {
             (Backing::Huge, _) => &self.huge,
             (_, true) => return Ok(first),
             (_, false) => &self.contents,
@@ -177,9 +175,8 @@ impl Extra {
 fn alone<'a>(at: &mut PartContext<'_>, plan: &Plan, first: &'a Buffer, extra: &'a Extra) -> CellList<'a> {
     let mut benches = Vec::new();
     for s in &plan.single {
-        let stream = extra
-            .buffer(s, first)
-            .and_then(|b| Stream::new(s.kernel, b, s.working_set_bytes).map_err(|e| e.to_string()));
+        let stream =
+            extra.buffer(s, first).and_then(|b| Stream::new(s.kernel, b, s.working_set_bytes, CHUNK_BYTES));
         match stream {
             Ok(stream) => benches.push(Bench::new(s.row(stream.kernel_turns()), stream)),
             Err(why) => at.rows.push(s.refused(&why)),
@@ -193,7 +190,7 @@ fn extra_buffer(bytes: usize, backing: Backing, contents: Contents, seed: u64) -
     let buffer = Buffer::new(bytes, backing, contents).map_err(|e| e.to_string())?;
     buffer.fill(seed ^ 0x5a5a);
     if backing == Backing::Huge {
-        granted(buffer.pages())?;
+        granted(&buffer.pages)?;
     }
     Ok(buffer)
 }

@@ -1,5 +1,4 @@
-//! The roofline (S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009) from measured ceilings: what a loop can reach at
-//! most, by its operations per byte, for operands that lie in each cache or in memory; and where measured loops stand.
+//! The roofline (S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009) from measured ceilings, with measured loops.
 
 use machmeter_data::shape::{Axis, CurveRow, Dataset, Mark};
 use machmeter_data::{Unit, quantity::human};

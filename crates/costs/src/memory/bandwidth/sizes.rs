@@ -48,16 +48,14 @@ pub(in crate::memory) fn cached(claimed: &ReportedCaches) -> Vec<(Level, usize)>
         out.push((Level::L2, l2_bytes / 2));
     }
     if let Some(last_bytes) = claimed.last_bytes().filter(|last| *last >= 4 * l2_bytes.max(l1_bytes)) {
-        // A shared last cache is seldom ours alone, and in a virtual machine what is claimed is not what is had: take little.
-        // What the ladder finds to be less still is told by the analysis.
+        // A shared last cache is seldom ours alone, nor a guest's what is claimed: take little.
         let bytes = (last_bytes / 10).max(2 * l2_bytes).max(4 * l1_bytes);
         out.push((Level::Last, bytes.next_multiple_of(64 << 10)));
     }
     out
 }
 
-/// Largest working set that nobody asked for, bytes: all parts hold theirs at once, and a second brings in about a gigabyte. A last cache
-/// of which more is claimed (a guest is told of the whole host's) is warned of by what is then less than four times as large.
+/// Largest working set that nobody asked for, bytes: parts hold theirs at once; a gigabyte takes a second.
 pub(in crate::memory) const fn most_bytes(level: RunLevel) -> usize {
     match level {
         RunLevel::Quick => 128 << 20,
@@ -78,8 +76,7 @@ pub(in crate::memory) fn available_bytes() -> f64 {
     left.map_or(MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64)
 }
 
-/// `wanted` halved until it is at most `most`, so that runs with about the same time and memory take the same size;
-/// `None` when that is too little to be memory.
+/// `wanted` halved until it is at most `most`, so that like runs take one size; `None`: no memory.
 pub(in crate::memory) fn within(wanted: usize, most: usize) -> Option<usize> {
     let mut bytes = wanted;
     while bytes > most {

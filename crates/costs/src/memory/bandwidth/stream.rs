@@ -1,18 +1,16 @@
-//! Kernels over buffers: memory with known contents, the operands of a kernel laid out in it, and the walk over them that is
-//! timed.
+//! Kernels over buffers: memory with known contents, the operands laid out in it, and the walk that is timed.
 
 use std::sync::Once;
 use std::sync::atomic::Ordering;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::sampling::Subject;
-use machmeter_sys::kernel::{Kernel, KernelError, Ready, Walk};
+use machmeter_sys::kernel::{Kernel, Ready, Walk};
 use machmeter_sys::pages::{Backing, Pages};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// Numbers from 1 to 2 with random mantissas: no cache or memory controller can shorten them, and no arithmetic on them
-    /// takes a slow path (a random word would be a denormal or no number at all once in a thousand).
+    /// From 1 to 2 with random mantissas: incompressible, and arithmetic takes no slow path (denormals).
     Random,
     Zeros,
 }
@@ -27,18 +25,18 @@ impl Contents {
 }
 
 pub(crate) struct Buffer {
-    pages: Pages,
-    contents: Contents,
-    bytes: usize,
+    pub(crate) pages: Pages,
+    pub(crate) contents: Contents,
+    /// Largest working set, bytes.
+    pub(crate) bytes: usize,
     filled: Once,
 }
 
 const SLACK_BYTES: usize = 64 << 10;
-/// Operands start this far from each other modulo a page: with equal offsets a load would be taken for one of the store just
-/// before it (4 KiB aliasing).
+/// Operands start this far apart modulo a page: equal offsets would be taken for the same address (4 KiB aliasing).
 const STAGGER_BYTES: usize = 33 * 64;
 /// Bytes that one turn of a walk over memory takes: long against the call, short against a batch.
-const CHUNK_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// Pages of this process, or why it has none.
 pub(crate) fn pages(bytes: usize, backing: Backing) -> Result<Pages, ProbeError> {
@@ -50,19 +48,6 @@ impl Buffer {
     pub(crate) fn new(bytes: usize, backing: Backing, contents: Contents) -> Result<Self, ProbeError> {
         let pages = pages(bytes.saturating_add(SLACK_BYTES), backing)?;
         Ok(Self { pages, contents, bytes, filled: Once::new() })
-    }
-
-    /// Largest working set, bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(crate) fn contents(&self) -> Contents {
-        self.contents
-    }
-
-    pub(crate) fn pages(&self) -> &Pages {
-        &self.pages
     }
 
     /// Writes the contents, which also places the pages near the calling thread.
@@ -105,43 +90,30 @@ pub(crate) fn moved(kernel: &Kernel) -> Option<[usize; 3]> {
     }
 }
 
-/// A kernel that walks round and round over its operands. A working set of one chunk is walked by the kernel's own passes, a
-/// larger one chunk by chunk, going on where the batch before stopped: so a batch needs not be as long as a pass.
+/// A kernel that walks round and round; a large working set chunk by chunk, on from the last batch.
 pub(crate) struct Stream<'a> {
     chunks: Vec<Ready<'a>>,
     at: usize,
 }
 
 impl<'a> Stream<'a> {
-    /// A walk over `working_set_bytes` (all operands together) of `buffer`.
+    /// A walk over `bytes` (all operands together) of `buffer`, in turns of about `chunk_bytes`.
     pub(crate) fn new(
         kernel: &'static Kernel,
         buffer: &'a Buffer,
-        working_set_bytes: usize,
-    ) -> Result<Self, KernelError> {
-        Self::in_chunks(kernel, buffer, working_set_bytes, CHUNK_BYTES)
-    }
-
-    /// The same with turns of about `chunk_bytes`.
-    pub(crate) fn in_chunks(
-        kernel: &'static Kernel,
-        buffer: &'a Buffer,
-        working_set_bytes: usize,
+        bytes: usize,
         chunk_bytes: usize,
-    ) -> Result<Self, KernelError> {
-        let (extent, bytes) = (buffer.pages.extent(), working_set_bytes);
-        let wrong = |why: &str| KernelError::Operands { name: kernel.name, why: why.to_owned() };
-        let Some(per_turn) = moved(kernel) else {
-            return Err(wrong("does not walk over memory"));
-        };
+    ) -> Result<Self, String> {
+        let extent = buffer.pages.extent();
+        let wrong = |why: &str| format!("kernel {}: {why}", kernel.name);
+        let per_turn = moved(kernel).ok_or_else(|| wrong("does not walk over memory"))?;
         let sum: usize = per_turn.iter().sum();
         let turns = bytes / sum;
         if turns == 0 {
             return Err(wrong(&format!("{bytes} bytes are less than a turn of {sum}")));
         }
         let chunk_turns = if bytes > 2 * chunk_bytes { (chunk_bytes / sum).max(1) } else { turns };
-        let mut starts = [0; 3];
-        let mut next = 0_usize;
+        let (mut starts, mut next) = ([0; 3], 0_usize);
         for (i, b) in per_turn.iter().enumerate().filter(|(_, b)| **b > 0) {
             starts[i] = next + i * STAGGER_BYTES;
             next = (starts[i] + turns * b).next_multiple_of(4_096);
@@ -153,7 +125,7 @@ impl<'a> Stream<'a> {
                 operands[i] =
                     extent.part(at, chunk_turns * b).ok_or_else(|| wrong("the buffer is too small"))?;
             }
-            kernel.ready(chunk_turns as u64, operands, 0)
+            kernel.ready(chunk_turns as u64, operands, 0).map_err(|e| e.to_string())
         };
         let chunks = (0..turns / chunk_turns).map(chunk).collect::<Result<_, _>>()?;
         Ok(Self { chunks, at: 0 })
@@ -187,8 +159,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Walks over a quarter of a working set that is in chunks, so that caches hold what they hold in the midst of a long
-    /// walk (dirty lines of its own, for one).
+    /// Walks over a quarter of a working set in chunks, so that caches are as amid a long walk.
     pub(crate) fn warm(&mut self) {
         if self.chunks.len() > 1 {
             self.walk(self.round().div_ceil(4));

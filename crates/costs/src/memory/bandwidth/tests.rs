@@ -12,7 +12,7 @@ use machmeter_sys::pages::Backing;
 use super::analyze::{analyze, saturation};
 use super::plan::{self, Depth, Request, Spec, widest};
 use super::sizes::{self, Level};
-use super::stream::{Buffer, Contents, Stream};
+use super::stream::{Buffer, CHUNK_BYTES, Contents, Stream};
 use super::{BUFFER_BYTES, CPUS, DATA, LAST_CACHE_BYTES};
 
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
@@ -289,12 +289,12 @@ fn plans_name_each_row_once_and_the_page_has_few() {
 fn streams_stay_inside_and_move_what_they_say() {
     let buffer = Buffer::new(3 << 20, Backing::Small, Contents::Random).unwrap();
     buffer.fill(5);
-    let words = || buffer.pages().extent().atomics().iter().map(|w| w.load(Ordering::Relaxed));
+    let words = || buffer.pages.extent().atomics().iter().map(|w| w.load(Ordering::Relaxed));
     let sum = || words().fold(0_u64, u64::wrapping_add);
     assert!(words().all(|w| (1.0..2.0).contains(&f64::from_bits(w)) && w % 2 == 1));
     for kernel in kernel::all().filter(|k| super::stream::moved(k).is_some() && (k.available)()) {
         for bytes in [24 << 10, 100_000, 3 << 20] {
-            let mut stream = Stream::new(kernel, &buffer, bytes).unwrap();
+            let mut stream = Stream::new(kernel, &buffer, bytes, CHUNK_BYTES).unwrap();
             let before = sum();
             stream.walk(stream.round() + 1);
             let moved = stream.bytes_per_turn() * stream.round();
@@ -306,8 +306,9 @@ fn streams_stay_inside_and_move_what_they_say() {
                 assert_eq!(sum(), before, "{} wrote", kernel.name);
             }
         }
-        assert!(Stream::new(kernel, &buffer, 8 << 20).is_err(), "{}", kernel.name);
-        assert!(Stream::new(kernel, &buffer, 7).is_err(), "{}", kernel.name);
+        for bytes in [8 << 20, 7] {
+            assert!(Stream::new(kernel, &buffer, bytes, CHUNK_BYTES).is_err(), "{}", kernel.name);
+        }
     }
 }
 

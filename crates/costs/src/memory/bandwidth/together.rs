@@ -1,5 +1,4 @@
-//! Rows with several CPUs: every member of a team walks over its own memory, all start together, and a sample is the time
-//! from the first start to the last end.
+//! Rows with several CPUs: each walks over its own memory; a sample is from first start to last end.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,10 +7,9 @@ use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::team::sampler::{Clocked, HostClock, JointOperation, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Seats};
-use machmeter_sys::kernel::KernelError;
 
 use super::plan::Spec;
-use super::stream::{Buffer, Stream};
+use super::stream::{Buffer, CHUNK_BYTES, Stream};
 use super::{BATCH_NS, PAIRS};
 
 /// Longest visit, ns: the first one fills the memory of a CPU that others may use.
@@ -65,8 +63,8 @@ pub(super) struct TogetherCell<'a> {
 }
 
 impl<'a> TogetherCell<'a> {
-    pub(super) fn new(setting: &'a Setting<'a>, spec: &Spec) -> Result<Self, KernelError> {
-        let stream = |b: &&'a Buffer| Stream::new(spec.kernel, b, spec.working_set_bytes);
+    pub(super) fn new(setting: &'a Setting<'a>, spec: &Spec) -> Result<Self, String> {
+        let stream = |b: &&'a Buffer| Stream::new(spec.kernel, b, spec.working_set_bytes, CHUNK_BYTES);
         let streams = setting.buffers.iter().take(spec.cpus).map(stream);
         let streams: Vec<Stream<'a>> = streams.collect::<Result<_, _>>()?;
         let row = spec.row(streams.first().map_or(1, Stream::kernel_turns));

@@ -167,8 +167,7 @@ impl<'r> Curves<'r> {
         points
     }
 
-    /// [`Curves::curve`] by the pairs during which nobody else used the core; without those points that have too few of them.
-    /// Empty where nobody looked.
+    /// [`Curves::curve`] by pairs alone on the core, where a point has enough; empty where nobody looked.
     pub(super) fn quiet_curve(&self, over: &str, rows: &[&Row]) -> Vec<Point> {
         let quiet: Vec<&Row> = rows.iter().copied().filter(|r| self.alone(r) >= ALONE_LEAST).collect();
         self.curve_of(over, &quiet, &|p| self.is_alone(p))
@@ -183,8 +182,7 @@ impl<'r> Curves<'r> {
         self.whole_width.is_some_and(|whole| sibling::alone(pair, whole) == Some(true))
     }
 
-    /// Round and cost of each of these pairs: the quicker of its two batches. Unlike the difference of both it is never less than
-    /// what the loads took; what it has too much is the clock's reading, one part in thousands of a batch.
+    /// Round and cost of these pairs: the quicker batch, which unlike the difference is never below what loads took.
     pub(super) fn costs_ns(&self, row: &Row, of: &dyn Fn(&Pair) -> bool) -> Vec<(usize, f64)> {
         let ns_per_tick = self.all.ns_per_tick();
         let each = |ticks: u64, turns: u64| ticks as f64 * ns_per_tick / (turns.max(1) as f64 * row.per_turn);
@@ -198,9 +196,7 @@ impl<'r> Curves<'r> {
     }
 }
 
-/// Quantile of the pairs taken for the cost of a size. Neighbors on the same core only make it costlier; but beyond the step some pairs
-/// cost as little as before it, where the order of the accesses happens to suit the replacement (seen with one page too many for
-/// a buffer of 64: one or two pairs of 24), so the least of all would be too low.
+/// Quantile of pairs that is a size's cost: neighbors make it dearer, luck beyond a step sometimes cheaper.
 pub(super) const DISTURBED_QUANTILE: f64 = 0.18;
 /// The same of pairs during which nobody else used the core: they have nothing to avoid on either side.
 pub(super) const QUIET_QUANTILE: f64 = 0.5;
@@ -214,9 +210,8 @@ pub(super) struct Step {
     pub(super) n: usize,
 }
 
-/// The step of a curve that begins low and ends high: where its ascending lower bound crosses the geometric mean of both ends.
-/// `None` unless the end costs at least `min_ratio` times the beginning. A size costs the `quantile` of its pairs; of two pairs
-/// that it lies between, the cheaper: halfway from one side of a step to the other there is nothing.
+/// The step of an ascending curve: where its lower bound crosses the geometric mean of both ends.
+/// `None` unless the end costs `min_ratio` times the beginning. A size costs the `quantile` of its pairs.
 pub(super) fn step_edge(points: &[Point], min_ratio: f64, quantile: f64) -> Option<Step> {
     let cost = |p: &Point| {
         let costs_ns: Vec<f64> = p.costs_ns.iter().map(|c| c.1).collect();

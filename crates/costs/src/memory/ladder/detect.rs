@@ -68,8 +68,7 @@ pub(super) struct Detection<'r> {
     curves: &'r Curves<'r>,
 }
 
-/// What huge pages take away of the cost of missed translations: as a share by least costs at the working set with most pairs, and the range
-/// over all working sets by least costs and medians.
+/// Share of translation costs that huge pages take away, by least costs; range over all working sets and medians.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Saved {
     pub(super) share: f64,
@@ -114,9 +113,7 @@ impl<'r> Detection<'r> {
         found
     }
 
-    /// Nearest step of the one-line-per-page curve, while its lines fit in half of the first cache; and whether it was seen while nobody
-    /// else used the core. A neighbor takes some of the buffer, and what he takes looks like a smaller one: beside him the step lies
-    /// somewhere from where most pairs say to where none is quick any more.
+    /// Nearest step of one line per page within half the first cache, and whether seen alone on the core.
     fn first_reach(&self) -> Option<(Step, bool)> {
         let lines = self.lines_of(self.caches.first().filter(|c| c.number == 0)?) / 2.0;
         let near = |mut points: Vec<Point>, least: usize| {
@@ -239,8 +236,7 @@ impl<'r> Detection<'r> {
     }
 }
 
-/// Caches by the ends of the levels, and whether what follows the last one is memory: all caches that the system reports have
-/// ended, or the largest working set is beyond any.
+/// Caches by the ends of the levels, and whether memory follows: all reported ones ended, or sizes are beyond any.
 fn caches(curves: &Curves<'_>, most_bytes: f64) -> (Vec<Cache>, bool) {
     let reported = curves.reported();
     let ends = curves.cache_ends();
@@ -263,8 +259,7 @@ fn caches(curves: &Curves<'_>, most_bytes: f64) -> (Vec<Cache>, bool) {
     (ends.into_iter().zip(numbers).enumerate().map(cache).collect(), memory_reached)
 }
 
-/// Which cache from the core each end belongs to. Where fewer ended than the system reports, one may have been missed: those that are
-/// nearest in size, in order, by the sum of logarithms of ratios. Else one after the other.
+/// Which cache each end belongs to; where fewer ended than reported, those nearest in size, in order.
 fn numbers(ends: &[CacheEnd], reported: &ReportedCaches) -> Vec<usize> {
     fn nearest(ends: &[CacheEnd], from: usize, reported: &[ReportedCache]) -> (f64, Vec<usize>) {
         let Some((end, rest)) = ends.split_first() else { return (0.0, Vec::new()) };
@@ -314,15 +309,13 @@ impl DetectedCaches {
         facts.get(&DETECTED_CACHES).unwrap_or_default()
     }
 
-    /// The last cache, bytes: the most that the ladder of the same run saw of it, else what the system claims. A guest is told of all that
-    /// its host has.
+    /// The last cache, bytes: the most that the ladder saw, else what is claimed (to a guest all of its host's).
     pub(in crate::memory) fn last_cache(facts: &Facts, claimed_bytes: f64) -> f64 {
         Self::from_facts(facts).last_bytes.map_or(claimed_bytes, |(_, most)| claimed_bytes.min(most as f64))
     }
 }
 
-/// The step of the rows over one of their conditions: by pairs alone on the core where they show one that is good enough, else by all.
-/// What a neighbor uses of a cache or buffer makes steps seem to come too early.
+/// The step by pairs alone on the core where it is good enough, else by all: neighbors make it seem too early.
 fn quiet_step(
     curves: &Curves<'_>,
     over: &str,

@@ -223,8 +223,7 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// Adds what the rows so far make worth measuring: sizes near boundaries, one working set inside each level for its
-    /// price, the line, the reach of the first translation buffer.
+    /// Adds what the rows so far make worth measuring.
     fn refine(&mut self, found: &Refinement) {
         let first = self.grounds[0];
         self.curve(first, PAGE_LOCAL, &found.near_boundaries);

@@ -1,6 +1,5 @@
-//! The latency ladder: what a dependent load costs over working sets from one page to memory, and what follows from it. Detection reads
-//! the curves alone; what the system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and
-//! Staelin 1996), multichase, X-Ray (Yotov and others 2005).
+//! The latency ladder: what a dependent load costs over working sets; what is claimed is compared afterwards.
+//! Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and Staelin 1996), multichase, X-Ray (Yotov and others 2005).
 
 pub(super) mod chase;
 mod curves;
@@ -62,82 +61,55 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
 }
 
-machmeter_data::metric!(
-    LATENCY,
-    "memory.latency",
-    ["level", "order", "pages", "stride_bytes", "working_set_bytes"],
-    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
-    "Latency of a load whose address is the result of the load before, in an order over the lines of a working set. \
-     order=global: random over all of it, translation of addresses included; page_local: random page by page, so that \
-     translation hardly counts; one_per_page: one line of each page; strided: line after line upwards, which prefetchers \
-     follow. level stands for a working set inside what was found to be that level."
-);
-machmeter_data::metric!(
-    LATENCY_CYCLES,
-    "memory.latency_cycles",
-    ["level", "order", "pages", "stride_bytes"],
-    Count, Lower, weakened by [SharedCore, MemoryPlacement],
-    "The same latency in cycles of the core, whose clock is told by dependent additions of one cycle each."
-);
-machmeter_data::metric!(
-    CORE_CLOCK,
-    "memory.core_clock",
-    [],
-    Hertz, Higher, weakened by [Frequency, SharedCore, Clock],
-    "Clock of the core while it measured: dependent additions per second."
-);
-machmeter_data::metric!(
-    CACHE_SIZE,
-    "memory.cache_size",
-    ["level"],
-    Bytes, Higher, weakened by [SharedCore, MemoryPlacement],
-    "Working set at which the latency curve passes from one level to the next, found without asking the system. LLC: what \
-     was effectively ours of the last cache; the interval spans the rounds."
-);
-machmeter_data::metric!(
-    LINE_SIZE,
-    "memory.line_size",
-    ["level"],
-    Bytes, Neither, weakened by [SharedCore],
-    "Distance from which a second access in the same block of memory misses although the first was fetched."
-);
-machmeter_data::metric!(
-    ASSOCIATIVITY,
-    "memory.associativity",
-    ["level"],
-    Count, Neither, weakened by [SharedCore, MemoryPlacement],
-    "Lines one cache size apart that the first cache keeps at a time."
-);
-machmeter_data::metric!(
-    TRANSLATIONS,
-    "memory.tlb_entries",
-    ["level"],
-    Count, Higher, weakened by [SharedCore, MemoryPlacement],
-    "Pages of 4 KiB that the buffer of address translations keeps at a time; the interval spans the page counts on either \
-     side of the step, which is soft for the second level."
-);
-machmeter_data::metric!(
-    HUGE_GRANTED,
-    "memory.huge_pages_granted",
-    [],
-    One, Higher, weakened by [MemoryPlacement],
-    "Share of the memory asked for in huge pages that the system gave in huge pages."
-);
-machmeter_data::metric!(
-    HUGE_EFFECTIVE,
-    "memory.huge_pages_effective",
-    [],
-    One, Higher, weakened by [SharedCore, MemoryPlacement],
-    "Share of the cost of missed translations that huge pages take away, just beyond the reach of the first buffer: 0 where \
-     the processor still translates small pages, as under a hypervisor that backs a guest with small ones."
-);
-machmeter_data::metric!(
-    PARALLELISM,
-    "memory.parallelism",
-    ["chains"],
-    One, Higher, weakened by [SharedCore, MemoryPlacement],
-    "Loads from memory per latency of one load, with so many independent chains: misses that the core keeps under way."
-);
+machmeter_data::metrics! {
+    ["level", "order", "pages", "stride_bytes", "working_set_bytes"]
+    Nanoseconds Lower weakened by [Frequency, SharedCore, MemoryPlacement, Clock] {
+        LATENCY = "memory.latency"
+            "Latency of a load whose address is the result of the load before, in an order over the lines of a working set. \
+             order=global: random over all of it, translation of addresses included; page_local: random page by page, so that \
+             translation hardly counts; one_per_page: one line of each page; strided: line after line upwards, which prefetchers \
+             follow. level stands for a working set inside what was found to be that level.";
+    }
+    ["level", "order", "pages", "stride_bytes"] Count Lower weakened by [SharedCore, MemoryPlacement] {
+        LATENCY_CYCLES = "memory.latency_cycles"
+            "The same latency in cycles of the core, whose clock is told by dependent additions of one cycle each.";
+    }
+    [] Hertz Higher weakened by [Frequency, SharedCore, Clock] {
+        CORE_CLOCK = "memory.core_clock"
+            "Clock of the core while it measured: dependent additions per second.";
+    }
+    ["level"] Bytes Higher weakened by [SharedCore, MemoryPlacement] {
+        CACHE_SIZE = "memory.cache_size"
+            "Working set at which the latency curve passes from one level to the next, found without asking the system. LLC: what \
+             was effectively ours of the last cache; the interval spans the rounds.";
+    }
+    ["level"] Bytes Neither weakened by [SharedCore] {
+        LINE_SIZE = "memory.line_size"
+            "Distance from which a second access in the same block of memory misses although the first was fetched.";
+    }
+    ["level"] Count Neither weakened by [SharedCore, MemoryPlacement] {
+        ASSOCIATIVITY = "memory.associativity"
+            "Lines one cache size apart that the first cache keeps at a time.";
+    }
+    ["level"] Count Higher weakened by [SharedCore, MemoryPlacement] {
+        TRANSLATIONS = "memory.tlb_entries"
+            "Pages of 4 KiB that the buffer of address translations keeps at a time; the interval spans the page counts on either \
+             side of the step, which is soft for the second level.";
+    }
+    [] One Higher weakened by [MemoryPlacement] {
+        HUGE_GRANTED = "memory.huge_pages_granted"
+            "Share of the memory asked for in huge pages that the system gave in huge pages.";
+    }
+    [] One Higher weakened by [SharedCore, MemoryPlacement] {
+        HUGE_EFFECTIVE = "memory.huge_pages_effective"
+            "Share of the cost of missed translations that huge pages take away, just beyond the reach of the first buffer: 0 where \
+             the processor still translates small pages, as under a hypervisor that backs a guest with small ones.";
+    }
+    ["chains"] One Higher weakened by [SharedCore, MemoryPlacement] {
+        PARALLELISM = "memory.parallelism"
+            "Loads from memory per latency of one load, with so many independent chains: misses that the core keeps under way.";
+    }
+}
 
 machmeter_data::code! { pub NO_HUGE = "W401" "ladder without huge pages",
     what: "The system did not give huge pages, or only for a part of the memory.",

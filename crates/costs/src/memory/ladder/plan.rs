@@ -20,8 +20,7 @@ pub(super) const LEAST_BYTES: usize = 4_096;
 /// Up to here the first look takes many sizes, bytes.
 const MANY_BYTES: usize = 4 << 20;
 
-/// Working sets from [`LEAST_BYTES`] to `most_bytes`: `per_octave` in each octave, evenly spaced inside it (so that sizes of
-/// caches, whole fractions of an octave, are among them), in whole base pages.
+/// Working sets from [`LEAST_BYTES`] to `most_bytes`, `per_octave` evenly spaced in each octave, in whole base pages.
 pub(super) fn sizes(per_octave: u32, most_bytes: usize) -> Vec<usize> {
     let mut out = Vec::new();
     let mut octave = LEAST_BYTES;
@@ -39,8 +38,7 @@ pub(super) fn sizes(per_octave: u32, most_bytes: usize) -> Vec<usize> {
     out
 }
 
-/// Working sets of the first look: four per octave up to [`MANY_BYTES`], two from there, where caches are large and building
-/// chains takes most of the time.
+/// Working sets of the first look: fewer beyond [`MANY_BYTES`], where building chains takes most of the time.
 pub(super) fn first_look(most_bytes: usize) -> Vec<usize> {
     let mut out = sizes(4, most_bytes.min(MANY_BYTES));
     out.extend(sizes(2, most_bytes).into_iter().filter(|s| *s > MANY_BYTES));
@@ -185,9 +183,7 @@ pub(super) fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
     Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
 }
 
-/// Brings memory in until the time is over; returns how much, bytes. Pages in a random order, since the system hands out neighbors one
-/// after the other while it has them: a cache would hold more of a freshly started machine's pages than of another's, and a
-/// translation buffer that joins neighbors would look larger. Huge pages are neighbors inside whatever their order.
+/// Brings memory in until time is over; bytes. In random order: neighbors would suit caches and translation buffers.
 pub(super) fn touch(pages: &Pages, ns: u64, seed: u64) -> usize {
     let mut random = Random::new(seed);
     let until_ns = monotonic_ns() + ns;

@@ -35,14 +35,11 @@ pub(super) fn offsets(full: bool) -> &'static [usize] {
 pub(super) const BATCH_NS: f64 = 200_000.0;
 /// Pairs per visit of a working set that prices a level.
 const PRICE_PAIRS: usize = 8;
-/// Largest working set that a core's own caches keep, bytes. Batches now and then take some microseconds more,
-/// as if something took some of its lines (a neighbor in passing, the hypervisor). Most pairs of these short batches are spared that, so
-/// their median is; of ones three times as long, about half were hit. Lines of larger working sets would not all be brought in by a short batch.
+/// Largest working set that a core's own caches keep, bytes. Short batches are mostly spared what takes its lines.
 const OWN_SET_BYTES: usize = 524_288;
 pub(super) const OWN_SET_BATCH_NS: f64 = 60_000.0;
 const OWN_SET_PAIRS: usize = 3 * PRICE_PAIRS;
-/// Visits alone on the core that a price should have; pairs of a page count at the end of the first translation buffer (and of what tells
-/// of lines and ways), and of a working set at the end of a cache of the core's own, where the least of all pairs counts.
+/// Pairs alone on the core that a price, the end of a translation buffer or line, and of a cache want.
 const PRICE_ALONE: usize = 12;
 const REACH_ALONE: usize = 6;
 const CACHE_ALONE: usize = 2;
@@ -102,8 +99,7 @@ impl Refinement {
         }
     }
 
-    /// Rows on which figures hang and that were seen too seldom while nobody else used the core: prices of levels, ends of caches and of
-    /// the first translation buffer.
+    /// Rows on which figures hang and that were seen too seldom alone on the core.
     pub(super) fn wanting(&self, curves: &Curves<'_>) -> Vec<usize> {
         let near = |ratio: f64| NEAR.contains(&ratio);
         let wants = |row: &Row| {
@@ -129,8 +125,7 @@ pub(super) fn price_visits(bytes: usize) -> (f64, usize) {
     if bytes <= OWN_SET_BYTES { (OWN_SET_BATCH_NS, OWN_SET_PAIRS) } else { (BATCH_NS, PRICE_PAIRS) }
 }
 
-/// The working set whose price is that of a level between the capacities of two caches, a power of two. The first cache is best asked
-/// half full, the others where most of them is used but little of what is before.
+/// The working set that prices a level, a power of two: half of the first cache, most of others.
 pub(super) fn inside_level(before: f64, capacity: f64) -> usize {
     let middle = if before > 0.0 { (before * capacity).sqrt() } else { capacity / 2.0 };
     1_usize << middle.max(plan::LEAST_BYTES as f64).log2().round() as u32

@@ -151,8 +151,7 @@ fn value(a: &Analysis, id: &str, of: &[(&str, &str)]) -> Option<f64> {
     a.metrics.iter().find(is).and_then(|m| m.value)
 }
 
-/// Widths of the core beside each pair; a neighbor is there in most of them, and then takes twelve pages of the buffer, and what
-/// half a line holds.
+/// Widths beside each pair: mostly a neighbor, who takes twelve pages of the buffer and half a line.
 fn beside_a_neighbour(rows: &mut Rows) {
     for row in &mut rows.rows {
         for pair in &mut row.pairs {

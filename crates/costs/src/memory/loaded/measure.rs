@@ -93,11 +93,9 @@ pub(super) struct PointCell<'l, 'c> {
 impl<'l, 'c> PointCell<'l, 'c> {
     pub(super) fn new(loaded: &'l Loaded<'l, 'c>, point: &'l Point, chase: &Chase) -> Result<Self, String> {
         let buffers = loaded.setting.buffers.iter().take(point.cpus).zip(point.load.into_iter().cycle());
-        let stream = |(buffer, kernel): (&&'l Buffer, _)| {
-            Stream::in_chunks(kernel, buffer, buffer.bytes(), BURST_BYTES)
-        };
-        let streams: Result<Vec<Stream<'l>>, _> = buffers.map(stream).collect();
-        let streams = streams.map_err(|e| e.to_string())?;
+        let stream =
+            |(buffer, kernel): (&&'l Buffer, _)| Stream::new(kernel, buffer, buffer.bytes, BURST_BYTES);
+        let streams: Vec<Stream<'l>> = buffers.map(stream).collect::<Result<_, _>>()?;
         let burst_bytes = streams.first().map_or(0, Stream::bytes_per_turn);
         let beside = Beside { loaded, point, streams: streams.into_iter().map(Mutex::new).collect() };
         Ok(Self { beside, burst_bytes, rows: [point.latency(chase), point.traffic(chase)] })

@@ -1,5 +1,4 @@
-//! Loaded latency: how long a dependent load takes while other CPUs move data, over the bandwidth they get (the curve that
-//! Intel's Memory Latency Checker made usual; multichase has it as multiload).
+//! Loaded latency: a dependent load while other CPUs move data (as Intel's Memory Latency Checker, multiload of multichase).
 
 mod analyze;
 mod measure;
@@ -33,20 +32,18 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of(NAME, 10, measure, analyze::analyze)
 };
 
-machmeter_data::metric!(
-    LATENCY,
-    "memory.loaded_latency",
-    ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"],
-    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
-    "Latency of a dependent load in memory on one CPU while other CPUs run the load, with a pause after each 16 KiB."
-);
-machmeter_data::metric!(
-    TRAFFIC,
-    "memory.loaded_bandwidth",
-    ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"],
-    BytesPerSecond, Neither, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
-    "Bytes that the load requested per second in the windows in which the latency beside it was taken."
-);
+machmeter_data::metrics! {
+    ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"]
+    Nanoseconds Lower weakened by [Frequency, SharedCore, MemoryPlacement, Clock] {
+        LATENCY = "memory.loaded_latency"
+            "Latency of a dependent load in memory on one CPU while other CPUs run the load, with a pause after each 16 KiB.";
+    }
+    ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"]
+    BytesPerSecond Neither weakened by [Frequency, SharedCore, MemoryPlacement, Clock] {
+        TRAFFIC = "memory.loaded_bandwidth"
+            "Bytes that the load requested per second in the windows in which the latency beside it was taken.";
+    }
+}
 
 machmeter_data::code! { SMALL_CHAIN = "W412" "chain of the loaded latency small",
     what: "The chain of dependent loads has fewer lines than twice the last cache that the system claims.",

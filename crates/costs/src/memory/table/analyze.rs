@@ -138,8 +138,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     out.datasets.extend(shown.map(|d| d.with_params(params([("model", model.into())]))));
 }
 
-/// A line of all its members: the metric, and mean over members of their medians, largest median, and largest sample, ns; the
-/// reason, or `< bound`, where not all are known.
+/// A line of all its members: the metric; mean and maximum of medians and largest sample, ns, or why not.
 fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> (Metric, Result<[f64; 3], String>) {
     const ESTIMATOR: &str = "mean of members' medians";
     let mut conditions = members[0].params.clone();

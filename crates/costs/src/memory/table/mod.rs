@@ -1,7 +1,4 @@
-//! The table of shared accesses (Howell, "Microbenchmarking", 1998); what its rows and buffers are: `docs/memory.md`.
-//!
-//! Streamed figures walk the buffer one block apart, eight accesses a turn, as Howell's loop does (with all eight; its printed loop does
-//! seven). Memory beyond the caches is touched first by its owner, a fresh area each pass. The neighbor of the last member is the first.
+//! The table of shared accesses (Howell, "Microbenchmarking", 1998); rows and buffers: `docs/memory.md`.
 
 mod analyze;
 mod measure;
@@ -21,15 +18,15 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of("table", 25, measure::measure, analyze::analyze)
 };
 
-machmeter_data::metric!(
-    SHARED,
-    "memory.shared",
-    ["operation", "model", "cpus", "access"],
-    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock, ClockOffset],
-    "One shared access: mean over the members' medians; the largest member's median is its maximum. \
-     access=streamed: accesses overlap. access=dependent: along a random chain; a dependent write also reads the line that it \
-     writes, for the way on."
-);
+machmeter_data::metrics! {
+    ["operation", "model", "cpus", "access"]
+    Nanoseconds Lower weakened by [Frequency, SharedCore, MemoryPlacement, Clock, ClockOffset] {
+        SHARED = "memory.shared"
+            "One shared access: mean over the members' medians; the largest member's median is its maximum. \
+             access=streamed: accesses overlap. access=dependent: along a random chain; a dependent write also reads the line that it \
+             writes, for the way on.";
+    }
+}
 
 machmeter_data::code! { ALONE = "W415" "one CPU",
     what: "Rows of the table of shared accesses that need a second member or all members at once were not measured: one CPU is there.",

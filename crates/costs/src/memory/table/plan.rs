@@ -79,8 +79,7 @@ pub(super) const LINES: [Line; 15] = [
 ];
 
 impl Line {
-    /// The same line with dependent accesses. A write that waits for the one before is one along a chain: it writes the line
-    /// whose pointer leads on.
+    /// The same line with dependent accesses; a dependent write writes the line whose pointer leads on.
     pub(super) fn dependent(self) -> Option<Self> {
         match self.operation {
             Operation::Touch { write, place, .. } => {
@@ -196,8 +195,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Half the first cache, and twice the last one: what the user says, else what the system claims. `most_bytes` bounds a buffer
-    /// beyond the caches that was not asked for.
+    /// Half the first cache and twice the last, asked or claimed; `most_bytes` bounds what was not asked for.
     pub(super) fn of(
         params: &Params,
         reported: &ReportedCaches,

@@ -1,11 +1,6 @@
-//! The known-cost ladder: chains of 1 to 64 dependent additions must cost 1 to 64 cycles. What a cycle is, is the slope;
-//! that the points lie on a line shows that the meter prices what it is given (a harness that lets turns overlap shows one
-//! cycle for sixteen additions; see research behind `docs/memory.md`, latency against throughput).
-//!
-//! A turn has a count and a branch beside its additions, which cannot go faster than the empty loop; how fast that is
-//! depends on the processor and on who shares the core. The line goes through the chains that are long enough to hide it,
-//! and the short ones may lie anywhere between the line and the slow end of the empty loop (where two share a core, a branch
-//! takes one cycle or two from one moment to the next).
+//! The known-cost ladder: chains of 1 to 64 dependent additions must cost 1 to 64 cycles.
+//! The slope is the cycle; points on a line show that the meter prices what it is given.
+//! Short chains may lie between the line and the empty loop, which is slow on a shared core.
 
 use machmeter_data::Interval;
 use machmeter_stats::distribution::t_quantile;
@@ -40,8 +35,7 @@ pub(super) struct Ladder {
 }
 
 impl Ladder {
-    /// Fits relative distances, so that short chains count as much as long ones. `empty_ns` is a turn of the empty loop
-    /// when it is slow.
+    /// Fits relative distances, so that short chains count as much. `empty_ns` is a slow turn of the empty loop.
     pub(super) fn fit(rungs: &[Rung], empty_ns: Option<f64>) -> Result<Self, String> {
         let hiding: Vec<&Rung> = rungs.iter().filter(|r| r.additions >= HIDING).collect();
         if hiding.len() < FEWEST {

@@ -1,5 +1,4 @@
-//! Operations whose cost is known or nearly so: dependent additions, the empty loop, reads of the clocks, `daxpy`, copies
-//! and fills. They are the meter's own test: see `fit`.
+//! Operations of nearly known cost, the meter's own test (see `fit`): additions, clocks, `daxpy`, copies, fills.
 
 mod fit;
 mod selftest;
@@ -8,25 +7,23 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::Ordering;
-
 use machmeter_data::Metric;
 use machmeter_data::metric::{Population, params};
 use machmeter_data::record::{Finding, Warning};
 use machmeter_engine::cost::estimate::LEAST_SHARE;
-use machmeter_engine::cost::{Kind, Row, Rows};
+use machmeter_engine::cost::{Kind, Rows};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Pace, Subject};
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::clock::SourceId;
 use machmeter_sys::kernel::{self, Ready, Walk};
-use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::pages::Pages;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE};
 use super::daxpy::Daxpy;
 use super::prices;
-use super::repeated::{Planned, affordable, one_line};
+use super::repeated::{Planned, filled};
 use super::table::{self, Priced};
 use crate::passes::Passes;
 use crate::show;
@@ -69,14 +66,11 @@ const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS,
 /// All rows, in the process that prices them: what a pass over a buffer takes depends on where it lies, by up to a third.
 pub(super) fn with_all<T>(seed: u64, work: impl FnOnce(Vec<Planned<'_>>) -> T) -> T {
     let room_bytes = ELEMENTS[2] * size_of::<f64>();
-    let pages =
-        Pages::new(2 * room_bytes.next_multiple_of(4_096), Backing::Unasked).map_err(|e| one_line(&e));
-    if let Ok(pages) = &pages {
-        let one = 1.0_f64.to_bits();
-        pages.extent().atomics().iter().for_each(|word| word.store(one, Ordering::Relaxed));
-    }
+    let pages = filled(2 * room_bytes.next_multiple_of(4_096), 1.0_f64.to_bits());
     let mut planned = ladder();
-    planned.extend(clocks());
+    // No read of a clock needs the one before; those that do not wait by themselves overlap.
+    let clock = |id: SourceId| throughput("read_clock", Reads::new(id)).with("code", id.name()).first();
+    planned.extend(SourceId::available().into_iter().map(clock));
     planned.extend(daxpys(&pages));
     for bytes in SIZES {
         for (operation, fill) in [("memcpy", false), ("memset", true)] {
@@ -91,13 +85,12 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     at.host.begin()?;
     let no_files = Err("no row works on files".to_owned());
     let cells = prices::cells(PART_NAME, at, params, no_files, PACE)?;
-    let cells = affordable(cells, |cell| cell.first, PACE.visit_ns(), at.left_ns());
     at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())
 }
 
 fn throughput<'a>(operation: &str, subject: impl Subject + 'a) -> Planned<'a> {
-    Planned::of(Row::new(PART_NAME, operation, Kind::Throughput), subject)
+    Planned::new(operation, Kind::Throughput, subject)
 }
 
 /// A kernel of registers as passes of [`PASS_TURNS`].
@@ -110,20 +103,14 @@ fn ladder<'a>() -> Vec<Planned<'a>> {
     let chain = |additions: u64| {
         let per_pass = additions * PASS_TURNS;
         let sums = Sums::new(registers(&format!("adds.{additions}"))?, per_pass);
-        let row = Planned::new(PART_NAME, "add", sums).per_turn(per_pass as f64);
+        let row = Planned::new("add", Kind::Latency, sums).per_turn(per_pass as f64);
         Some(row.with("chain", additions as i64).first())
     };
     let empty = |ready| {
-        let row = Planned::new(PART_NAME, "empty_loop", Passes(ready));
+        let row = Planned::new("empty_loop", Kind::Latency, Passes(ready));
         row.per_turn(PASS_TURNS as f64).first()
     };
     CHAINS.into_iter().filter_map(chain).chain(registers("empty").map(empty)).collect()
-}
-
-/// A read of every clock there is. No read needs the one before; those that do not wait by themselves overlap.
-fn clocks<'a>() -> Vec<Planned<'a>> {
-    let row = |id: SourceId| throughput("read_clock", Reads::new(id)).with("code", id.name()).first();
-    SourceId::available().into_iter().map(row).collect()
 }
 
 /// `y = a x + y` by the compiler, and by each kernel that fits the number of elements.
@@ -135,7 +122,7 @@ fn daxpys(pages: &Result<Pages, String>) -> Vec<Planned<'_>> {
         for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {
             let row = match pages {
                 Ok(pages) => whole(k, n, pages).map(|grows| throughput("daxpy", grows)),
-                Err(why) => Some(Planned::refused(PART_NAME, "daxpy", why)),
+                Err(why) => Some(Planned::refused("daxpy", why)),
             };
             planned.extend(row.map(|row| row.with("elements", n).with("code", k.name)));
         }

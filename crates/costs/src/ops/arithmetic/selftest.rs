@@ -1,12 +1,11 @@
-//! Self-test: operations that take a known time, additions that take a known number of cycles, and a thousand operations that
-//! cost next to nothing beside busy neighbors.
+//! Self-test: operations of known time, additions of known cycles, and many that cost next to nothing beside busy neighbors.
 
 use machmeter_engine::cost::{Cost, Kind, Row};
 use machmeter_engine::deadline;
 use machmeter_engine::experiment::{Enough, sample_benches};
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
-use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_engine::selftest::{Options, SelfCheck, Shown, State, check};
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::kernel;
 
@@ -50,32 +49,25 @@ pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
     let what = "waits by the clock, priced like any operation";
     let bar = "1 % and 40 ns";
     let slice_ns = if options.quick { 200_000_000 } else { 1_000_000_000 };
-    let mut checks = Vec::new();
-    for length_ns in [1_000, 10_000, 100_000, 2_000_000] {
-        let id = format!("planted.{}us", length_ns / 1_000);
-        let sampled = machine.sample(|sampler| {
+    let shown = |length_ns| -> Shown {
+        let (row, log_ns) = machine.sample(|sampler| {
             let mut stall = Stall { length_ns, log_ns: Vec::with_capacity(1 << 20) };
             let bench = Bench::new(Row::new("selftest", "stall", Kind::Latency), &mut stall);
             let (pace, until_ns) = (Pace::of(Pace::BATCH_NS, 5), monotonic_ns() + slice_ns);
             let mut rows = sample_benches(sampler, vec![bench], pace, Enough::ENDLESS, until_ns);
             (rows.remove(0), stall.log_ns)
-        });
+        })?;
         let (ns_per_tick, step) = machine.tick();
-        let found = sampled.and_then(|(row, log_ns)| match Cost::of(&row, ns_per_tick, step) {
-            Cost::Known(k) => Ok((k, median_of(&log_ns).ok_or("no wait")?, log_ns.len())),
-            cost => Err(format!("{cost:?}")),
-        });
-        checks.push(match found {
-            Err(why) => SelfCheck::not_shown(&id, what, bar, why),
-            Ok((k, truth_ns, waits)) => {
-                let truth = format!("{truth_ns:.0} ns, median of {waits} waits");
-                let found = format!("{:.0} ns [{:.0}, {:.0}], n {}", k.value_ns, k.low_ns, k.high_ns, k.n);
-                let right = truth_ns * (1.0 - WRONG)..=truth_ns * (1.0 + WRONG) + STEPS_NS;
-                SelfCheck::new(&id, what, bar, truth, found, State::of(right.contains(&k.value_ns)))
-            }
-        });
-    }
-    checks
+        let cost = Cost::of(&row, ns_per_tick, step);
+        let Cost::Known(k) = cost else { return Err(format!("{cost:?}")) };
+        let truth_ns = median_of(&log_ns).ok_or("no wait")?;
+        let truth = format!("{truth_ns:.0} ns, median of {} waits", log_ns.len());
+        let found = format!("{:.0} ns [{:.0}, {:.0}], n {}", k.value_ns, k.low_ns, k.high_ns, k.n);
+        let right = truth_ns * (1.0 - WRONG)..=truth_ns * (1.0 + WRONG) + STEPS_NS;
+        Ok((truth, found, State::of(right.contains(&k.value_ns))))
+    };
+    let checked = |ns: u64| check(&format!("planted.{}us", ns / 1_000), what, bar, shown(ns));
+    [1_000, 10_000, 100_000, 2_000_000].map(checked).into()
 }
 
 pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
@@ -96,19 +88,19 @@ pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> 
             found = one();
         }
     }
-    let (holds, told) = match found {
-        Ok(found) => found,
-        Err(why) => return vec![SelfCheck::not_shown(id, what, bar, why)],
-    };
-    let stolen = steal.told(&machine.here()).filter(|_| !holds);
-    let state = if stolen.is_some() { State::NotShown } else { State::of(holds) };
-    let found = stolen.map_or_else(|| told.clone(), |why| format!("{told} {why}"));
-    vec![SelfCheck::new(id, what, bar, "as many cycles as additions".to_owned(), found, state)]
+    let shown = found.map(|(holds, told)| {
+        let stolen = steal.told(&machine.here()).filter(|_| !holds);
+        let state = State::if_sure(holds, stolen.is_none());
+        let found = stolen.map_or_else(|| told.clone(), |why| format!("{told} {why}"));
+        ("as many cycles as additions".to_owned(), found, state)
+    });
+    vec![check(id, what, bar, shown)]
 }
 
+const ROWS: usize = 1_000;
+const NEIGHBORS: usize = 4;
+
 pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
-    const ROWS: usize = 1_000;
-    const NEIGHBORS: usize = 4;
     let id = "nothing.never_negative";
     let what = format!(
         "{ROWS} rows of 0 to 64 additions in batches of 2 us, beside {NEIGHBORS} threads that want the CPUs"
@@ -127,13 +119,14 @@ pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         sample_benches(sampler, benches, Pace::of(2_000.0, 8), Enough::visits(1), until_ns)
     });
     drop(busy);
-    let (ns_per_tick, step) = machine.tick();
-    let rows = match sampled {
-        Ok(rows) => rows,
-        Err(why) => return vec![SelfCheck::not_shown(id, &what, bar, why)],
-    };
+    let shown = sampled.map(|rows| judged(&rows, machine.tick()));
+    vec![check(id, &what, bar, shown)]
+}
+
+/// What is true, what was found, and whether all costs of these rows are possible.
+fn judged(rows: &[Row], (ns_per_tick, step): (f64, u64)) -> (String, String, State) {
     let (mut known, mut below, mut unknown, mut wrong) = (0, 0, 0, Vec::new());
-    for row in &rows {
+    for row in rows {
         let cost = Cost::of(row, ns_per_tick, step);
         let value = cost.metric(&COST, row.params.clone()).value;
         let sound = |v: f64| v > 0.0 && v.is_finite();
@@ -153,5 +146,5 @@ pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         "{known} known, {below} below what the clock can tell, {unknown} unknown with a reason, {} impossible{first}",
         wrong.len()
     );
-    vec![SelfCheck::new(id, &what, bar, truth, found, State::of(wrong.is_empty() && rows.len() == ROWS))]
+    (truth, found, State::of(wrong.is_empty() && rows.len() == ROWS))
 }

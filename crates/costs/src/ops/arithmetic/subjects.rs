@@ -10,10 +10,11 @@ use machmeter_sys::disk::AlignedBytes;
 use machmeter_sys::kernel::Ready;
 use machmeter_sys::thread::monotonic_ns;
 
+use crate::ops::repeated::Tally;
+
 /// What copies begin at a multiple of.
 const PAGE_BYTES: usize = 4_096;
-/// The source begins this much after a page begins, the destination at its begin: addresses that agree in their last 12
-/// bits slow a copy down by up to ten times on some processors, which is a matter of luck with an allocator.
+/// Source and destination differ in their last 12 bits: where these agree, copies may be ten times slower.
 const APART_BYTES: usize = 1_024;
 
 /// A kernel of which a turn is one pass: it adds ones and returns their sum, the proof.
@@ -45,14 +46,12 @@ impl Subject for Sums {
     }
 }
 
-/// A kernel that adds three times x to y, `y = y + 3 x` over doubles, of which a turn is one pass. All of x must be ones, so that y
-/// says how many passes there were.
+/// A kernel of `y = y + 3 x`; all of x must be ones, so that y tells the passes.
 pub(super) struct Grows<'a> {
     ready: Ready<'a>,
     y: &'a [AtomicU64],
     passes: u64,
-    expected: u64,
-    seen: u64,
+    tally: Tally,
 }
 
 impl<'a> Grows<'a> {
@@ -62,7 +61,7 @@ impl<'a> Grows<'a> {
 
     /// `y` is all that the kernel adds to.
     pub(super) fn new(ready: Ready<'a>, y: &'a [AtomicU64]) -> Self {
-        Self { ready, y, passes: 0, expected: 0, seen: 0 }
+        Self { ready, y, passes: 0, tally: Tally::of("elements that grew with every pass") }
     }
 }
 
@@ -83,21 +82,20 @@ impl Subject for Grows<'_> {
         if self.passes > 0 {
             // Whole numbers far below 2^53: exact.
             let grown = (Self::BEGIN + Self::RISE * self.passes as f64).to_bits();
-            self.expected += self.y.len() as u64;
-            self.seen += self.y.iter().filter(|y| y.load(Ordering::Relaxed) == grown).count() as u64;
+            let seen = self.y.iter().filter(|y| y.load(Ordering::Relaxed) == grown).count();
+            self.tally.add(self.y.len() as u64, seen as u64);
         }
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        Proof::of("elements that grew with every pass", self.expected, self.seen)
+        self.tally.proof()
     }
 }
 
 /// Reads of a clock, none of which waits for the one before.
 pub(super) struct Reads {
     id: SourceId,
-    expected: u64,
-    seen: u64,
+    tally: Tally,
 }
 
 impl Reads {
@@ -105,7 +103,8 @@ impl Reads {
     const LONG_NS: u64 = 20_000;
 
     pub(super) fn new(id: SourceId) -> Self {
-        Self { id, expected: 0, seen: 0 }
+        // How often it was read shows nowhere; that it was, shows in its going on.
+        Self { id, tally: Tally::of("batches during which the clock went on") }
     }
 }
 
@@ -133,15 +132,13 @@ impl Subject for Reads {
         let begin_ns = monotonic_ns();
         let Ok(Some(ticks)) = dispatch(self.id, Loop { turns }) else { return false };
         if monotonic_ns() - begin_ns >= Self::LONG_NS {
-            self.expected += 1;
-            self.seen += u64::from(ticks > 0);
+            self.tally.add(1, u64::from(ticks > 0));
         }
         true
     }
 
-    /// How often it was read shows nowhere; that it was, shows in its going on.
     fn proof(&mut self) -> Option<Proof> {
-        Proof::of("batches during which the clock went on", self.expected, self.seen)
+        self.tally.proof()
     }
 }
 
@@ -178,21 +175,18 @@ impl Subject for Bytes {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        let from = &self.from.as_slice()[APART_BYTES..];
-        let right = |(i, b): (usize, &u8)| *b == if self.fill { self.last } else { from[i] };
-        Some(Proof::new(
-            "bytes as they should be at the end",
-            self.to.as_slice().len() as u64,
-            self.to.as_slice().iter().enumerate().filter(|b| right(*b)).count() as u64,
-        ))
+        let (from, to) = (&self.from.as_slice()[APART_BYTES..], self.to.as_slice());
+        let right = |(b, from): &(&u8, &u8)| *b == if self.fill { &self.last } else { from };
+        let seen = to.iter().zip(from).filter(right).count() as u64;
+        Some(Proof::new("bytes as they should be at the end", to.len() as u64, seen))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::repeated::filled;
     use machmeter_sys::kernel::{self, Walk};
-    use machmeter_sys::pages::{Backing, Pages};
 
     #[test]
     fn additions_are_all_in_the_sum_and_missing_ones_are_seen() {
@@ -209,9 +203,7 @@ mod tests {
 
     #[test]
     fn vectors_say_how_many_passes_there_were() {
-        let pages = Pages::new(1 << 16, Backing::Small).unwrap();
-        let bits = 1.0_f64.to_bits();
-        pages.extent().atomics().iter().for_each(|w| w.store(bits, Ordering::Relaxed));
+        let pages = filled(1 << 16, 1.0_f64.to_bits()).unwrap();
         let half = |at: usize| pages.extent().part(at, 1 << 15).unwrap();
         let mut tried = 0;
         for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {

@@ -5,8 +5,7 @@ use machmeter_engine::cost::{Kind, Row, Rows};
 use super::{CHAINS, PART_NAME, PASS_TURNS, analyze};
 use crate::testing::params;
 
-/// Chains whose turns cost what `turn_ns` says, on a clock of 2.5 ticks per ns, with a constant of 60 ticks per batch and a
-/// jitter of a few ticks.
+/// Chains whose turns cost `turn_ns`, at 2.5 ticks per ns, with a constant of 60 ticks and some jitter.
 fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
     let row = |additions: u64| {
         let ticks = |turns: u64| (turns as f64 * PASS_TURNS as f64 * turn_ns(additions) * 2.5 + 60.0) as u64;

@@ -9,12 +9,12 @@ use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
+use machmeter_engine::cost::Kind;
 use machmeter_sys::call::{self, event, file, map, signal};
 use machmeter_sys::thread::{Usage, monotonic_ns, tid};
 
-use super::PART_NAME;
 use super::touches::{FILE_STEP_BYTES, Touches};
-use crate::ops::repeated::{Planned, Repeated, one_line};
+use crate::ops::repeated::{Planned, Repeated, made, one_line, plan};
 
 /// Size of the file that is read, and mapped, bytes.
 pub(super) const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;
@@ -49,20 +49,6 @@ fn failed(what: &str) -> io::Error {
     io::Error::other(what.to_owned())
 }
 
-fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Result<()> + 'a) -> Planned<'a> {
-    Planned::new(PART_NAME, operation, Repeated::returning(what, once))
-}
-
-/// With something that has to be made first.
-fn made<'a, T: 'a>(
-    operation: &str,
-    made: io::Result<T>,
-    what: &'static str,
-    once: impl FnMut(&mut T) -> io::Result<()> + 'a,
-) -> Planned<'a> {
-    Planned::with_made(PART_NAME, operation, made, what, once)
-}
-
 /// All rows; those on files are refused with the reason when there is no `place`.
 pub(super) fn all<'a>(
     place: &'a Result<Place, String>,
@@ -75,11 +61,11 @@ pub(super) fn all<'a>(
     match place {
         Ok(place) => {
             rows.extend(on_files(place));
-            rows.push(Touches::plan("page_fault_file", Touches::file(&place.data)).first());
+            rows.push(Touches::file(&place.data).first());
         }
         Err(why) => {
             let operations = ON_FILES.iter().chain(&["page_fault_file"]);
-            rows.extend(operations.map(|o| Planned::refused(PART_NAME, o, why)));
+            rows.extend(operations.map(|o| Planned::refused(o, why)));
         }
     }
     rows
@@ -124,7 +110,7 @@ fn signals(handler: &io::Result<signal::Handler>) -> Vec<Planned<'_>> {
     let handler = match handler {
         Ok(handler) => handler,
         Err(e) => {
-            let refused = |o| Planned::refused(PART_NAME, o, &one_line(e));
+            let refused = |o| Planned::refused(o, &one_line(e));
             return ["signal_install", "signal_catch"].map(refused).into();
         }
     };
@@ -132,7 +118,7 @@ fn signals(handler: &io::Result<signal::Handler>) -> Vec<Planned<'_>> {
     let caught = Repeated::returning("signals that the handler counted", move || handler.raise(thread));
     vec![
         plan("signal_install", "times our handler was found installed", || handler.reinstall()),
-        Planned::new(PART_NAME, "signal_catch", caught.witnessed(signal::Handler::caught)).first(),
+        Planned::new("signal_catch", Kind::Latency, caught.witnessed(signal::Handler::caught)).first(),
     ]
 }
 
@@ -183,8 +169,7 @@ fn memory<'a>() -> Vec<Planned<'a>> {
         });
         rows.push(allocated.with("bytes", bytes));
     }
-    rows.push(Touches::plan("page_fault_4k", Touches::small()).first());
-    rows.push(Touches::plan("page_fault_huge", Touches::huge()));
+    rows.extend([Touches::small().first(), Touches::huge()]);
     rows
 }
 

@@ -1,9 +1,5 @@
-//! What a call of the operating system costs when nothing stands in its way: one thread on one CPU, warm caches, each row
-//! with a witness that the call did its work.
-//!
-//! Rows on files work on a small file that lies in the page cache; page faults touch memory that was given back before, and
-//! the kernel's count of faults must equal the touches (lmbench's page fault row divides by pages although one fault serves
-//! up to sixteen). What the system refuses is a row without a figure and with the cause.
+//! What a system call costs on one CPU with warm caches, each row with a witness that it worked.
+//! Page faults must equal touches as the kernel counts them: one fault may serve sixteen pages (lmbench divides).
 
 mod catalog;
 mod touches;
@@ -24,7 +20,7 @@ use machmeter_sys::call::signal::Handler;
 use super::Params;
 use super::cost::{NO_FIGURE, NO_FILES};
 use super::prices;
-use super::repeated::{Planned, affordable, one_line};
+use super::repeated::{Planned, one_line};
 use super::table;
 use machmeter_engine::part::{Part, PartContext};
 
@@ -69,7 +65,6 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
     let pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
     let cells = prices::cells(PART_NAME, at, params, path, pace)?;
-    let cells = affordable(cells, |cell| cell.first, pace.visit_ns(), at.left_ns());
     at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())
 }

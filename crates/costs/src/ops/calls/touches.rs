@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io;
 
-use machmeter_engine::cost::Proof;
+use machmeter_engine::cost::{Kind, Proof};
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::call::map::{Untouched, page_bytes};
 use machmeter_sys::pages::HUGE_PAGE_BYTES;
 use machmeter_sys::thread::Usage;
 
-use super::{PAIRS_PER_VISIT, PART_NAME};
+use super::PAIRS_PER_VISIT;
 use crate::ops::repeated::{Planned, one_line};
 
 /// Bytes of a mapped file from one touch to the next: as many as a fault maps by default, so that each touch is one fault.
@@ -25,17 +25,10 @@ const fn steps(short_turns: usize) -> usize {
     short_turns * (1 + 3 * PAIRS_PER_VISIT)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pages {
-    Small,
-    Huge,
-    File,
-}
-
 /// Untouched memory that is touched step by step and renewed between visits.
 pub(super) struct Touches {
     memory: Untouched,
-    pages: Pages,
+    is_huge: bool,
     /// What was touched since the last renewal.
     touched: u64,
     tally: Tally,
@@ -44,38 +37,35 @@ pub(super) struct Touches {
 impl Touches {
     pub(super) const FILE_STEPS: usize = steps(FILE_TURNS);
 
-    pub(super) fn small() -> io::Result<Self> {
-        Ok(Self::of(Untouched::small(steps(SMALL_TURNS))?, Pages::Small))
+    pub(super) fn small<'a>() -> Planned<'a> {
+        Self::plan("page_fault_4k", SMALL_TURNS, page_bytes(), Untouched::small(steps(SMALL_TURNS)))
     }
 
     /// Anonymous huge pages, if they are granted.
-    pub(super) fn huge() -> io::Result<Self> {
-        Ok(Self::of(Untouched::huge(steps(HUGE_TURNS))?, Pages::Huge))
+    pub(super) fn huge<'a>() -> Planned<'a> {
+        Self::plan("page_fault_huge", HUGE_TURNS, HUGE_PAGE_BYTES, Untouched::huge(steps(HUGE_TURNS)))
     }
 
     /// A mapped file in the page cache.
-    pub(super) fn file(file: &File) -> io::Result<Self> {
-        let bytes = Self::FILE_STEPS * FILE_STEP_BYTES;
-        Ok(Self::of(Untouched::file(file, bytes, FILE_STEP_BYTES)?, Pages::File))
+    pub(super) fn file<'a>(file: &File) -> Planned<'a> {
+        let memory = Untouched::file(file, Self::FILE_STEPS * FILE_STEP_BYTES, FILE_STEP_BYTES);
+        Self::plan("page_fault_file", FILE_TURNS, page_bytes(), memory)
     }
 
-    fn of(memory: Untouched, pages: Pages) -> Self {
-        Self { memory, pages, touched: 0, tally: Tally::default() }
+    fn new(memory: Untouched, is_huge: bool) -> Self {
+        Self { memory, is_huge, touched: 0, tally: Tally::default() }
     }
 
     /// The row. Batches have a fixed number of turns, because memory to be touched is limited.
-    pub(super) fn plan<'a>(operation: &str, touches: io::Result<Self>) -> Planned<'a> {
-        let touches = match touches {
-            Ok(touches) => touches,
-            Err(e) => return Planned::refused(PART_NAME, operation, &one_line(&e)),
-        };
-        let (short_turns, bytes) = match touches.pages {
-            Pages::Small => (SMALL_TURNS as u64, page_bytes()),
-            Pages::Huge => (HUGE_TURNS as u64, HUGE_PAGE_BYTES),
-            Pages::File => (FILE_TURNS as u64, page_bytes()),
-        };
-        let row = Planned::new(PART_NAME, operation, touches);
-        row.turns((short_turns, 2 * short_turns)).with("bytes", bytes)
+    fn plan<'a>(operation: &str, turns: usize, bytes: usize, memory: io::Result<Untouched>) -> Planned<'a> {
+        match memory {
+            Ok(memory) => {
+                let touches = Self::new(memory, bytes == HUGE_PAGE_BYTES);
+                let row = Planned::new(operation, Kind::Latency, touches);
+                row.turns((turns as u64, 2 * turns as u64)).with("bytes", bytes)
+            }
+            Err(e) => Planned::refused(operation, &one_line(&e)),
+        }
     }
 }
 
@@ -98,7 +88,7 @@ impl Subject for Touches {
     }
 
     fn leave(&mut self) {
-        if self.pages == Pages::Huge {
+        if self.is_huge {
             // Untimed: whoever was given a huge page takes no fault on its second small page.
             let small = self.memory.second_touch_faults();
             self.tally.granted += self.touched.saturating_sub(small);
@@ -108,7 +98,7 @@ impl Subject for Touches {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        (self.tally.touches > 0).then(|| self.tally.proof(self.pages == Pages::Huge))
+        (self.tally.touches > 0).then(|| self.tally.proof(self.is_huge))
     }
 }
 
@@ -159,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_visit_never_runs_out_of_untouched_memory() {
-        let mut touches = Touches::small().unwrap();
+        let mut touches = Touches::new(Untouched::small(steps(SMALL_TURNS)).unwrap(), false);
         for _ in 0..2 {
             touches.prepare().unwrap();
             assert!(touches.run(SMALL_TURNS as u64));

@@ -2,7 +2,6 @@
 
 use std::ffi::CString;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
@@ -12,12 +11,12 @@ use machmeter_sys::call::file::{PrivateDirectory, c_path};
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::kernel;
 use machmeter_sys::oom::MemoryLeft;
-use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::pages::Pages;
 
 use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes};
 use super::{PART, Params, elsewhere};
 use crate::ops::daxpy::Daxpy;
-use crate::ops::repeated::{Planned, Repeated};
+use crate::ops::repeated::{Planned, Repeated, filled};
 use crate::ops::{prices, processes};
 use machmeter_engine::part::PartContext;
 
@@ -34,8 +33,7 @@ const MAIN_BYTES: (u64, u64) = (64 << 20, 256 << 20);
 const MAIN_FEWEST_BYTES: u64 = 16 << 20;
 /// Share of what is left to this process that they take at most, as one part in so many.
 const MEMORY_SHARE: u64 = 2;
-/// Areas that a short and a long batch read or write in main memory: what one of them takes differs by more than its half, so that batches of
-/// one or two say little for the time that they take.
+/// Areas that a batch reads or writes in main memory: one takes more or less by over half.
 const MAIN_TURNS: (u64, u64) = (8, 16);
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
@@ -81,8 +79,7 @@ fn file(folder: &Result<PathBuf, String>) -> Result<CString, String> {
     c_path(&folder.join("stream")).map_err(|e| e.to_string())
 }
 
-/// Memory for the rows of main memory: four times the largest cache that the system claims, within bounds; less where half of what
-/// is left to this process is less, as long as it is twice that cache.
+/// Four times the largest claimed cache, within bounds; less where little memory is left, at least twice that cache.
 fn main_bytes(claimed_bytes: u64, left_bytes: u64) -> Result<usize, String> {
     let (least, most) = MAIN_BYTES;
     let wanted = claimed_bytes.saturating_mul(4).clamp(least, most);
@@ -98,11 +95,7 @@ fn main_bytes(claimed_bytes: u64, left_bytes: u64) -> Result<usize, String> {
 
 /// Memory of ones, so that a sum of words is a count.
 fn ones(bytes: usize) -> Result<Pages, String> {
-    let pages = Pages::new(bytes, Backing::Unasked).map_err(|e| e.to_string())?;
-    for word in pages.extent().atomics() {
-        word.store(1, Ordering::Relaxed);
-    }
-    Ok(pages)
+    filled(bytes, 1)
 }
 
 fn boxed<'a>(subject: impl Subject + 'a) -> Box<dyn Subject + 'a> {
@@ -123,10 +116,8 @@ fn bench<'a>(id: &str, path: &Result<CString, String>, pages: &'a Result<Pages, 
         "fopen" => path().map(|path| boxed(Opens::new(path))),
         "fclose" => path().map(|path| boxed(Closes::new(path))),
         "fprintf" | "printf" => path().map(|path| boxed(Prints::new(path, id == "printf"))),
-        "thr_create" => Ok(processes::kept_threads().bench.subject),
-        "daxpy100" => Ok(boxed(Daxpy::new(100))),
-        "daxpy1000" => Ok(boxed(Daxpy::new(1_000))),
-        "daxpy10000" => Ok(boxed(Daxpy::new(10_000))),
+        "thr_create" => Ok(processes::threads(false).bench.subject),
+        _ if row.operation == "daxpy" => Ok(boxed(Daxpy::new(row.int("elements").unwrap_or(0) as usize))),
         _ => {
             let reads = id.starts_with("read");
             row = row.with("stride_bytes", STEP_BYTES);
@@ -138,10 +129,7 @@ fn bench<'a>(id: &str, path: &Result<CString, String>, pages: &'a Result<Pages, 
     };
     match subject {
         Ok(subject) => Bench { row, subject },
-        Err(why) => {
-            row.refused = Some(why);
-            Bench::new(row, Repeated::nothing())
-        }
+        Err(why) => Bench::new(row.refused(why), Repeated::returning("nothing", || Ok(()))),
     }
 }
 

@@ -1,5 +1,4 @@
-//! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998); what each row is here: `docs/ops.md`. Reads and
-//! writes are independent of each other, as in Howell's loop, so the machine overlaps them; dependent ones are in the memory probe.
+//! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998; `docs/ops.md`). Reads and writes overlap.
 
 mod measure;
 mod subjects;
@@ -49,23 +48,15 @@ const ALONGSIDE: [(&str, &str); 4] = [
     ("yield_two_threads", "switch threads"),
 ];
 
-/// The part that prices an operation, and the row as it is there, where another part does; it is measured here only where that
-/// part is not.
+/// The part that prices an operation elsewhere, and its row there; measured here only where that part is not.
 fn elsewhere(id: &str) -> Option<(&'static str, Row)> {
-    let daxpy = |elements: usize| {
-        let row = Row::new(PART.name, "daxpy", Kind::Throughput);
-        Some((arithmetic::PART.name, row.with("elements", elements).with("code", "compiled")))
-    };
-    match id {
-        "thr_create" => {
-            let row = Row::new(PART.name, "thread_create_join", Kind::Latency).with("stack", "kept");
-            Some((processes::PART.name, row))
-        }
-        "daxpy100" => daxpy(100),
-        "daxpy1000" => daxpy(1_000),
-        "daxpy10000" => daxpy(10_000),
-        _ => None,
+    if id == "thr_create" {
+        let row = Row::new(PART.name, "thread_create_join", Kind::Latency);
+        return Some((processes::PART.name, row.with("stack", "kept")));
     }
+    let elements: usize = id.strip_prefix("daxpy")?.parse().ok()?;
+    let row = Row::new(PART.name, "daxpy", Kind::Throughput);
+    Some((arithmetic::PART.name, row.with("elements", elements).with("code", "compiled")))
 }
 
 /// The row of one of these operations, in whichever part it is.
@@ -116,8 +107,7 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-/// In the layout of 1998, with its whole numbers: the logarithm cut off towards zero, as its two tables show (328, 184, 69 and
-/// 11 ns stand there as -6, -6, -7, -7).
+/// As in 1998: the logarithm cut off towards zero, as its two tables show (328, 184: -6; 69, 11: -7).
 fn truncated(rows: &[DecadeRow]) -> Vec<String> {
     const HEADING: &str = "     Operation       : Order of magnitude (log10(time in secs))";
     let cut = |r: &DecadeRow| Some(r.log10(Unit::Nanoseconds)?.trunc() as i32);

@@ -16,33 +16,14 @@ use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::Ready;
 use machmeter_sys::stdio::{Stream, open_on};
 
+use crate::ops::repeated::Tally;
+
 /// Turns of the two batches of `fopen` and `fclose`: they use up streams, which are made and closed between pairs.
 pub(super) const STREAM_TURNS: (u64, u64) = (32, 96);
 const STREAMS: usize = (2 * STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
 const MARK: u8 = b'x';
 const OTHER: u8 = b'-';
 const LINE: &CStr = c"24 characters in a line.";
-
-/// What the loop says it did since its witness was asked last, and what the witness saw over all visits.
-#[derive(Default)]
-struct Tally {
-    due: u64,
-    expected: u64,
-    seen: u64,
-}
-
-impl Tally {
-    /// The witness found `found` of what is due.
-    fn settle(&mut self, found: u64) {
-        let due = take(&mut self.due);
-        self.expected += due;
-        self.seen += found.min(due);
-    }
-
-    fn proof(&self, what: &str) -> Option<Proof> {
-        Proof::of(what, self.expected, self.seen)
-    }
-}
 
 /// Opens streams; they are closed between pairs.
 pub(super) struct Opens {
@@ -53,7 +34,8 @@ pub(super) struct Opens {
 
 impl Opens {
     pub(super) fn new(path: CString) -> Self {
-        Self { path, open: Vec::with_capacity(STREAMS), tally: Tally::default() }
+        let tally = Tally::of("streams that the kernel had open on the file");
+        Self { path, open: Vec::with_capacity(STREAMS), tally }
     }
 
     fn close_all(&mut self) {
@@ -87,12 +69,11 @@ impl Subject for Opens {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        self.tally.proof("streams that the kernel had open on the file")
+        self.tally.proof()
     }
 }
 
-/// Closes streams that hold one character each; they are opened between pairs, and each writes to a place of its own, so that
-/// the file tells afterwards how many were closed.
+/// Closes streams of one character, opened between pairs, each at its own place: the file tells how many.
 pub(super) struct Closes {
     path: CString,
     open: Vec<Stream>,
@@ -101,7 +82,8 @@ pub(super) struct Closes {
 
 impl Closes {
     pub(super) fn new(path: CString) -> Self {
-        Self { path, open: Vec::with_capacity(STREAMS), tally: Tally::default() }
+        let tally = Tally::of("characters in the file after closing");
+        Self { path, open: Vec::with_capacity(STREAMS), tally }
     }
 
     /// Reads the file, which the next stream that is opened empties.
@@ -158,7 +140,7 @@ impl Subject for Closes {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        self.tally.proof("characters in the file after closing")
+        self.tally.proof()
     }
 }
 
@@ -172,11 +154,10 @@ pub(super) struct Prints {
 
 impl Prints {
     pub(super) fn new(path: CString, lines: bool) -> Self {
-        Self { path, lines, stream: None, tally: Tally::default() }
+        Self { path, lines, stream: None, tally: Tally::of("bytes that the kernel took for the file") }
     }
 
-    /// Flushed, so that a disk that filled up meanwhile is noticed; then from the start, so that the file stays short. What could
-    /// not be kept is not priced.
+    /// Flushed, so that a full disk is noticed; then rewound. What could not be kept is not priced.
     fn settle(&mut self) -> bool {
         let Some(s) = &mut self.stream else { return false };
         let written = s.flushed_bytes();
@@ -220,7 +201,7 @@ impl Subject for Prints {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        self.tally.proof("bytes that the kernel took for the file")
+        self.tally.proof()
     }
 }
 
@@ -239,8 +220,7 @@ impl<'a> Area<'a> {
     }
 }
 
-/// Reads memory, one area a turn and the next area in the next. All words must be ones, so that the sum of what was read is a
-/// count.
+/// Reads memory, an area a turn. All words must be ones, so that the sum is a count.
 pub(super) struct Reads<'a> {
     areas: Vec<Area<'a>>,
     next: usize,
@@ -252,7 +232,7 @@ impl<'a> Reads<'a> {
     /// `areas` must not be empty, and all of one size.
     pub(super) fn new(areas: Vec<Area<'a>>) -> Self {
         let words = areas.first().map_or(0, |a| a.touched().count() as u64);
-        Self { areas, next: 0, words, tally: Tally::default() }
+        Self { areas, next: 0, words, tally: Tally::of("words in the sum of what was read") }
     }
 }
 
@@ -266,19 +246,18 @@ impl Subject for Reads<'_> {
             sum = sum.wrapping_add(black_box(self.areas[self.next].ready.run(1)));
             self.next = (self.next + 1) % self.areas.len();
         }
-        self.tally.due += turns * self.words;
+        let due = turns * self.words;
         // A larger sum is as wrong as a smaller one.
-        self.tally.settle(if sum > turns * self.words { 0 } else { sum });
+        self.tally.add(due, if sum > due { 0 } else { sum });
         true
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        self.tally.proof("words in the sum of what was read")
+        self.tally.proof()
     }
 }
 
-/// Writes memory, one area a turn and the next area in the next. What is written is the first word of the area, which is
-/// another in each visit: after it, all words of the areas that were visited must hold it.
+/// Writes memory, an area a turn: its first word, which is another in each visit, must stand everywhere.
 pub(super) struct Writes<'a> {
     areas: Vec<Area<'a>>,
     next: usize,
@@ -290,7 +269,8 @@ pub(super) struct Writes<'a> {
 impl<'a> Writes<'a> {
     /// `areas` must not be empty.
     pub(super) fn new(areas: Vec<Area<'a>>) -> Self {
-        Self { areas, next: 0, visit: 1, turns: 0, tally: Tally::default() }
+        let tally = Tally::of("words that hold what was written last");
+        Self { areas, next: 0, visit: 1, turns: 0, tally }
     }
 }
 
@@ -322,14 +302,14 @@ impl Subject for Writes<'_> {
             let area = &self.areas[(self.next + all - back) % all];
             // The first says what is written, so it shows nothing.
             let written = area.touched().skip(1);
-            self.tally.due += written.clone().count() as u64;
+            let due = written.clone().count() as u64;
             let held = written.filter(|w| w.load(Ordering::Relaxed) == self.visit).count();
-            self.tally.settle(held as u64);
+            self.tally.add(due, held as u64);
         }
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        self.tally.proof("words that hold what was written last")
+        self.tally.proof()
     }
 }
 

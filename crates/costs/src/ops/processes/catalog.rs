@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use machmeter_engine::cost::Proof;
+use machmeter_engine::cost::{Kind, Proof};
 use machmeter_engine::sampling::Subject;
 use machmeter_engine::worker;
 use machmeter_sys::call::map::Inherited;
@@ -11,44 +11,29 @@ use machmeter_sys::call::task::{self, Bare, Program, Threads};
 use machmeter_sys::process::{WORKER_ARGUMENT, program};
 use machmeter_sys::task_headroom::TaskHeadroom;
 
-use super::PART_NAME;
-use crate::ops::repeated::{Planned, Repeated, one_line};
+use crate::ops::repeated::{Planned, made, one_line, plan};
 
 /// Stack of ordinary threads here, bytes: kept by the C library and used again.
 const KEPT_STACK_BYTES: usize = 256 << 10;
 /// A stack larger than all that the GNU C library keeps (40 MiB): mapped and unmapped each time.
 const FRESH_STACK_BYTES: usize = 64 << 20;
-/// Memory that children inherit in the short and in the long batch, MiB: forks that differ by several times their own price. Not n and 2 n,
-/// so that the row is of the difference.
+/// MiB that children inherit in both batches. Not n and 2 n, so that the row is of the difference.
 const HEIRS_MIB: (u64, u64) = (4, 16);
 const WORKED: &str = "threads that did their work";
 const EXITED: &str = "children that exited with their code";
 
-fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Result<()> + 'a) -> Planned<'a> {
-    Planned::new(PART_NAME, operation, Repeated::returning(what, once))
-}
-
-/// POSIX threads made and joined, on a stack that was in use before.
-pub(in crate::ops) fn kept_threads<'a>() -> Planned<'a> {
-    threads("kept", KEPT_STACK_BYTES)
-}
-
-fn threads<'a>(stack: &str, stack_bytes: usize) -> Planned<'a> {
-    let threads = Threads::with_stack(stack_bytes);
+/// POSIX threads made and joined, on a stack that was in use before or on one that is mapped and unmapped each time.
+pub(in crate::ops) fn threads<'a>(is_fresh: bool) -> Planned<'a> {
+    let (stack, bytes) = if is_fresh { ("fresh", FRESH_STACK_BYTES) } else { ("kept", KEPT_STACK_BYTES) };
     let once = |threads: &mut Threads| limited(threads.create_and_join());
-    Planned::with_made(PART_NAME, "thread_create_join", threads, WORKED, once).with("stack", stack)
-}
-
-/// The same on a stack that is mapped and unmapped each time.
-pub(super) fn fresh_threads<'a>() -> Planned<'a> {
-    threads("fresh", FRESH_STACK_BYTES)
+    made("thread_create_join", Threads::with_stack(bytes), WORKED, once).with("stack", stack)
 }
 
 /// Programs and processes that do nothing, and bare threads. No POSIX thread: a process that ever had one forks costlier.
 pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
     let bare = |operation, what, once: fn(&mut Bare) -> io::Result<()>| {
         let run = move |b: &mut Bare, turns| (0..turns).try_for_each(|_| limited(once(b))).map(|()| turns);
-        Planned::new(PART_NAME, operation, Holding { make: Bare::new, run, held: None, what, done: 0 })
+        Planned::new(operation, Kind::Latency, Holding { make: Bare::new, run, held: None, what, done: 0 })
     };
     let make = || Inherited::touched((HEIRS_MIB.1 as usize) << 20);
     // A batch is one fork, a turn a MiB of the memory that the child inherits.
@@ -61,7 +46,7 @@ pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> 
     rows.extend([
         bare("clone_thread", WORKED, Bare::clone_and_wait),
         plan("fork_exit_wait", EXITED, || limited(task::fork_and_wait())).first(),
-        Planned::new(PART_NAME, "fork_per_mib", heir).turns(HEIRS_MIB).first(),
+        Planned::new("fork_per_mib", Kind::Latency, heir).turns(HEIRS_MIB).first(),
         bare("vfork_exit_wait", EXITED, Bare::vfork_and_wait),
     ]);
     rows
@@ -126,7 +111,7 @@ fn programs<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
                 limited(done).map_err(&named)
             };
             let what = "children that exited with 0";
-            let row = Planned::with_made(PART_NAME, operation, program, what, once).with("program", name);
+            let row = made(operation, program, what, once).with("program", name);
             rows.push(if i == 0 && operation == "spawn" { row.first() } else { row });
         }
     }

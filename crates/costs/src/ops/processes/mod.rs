@@ -1,10 +1,6 @@
-//! What it costs to start something that does nothing and to wait for its end, and to switch between two threads: all on
-//! one CPU, so that no row waits for another CPU to wake up (the sync probe prices that).
-//!
-//! A start that fails is quicker than one that works (lmbench once priced `exec` of a program that did not exist), so every
-//! thread writes a word and every child's exit code is looked at. The child may run before its parent goes on, which takes
-//! the CPU away from the parent: involuntary switches belong to these operations. A sample is disturbed where the CPU was
-//! used by others: where the CPU time of this process and its children falls short of the wall time.
+//! What starting something that does nothing costs, and switching threads, all on one CPU.
+//! Failed starts are quick (lmbench once priced one), so every thread writes a word and exit codes are looked at.
+//! Children may run first: a pair is disturbed where CPU time of process and children falls short of wall time.
 
 mod catalog;
 pub(super) mod selftest;
@@ -35,7 +31,7 @@ use machmeter_engine::part::{Part, PartContext};
 use switch::Switches;
 
 /// Programs and children, for the process that prices them; threads.
-pub(super) use catalog::{kept_threads, starts};
+pub(super) use catalog::{starts, threads};
 
 const PART_NAME: &str = "processes";
 /// Few, because a pair of the slowest rows takes several ms.
@@ -55,8 +51,7 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of(PART_NAME, 25, measure, analyze)
 };
 
-/// Time of others in a pair that is not held against it: a share of the pair, and ns beside it (interrupts, the steps of the
-/// children's clock).
+/// Time of others in a pair that is not held against it: a share, and ns beside it (interrupts).
 const OTHERS_SHARE: f64 = 0.1;
 const OTHERS_NS: f64 = 30_000.0;
 
@@ -118,17 +113,16 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
     let no_files = Err("no row works on files".to_owned());
     let starts = prices::cells(PART_NAME, at, params, no_files, PACE)?;
-    let threads =
-        vec![catalog::kept_threads().first(), catalog::fresh_threads(), Switches::plan(cpu, at.policy)];
+    let threads = [threads(false).first(), threads(true), Switches::plan(cpu, at.policy)];
+    let threads = threads.map(|p| (p.bench, p.first)).into();
     let timing = Sharing::new(HostTiming::new(at.host.source()));
     let mut sampler = Sampler::new(timing, at.host.rate, at.host.seed);
     sampler.start_ns = at.start_ns;
     let sampler = Rc::new(RefCell::new(sampler));
-    let left_ns = at.left_ns();
-    let mut cells: CellList<'_> =
-        affordable(starts, |cell| cell.first, PACE.visit_ns(), left_ns).into_iter().collect();
-    for planned in affordable(threads, |p| p.first, PACE.visit_ns(), left_ns) {
-        cells.push(OnSharedCpu { cell: BenchCell::new(planned.bench, PACE), sampler: Rc::clone(&sampler) });
+    let mut cells: CellList<'_> = starts.into_iter().collect();
+    for mut bench in affordable(threads, PACE.visit_ns(), at.left_ns()) {
+        PART_NAME.clone_into(&mut bench.row.part);
+        cells.push(OnSharedCpu { cell: BenchCell::new(bench, PACE), sampler: Rc::clone(&sampler) });
     }
     at.run(cells);
     Ok(())

@@ -9,7 +9,7 @@ use machmeter_data::metric::ParamValue;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::probe::parameters;
 use machmeter_engine::selftest::machine::{Machine, Order};
-use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_engine::selftest::{Options, SelfCheck, Shown, State, check};
 use machmeter_engine::{Analysis, Probe};
 
 use super::PART;
@@ -42,10 +42,10 @@ pub(in crate::ops) fn proofs(machine: &Machine<'_>, options: &Options) -> Vec<Se
 fn witnessed(rows: Result<Rows, String>) -> SelfCheck {
     let (id, what) = ("proofs.calls", "all tables, with what the kernel counted or what the operations left");
     let bar = "each row with a figure has a witness, the empty loop excepted";
-    let rows = match rows {
-        Ok(rows) => rows,
-        Err(why) => return SelfCheck::not_shown(id, what, bar, why),
-    };
+    check(id, what, bar, rows.map(|rows| judged(&rows)))
+}
+
+fn judged(rows: &Rows) -> (String, String, State) {
     let figures = || rows.rows.iter().filter(|r| rows.cost(r).known().is_some());
     let named = |rows: &mut dyn Iterator<Item = &Row>| {
         let names: Vec<&str> = rows.map(|r| r.operation.as_str()).collect();
@@ -66,7 +66,7 @@ fn witnessed(rows: Result<Rows, String>) -> SelfCheck {
     );
     // Tables without a figure show nothing.
     let state = if met && parts < Ops::PARTS.len() { State::NotShown } else { State::of(met) };
-    SelfCheck::new(id, what, bar, truth, found, state)
+    (truth, found, state)
 }
 
 pub(super) fn failing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
@@ -76,13 +76,9 @@ pub(super) fn failing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         ("failing.exit", "#!/bin/sh\nexit 3\n", "3 instead of 0"),
         ("failing.start", "#!/nowhere/at/all\n", "No such file"),
     ];
-    let check = |(id, text, reason)| {
-        let (what, bar) = ("programs that cannot be started, or that fail", "no price, and the reason");
-        let started = made.clone().and_then(|()| start(machine, &folder.join(id), text));
-        let started = match started {
-            Ok(started) => started,
-            Err(why) => return SelfCheck::not_shown(id, what, bar, why),
-        };
+    let shown = |id: &str, text: &str, reason: &str| -> Shown {
+        made.clone()?;
+        let started = start(machine, &folder.join(id), text)?;
         let is_refused =
             |m: &&Metric| m.value.is_none() && m.why.as_ref().is_some_and(|w| w.contains(reason));
         let refused = started.iter().filter(is_refused).count();
@@ -90,9 +86,10 @@ pub(super) fn failing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         let truth = format!("{} starts of a program with the text {text:?}", started.len());
         let found = format!("{refused} without a price: {said}");
         let state = if started.is_empty() { State::NotShown } else { State::of(refused == started.len()) };
-        SelfCheck::new(id, what, bar, truth, found, state)
+        Ok((truth, found, state))
     };
-    let checks = programs.map(check).into();
+    let (what, bar) = ("programs that cannot be started, or that fail", "no price, and the reason");
+    let checks = programs.map(|(id, text, reason)| check(id, what, bar, shown(id, text, reason))).into();
     let _ = fs::remove_dir_all(&folder);
     checks
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use machmeter_engine::cost::Proof;
+use machmeter_engine::cost::{Kind, Proof};
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::call;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{PlacedThread, spawn_placed};
 
-use super::PART_NAME;
 use crate::ops::repeated::Planned;
 
 pub(super) const OPERATION: &str = "yield_two_threads";
@@ -36,7 +35,7 @@ impl Switches {
 
     /// The row: two switches per turn, there and back.
     pub(super) fn plan<'a>(cpu: usize, policy: Policy) -> Planned<'a> {
-        Planned::new(PART_NAME, OPERATION, Self::new(cpu, policy)).per_turn(2.0)
+        Planned::new(OPERATION, Kind::Latency, Self::new(cpu, policy)).per_turn(2.0)
     }
 }
 

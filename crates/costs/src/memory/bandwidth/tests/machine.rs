@@ -10,7 +10,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::super::together;
-use super::{Buffer, Contents, Level, Spec, Stream, spec};
+use super::{Buffer, CHUNK_BYTES, Contents, Level, Spec, Stream, spec};
 
 #[test]
 fn the_first_cache_is_read_faster_than_memory() {
@@ -22,7 +22,7 @@ fn the_first_cache_is_read_faster_than_memory() {
     let near = Spec { working_set_bytes: 24 << 10, ..spec("read", Level::L1, 1, Contents::Random) };
     let far = Spec { working_set_bytes: bytes, level: Level::Memory, ..near };
     let benches = [near, far].map(|s| {
-        let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
+        let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes, CHUNK_BYTES).unwrap();
         Bench::new(s.row(stream.kernel_turns()), stream)
     });
     let until_ns = monotonic_ns() + 1_000_000_000;
