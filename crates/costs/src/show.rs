@@ -36,10 +36,10 @@ pub(crate) fn curve(name: &str, mut points: Vec<(f64, f64)>) -> Option<CurveRow>
 pub(crate) fn curves(
     [id, title, caption]: [&str; 3],
     [x, y]: [Axis; 2],
-    rows: Vec<CurveRow>,
+    rows: impl IntoIterator<Item = CurveRow>,
     marks: Vec<Mark>,
 ) -> Option<Dataset> {
-    let shape = Curve { x, y, rows, marks };
+    let shape = Curve { x, y, rows: rows.into_iter().collect(), marks };
     (!shape.rows.is_empty()).then(|| Dataset::new(id, title, caption, Shape::Curve(shape)))
 }
 
@@ -56,11 +56,7 @@ pub(crate) fn ascending<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 
 /// Those that there are.
 pub(crate) fn present<T, const N: usize>(all: [Option<T>; N]) -> Vec<T> {
-    let mut out = Vec::new();
-    for one in all {
-        out.extend(one);
-    }
-    out
+    all.into_iter().flatten().collect()
 }
 
 /// Each once, in the order in which they first appear.

@@ -2,6 +2,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use machmeter_engine::cost::Row;
+use machmeter_engine::experiment::{CellList, Enough, sample};
+use machmeter_engine::sampling::{HostTiming, Sampler};
+use machmeter_engine::team::sampler::HostClock;
+use machmeter_sys::thread::monotonic_ns;
+
 /// Waits until no other test of this crate needs the CPUs; keep what it returns until the end of the test.
 pub(crate) fn lock_cpus() -> MutexGuard<'static, ()> {
     static CPUS: Mutex<()> = Mutex::new(());
@@ -30,4 +36,26 @@ pub(crate) fn told(probe: &machmeter_engine::Info, analysis: &machmeter_engine::
     let rows = machmeter_data::summary::rows(probe.rows, &analysis.metrics);
     let told = rows.iter().filter_map(|r| r.told(&analysis.metrics));
     told.map(|t| format!("{}: {}", t.name, t.figures)).collect()
+}
+
+/// The first metric with this id and these values of parameters; a value that ends in a dot is the begin of one.
+pub(crate) fn metric<'a>(
+    analysis: &'a machmeter_engine::Analysis,
+    id: &str,
+    of: &[(&str, &str)],
+) -> Option<&'a machmeter_data::Metric> {
+    let fits = |p: String, v: &str| p == v || (v.ends_with('.') && p.starts_with(v));
+    let is = |m: &&machmeter_data::Metric| {
+        m.id == id && of.iter().all(|(k, v)| m.params.get(*k).is_some_and(|p| fits(p.to_string(), v)))
+    };
+    analysis.metrics.iter().find(is)
+}
+
+/// Rows of cells that were sampled for so long on this machine, in time.
+pub(crate) fn sampled(mut cells: CellList<'_>, for_ns: u64) -> Vec<Row> {
+    let until_ns = monotonic_ns() + for_ns;
+    let HostClock { source, rate } = HostClock::MONOTONIC;
+    sample(&mut Sampler::new(HostTiming::new(source), rate, 7), &mut cells, Enough::ENDLESS, until_ns);
+    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    cells.into_rows()
 }

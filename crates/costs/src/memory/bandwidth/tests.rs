@@ -17,24 +17,25 @@ use super::{BUFFER_BYTES, CPUS, DATA, LAST_CACHE_BYTES};
 
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::memory::reported::ReportedCaches;
-use crate::testing::params;
+use crate::testing::{metric, params};
 
 mod machine;
 
 const MEMORY_BYTES: usize = 128 << 20;
 
-fn spec(family: &str, level: Level, cpus: usize, contents: Contents) -> Spec {
+/// Of random data.
+fn spec(family: &str, level: Level, cpus: usize) -> Spec {
     let working_set_bytes = match level {
         Level::L1 => 24 << 10,
         Level::L2 => 512 << 10,
         _ => MEMORY_BYTES,
     };
-    Spec { cpus, ..Spec::new(widest(family).unwrap(), level, working_set_bytes, contents) }
+    Spec { cpus, ..Spec::new(widest(family).unwrap(), level, working_set_bytes, Contents::Random) }
 }
 
 /// A row of random data in memory with this bandwidth, on one CPU.
 fn in_memory(family: &str, rate: f64) -> Row {
-    planted(&spec(family, Level::Memory, 1, Contents::Random), rate)
+    planted(&spec(family, Level::Memory, 1), rate)
 }
 
 /// A row with this bandwidth, bytes per second, at a tick per ns; every fifth pair is disturbed.
@@ -61,12 +62,8 @@ fn analysis_on(rows: Vec<Row>, cpus: usize, memory_bytes: usize) -> Analysis {
     analyze(&params(&[]), &rows, 1)
 }
 
-fn metric<'a>(a: &'a Analysis, id: &str, kernel: &str, cpus: &str, data: &str) -> &'a Metric {
-    let is = |m: &&Metric, k: &str, v: &str| m.params.get(k).is_none_or(|p| p.to_string().starts_with(v));
-    a.metrics
-        .iter()
-        .find(|m| m.id == id && is(m, "kernel", kernel) && is(m, "cpus", cpus) && is(m, "data", data))
-        .unwrap_or_else(|| panic!("{id} {kernel} {cpus}"))
+fn bandwidth<'a>(a: &'a Analysis, kernel: &str, cpus: &str) -> &'a Metric {
+    metric(a, "memory.bandwidth", &[("kernel", kernel), ("cpus", cpus), ("data", "random")]).unwrap()
 }
 
 fn shape<'a>(a: &'a Analysis, id: &str) -> Option<&'a Shape> {
@@ -96,19 +93,22 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
         ("update", 20e9),
     ];
     let mut rows: Vec<Row> = rates.iter().map(|(family, rate)| in_memory(family, *rate)).collect();
-    rows.push(planted(&spec("read", Level::Memory, 2, Contents::Random), 34e9));
-    rows.push(planted(&spec("read", Level::L1, 1, Contents::Random), 210e9));
+    rows.push(planted(&spec("read", Level::Memory, 2), 34e9));
+    rows.push(planted(&spec("read", Level::L1, 1), 210e9));
     let a = analysis(rows);
     for (family, rate) in rates {
-        close(metric(&a, "memory.bandwidth", &format!("{family}."), "1", "random"), rate);
+        close(bandwidth(&a, &format!("{family}."), "1"), rate);
     }
-    close(metric(&a, "memory.bandwidth", "read.", "2", "random"), 34e9);
+    close(bandwidth(&a, "read.", "2"), 34e9);
     for (kernel, rate) in [("write.", 46e9), ("copy.", 33e9), ("triad.", 28e9)] {
-        close(metric(&a, "memory.bandwidth_with_allocate", kernel, "1", "random"), rate);
+        close(
+            metric(&a, "memory.bandwidth_with_allocate", &[("kernel", kernel), ("cpus", "1")]).unwrap(),
+            rate,
+        );
     }
     let allocating = a.metrics.iter().filter(|m| m.id == "memory.bandwidth_with_allocate").count();
     assert_eq!(allocating, 3, "streaming stores, reads and updates allocate nothing");
-    close(metric(&a, "memory.scaling", "read.", "2", ""), 34.0 / 24.0);
+    close(metric(&a, "memory.scaling", &[("kernel", "read."), ("cpus", "2")]).unwrap(), 34.0 / 24.0);
     let told = crate::testing::told(&crate::memory::info::INFO, &a);
     for row in
         ["read, 1 CPU | 2 CPUs: 24.0 | 34.0 GB/s", "write, 1 CPU: 23.0 GB/s", "read L1, 1 CPU: 210 GB/s"]
@@ -123,10 +123,8 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
 
 #[test]
 fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
-    let mut rows = Rows::in_nanoseconds(vec![
-        in_memory("read", 42e9),
-        planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
-    ]);
+    let mut rows =
+        Rows::in_nanoseconds(vec![in_memory("read", 42e9), planted(&spec("read", Level::L1, 1), 210e9)]);
     rows.facts.set(&LAST_CACHE_BYTES, 32 << 20);
     for (bytes, is_told) in [(8 << 20, false), (64 << 20, true), (128 << 20, true)] {
         rows.facts.set(&BUFFER_BYTES, bytes);
@@ -140,7 +138,8 @@ fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
 
 #[test]
 fn quick_zeros_are_flagged_and_only_they() {
-    let zeros = |family, rate| planted(&spec(family, Level::Memory, 1, Contents::Zeros), rate);
+    let zeros =
+        |family, rate| planted(&Spec { contents: Contents::Zeros, ..spec(family, Level::Memory, 1) }, rate);
     let quick = analysis(vec![
         in_memory("write", 23e9),
         in_memory("write_nt", 27e9),
@@ -165,10 +164,8 @@ fn saturation_is_where_more_cpus_give_no_more() {
     assert_eq!(saturation(&[(1, 30.0), (2, 25.0)]), Some(1));
     assert_eq!(saturation(&[]), None);
     let rows = [(1, 24e9), (2, 40e9), (4, 61e9), (8, 62e9)];
-    let a = analysis(
-        rows.iter().map(|(n, r)| planted(&spec("read", Level::Memory, *n, Contents::Random), *r)).collect(),
-    );
-    assert_eq!(metric(&a, "memory.saturation_cpus", "read.", "", "").value, Some(4.0));
+    let a = analysis(rows.iter().map(|(n, r)| planted(&spec("read", Level::Memory, *n), *r)).collect());
+    assert_eq!(metric(&a, "memory.saturation_cpus", &[("kernel", "read.")]).unwrap().value, Some(4.0));
     let finding = a.findings.iter().find(|f| f.id == "memory.scaling").unwrap();
     assert_eq!(finding.verdict, "saturates");
     assert!(a.datasets.iter().any(|d| d.id == "memory.bandwidth_cpus"));
@@ -176,17 +173,14 @@ fn saturation_is_where_more_cpus_give_no_more() {
 
 #[test]
 fn the_roofline_bends_where_bandwidth_meets_the_peak() {
-    let mut rows = vec![
-        in_memory("read", 25e9),
-        planted(&spec("read", Level::L1, 1, Contents::Random), 200e9),
-        in_memory("triad", 24e9),
-    ];
-    let mut peak = planted(&spec("read", Level::L1, 1, Contents::Random), 50e9);
+    let mut rows =
+        vec![in_memory("read", 25e9), planted(&spec("read", Level::L1, 1), 200e9), in_memory("triad", 24e9)];
+    let mut peak = planted(&spec("read", Level::L1, 1), 50e9);
     peak.operation = "fma.test".to_owned();
     peak.params = [("level".to_owned(), "registers".into())].into();
     rows.push(peak);
     let a = analysis(rows);
-    close(metric(&a, "memory.peak_flops", "fma.test", "", ""), 50e9);
+    close(metric(&a, "memory.peak_flops", &[("kernel", "fma.test")]).unwrap(), 50e9);
     let Some(Shape::Curve(c)) = shape(&a, "memory.roofline") else { panic!("no roofline") };
     let memory = c.rows.iter().find(|r| r.name == "DRAM read").unwrap();
     assert!((memory.x[1] - 2.0).abs() < 0.02 && (memory.y[1] / 50e9 - 1.0).abs() < 0.01, "{memory:?}");
@@ -197,7 +191,7 @@ fn the_roofline_bends_where_bandwidth_meets_the_peak() {
 
 #[test]
 fn what_is_missing_is_said_and_never_a_number() {
-    let s = spec("read", Level::Memory, 2, Contents::Random);
+    let s = spec("read", Level::Memory, 2);
     let huge = Spec { pages: Backing::Huge, cpus: 1, ..s };
     let rows = vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")];
     let a = analysis_on(rows, 1, 16 << 20);
@@ -320,7 +314,7 @@ fn curves<'a>(a: &'a Analysis, id: &str) -> Vec<(&'a str, usize)> {
 #[test]
 fn chosen_kernels_are_drawn_and_others_by_family() {
     let at = |family: &str, level, working_set_bytes, cpus| {
-        planted(&Spec { working_set_bytes, cpus, ..spec(family, level, cpus, Contents::Random) }, 2e10)
+        planted(&Spec { working_set_bytes, cpus, ..spec(family, level, cpus) }, 2e10)
     };
     let of = |family: &str| {
         let alone = [(Level::L1, 24 << 10), (Level::Sweep, 1 << 20), (Level::Sweep, 2 << 20)];
@@ -341,7 +335,7 @@ fn chosen_kernels_are_drawn_and_others_by_family() {
 
 #[test]
 fn rows_as_stream_have_columns() {
-    let plain = |cpus| spec("triad", Level::Memory, cpus, Contents::Random);
+    let plain = |cpus| spec("triad", Level::Memory, cpus);
     let as_stream = |cpus| Spec { as_stream: true, ..plain(cpus) };
     let a = analysis(vec![
         planted(&plain(1), 24e9),
@@ -361,9 +355,9 @@ fn rows_as_stream_have_columns() {
 
 #[test]
 fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
-    let last = Spec { working_set_bytes: 3 << 20, ..spec("read", Level::Last, 1, Contents::Random) };
+    let last = Spec { working_set_bytes: 3 << 20, ..spec("read", Level::Last, 1) };
     let flags = |low: usize| {
-        let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1, Contents::Random), 9e10)];
+        let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1), 9e10)];
         let mut rows = Rows::in_nanoseconds(rows);
         let found = DetectedCaches { last_bytes: Some((low as u64, 9 << 20)) };
         rows.facts.set(&DETECTED_CACHES, found);

@@ -29,13 +29,8 @@ pub(super) const HUGE: &str = "huge";
 pub(in crate::memory) struct Ground<'a> {
     /// The memory, every page of it touched.
     pub(in crate::memory) extent: Extent<'a>,
-    pub(in crate::memory) backing: Backing,
-}
-
-impl Ground<'_> {
-    pub(super) fn pages(&self) -> &'static str {
-        pages_name(self.backing)
-    }
+    /// [`SMALL`] or [`HUGE`].
+    pub(in crate::memory) pages: &'static str,
 }
 
 /// What memory is mapped with, as in rows and metrics.
@@ -92,16 +87,20 @@ pub(in crate::memory) fn chase<'a>(
 ) -> Bench<'a> {
     let row = Row::new(NAME, "chase", Kind::Latency)
         .with("order", order_name)
-        .with("pages", ground.pages())
+        .with("pages", ground.pages)
         .with("working_set_bytes", working_set_bytes)
         .with("stride_bytes", stride_bytes);
-    let order = match order_name {
+    let spec = ChainSpec { working_set_bytes, stride_bytes, order: order_of(order_name), seed };
+    bench(row, ground.extent, spec, 1)
+}
+
+fn order_of(name: &str) -> Order {
+    match name {
         PAGE_LOCAL => Order::PageLocal { page_bytes: PAGE_BYTES },
         ONE_PER_PAGE => Order::OnePerPage { page_bytes: PAGE_BYTES },
         STRIDED => Order::Sequential,
         _ => Order::Global,
-    };
-    bench(row, ground.extent, ChainSpec { working_set_bytes, stride_bytes, order, seed }, 1)
+    }
 }
 
 /// Pairs of accesses `offset_bytes` apart in blocks of [`BLOCK_BYTES`].
@@ -120,9 +119,8 @@ pub(super) fn second(
 
 pub(super) fn conflict(ground: Ground<'_>, lines: usize, step_bytes: usize, seed: u64) -> Bench<'_> {
     let row = Row::new(NAME, "conflict", Kind::Latency).with("lines", lines).with("step_bytes", step_bytes);
-    let order = Order::Conflict { step_bytes };
-    let spec = ChainSpec { working_set_bytes: lines * step_bytes, stride_bytes: STRIDE_BYTES, order, seed };
-    bench(row, ground.extent, spec, 1)
+    let (order, working_set_bytes) = (Order::Conflict { step_bytes }, lines * step_bytes);
+    bench(row, ground.extent, ChainSpec { working_set_bytes, stride_bytes: STRIDE_BYTES, order, seed }, 1)
 }
 
 /// Several chains at a time: how many misses the processor keeps under way.
@@ -155,36 +153,29 @@ pub(super) mod selftest {
     use machmeter_engine::experiment::{CellList, Enough, sample};
     use machmeter_engine::sampling::Pace;
     use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
-    use machmeter_engine::selftest::{Options, SelfCheck, State};
-    use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
+    use machmeter_engine::selftest::{Options, SelfCheck, Shown, State, check};
+    use machmeter_sys::kernel::chain::{Chain, ChainSpec};
     use machmeter_sys::pages::{Backing, Pages};
     use machmeter_sys::thread::monotonic_ns;
 
-    use super::{GLOBAL, Ground, PAGE_BYTES, STRIDE_BYTES, chase};
+    use super::{
+        GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, STRIDE_BYTES, STRIDED, chase, order_of, pages_name,
+    };
     use crate::memory::reported::ReportedCaches;
 
     pub(in crate::memory::ladder) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
-        const ID: &str = "chains.cycle";
         let (what, bar) =
             ("chains in every order, followed node by node", "every node once, and back to the first");
-        let pages = match Pages::new(4 << 20, Backing::Unasked) {
-            Ok(pages) => pages,
-            Err(e) => return vec![SelfCheck::not_shown(ID, what, bar, e)],
-        };
-        let orders = [
-            Order::Global,
-            Order::PageLocal { page_bytes: PAGE_BYTES },
-            Order::OnePerPage { page_bytes: PAGE_BYTES },
-            Order::Sequential,
-        ];
-        let (mut built, mut nodes, mut broken) = (0, 0, Vec::new());
-        for order in orders {
-            for working_set_bytes in [4 << 10, 48 << 10, 1 << 20, 4 << 20] {
-                for ways in [1, 4] {
-                    let (stride_bytes, seed) = (STRIDE_BYTES, options.seed);
-                    let spec = ChainSpec { working_set_bytes, stride_bytes, order, seed };
-                    // One page holds no four chains of pages.
-                    let Ok(chains) = Chain::parallel(pages.extent(), &spec, ways) else { continue };
+        let orders = [GLOBAL, PAGE_LOCAL, ONE_PER_PAGE, STRIDED].map(order_of);
+        let sizes = [4 << 10, 48 << 10, 1 << 20, 4 << 20];
+        let shown = Pages::new(4 << 20, Backing::Unasked).map_err(|e| e.to_string()).map(|pages| {
+            let (mut built, mut nodes, mut broken) = (0, 0, Vec::new());
+            for (order, working_set_bytes) in orders.into_iter().flat_map(|order| sizes.map(|s| (order, s))) {
+                let (stride_bytes, seed) = (STRIDE_BYTES, options.seed);
+                let spec = ChainSpec { working_set_bytes, stride_bytes, order, seed };
+                // One page holds no four chains of pages.
+                let parallel = |ways| Chain::parallel(pages.extent(), &spec, ways).ok();
+                for chains in [1, 4].into_iter().filter_map(parallel) {
                     built += 1;
                     nodes += chains.nodes();
                     if !chains.are_cycles() {
@@ -192,19 +183,20 @@ pub(super) mod selftest {
                     }
                 }
             }
-        }
-        let truth = format!("{built} sets of chains over {nodes} nodes");
-        let found = match broken.first() {
-            None => "all are cycles".to_owned(),
-            Some(first) => format!("{} are not: {first}", broken.len()),
-        };
-        vec![SelfCheck::new(ID, what, bar, truth, found, State::of(broken.is_empty() && built >= 24))]
+            let truth = format!("{built} sets of chains over {nodes} nodes");
+            let found = match broken.first() {
+                None => "all are cycles".to_owned(),
+                Some(first) => format!("{} are not: {first}", broken.len()),
+            };
+            (truth, found, State::of(broken.is_empty() && built >= 24))
+        });
+        vec![check("chains.cycle", what, bar, shown)]
     }
 
     const NEIGHBORS: usize = 8;
     /// Most that they may move the median of a cache's latency.
     const MOVED: f64 = 0.05;
-    /// Share of the samples in quiet beside a stranger on the core from which on a miss shows nothing: he empties the caches, too.
+    /// Share of samples beside a stranger on the core from which on a miss shows nothing: he empties caches, too.
     const STRANGER: f64 = 0.1;
     const TURNS: usize = 3;
 
@@ -217,39 +209,31 @@ pub(super) mod selftest {
         let second_bytes = if second_bytes == 0 { 256 << 10 } else { second_bytes / 2 };
         let sizes = [("busy.l1", 16 << 10), ("busy.l2", second_bytes.min(256 << 10))];
         let steal = Steal::watch();
-        let found = alternate(machine, &sizes.map(|s| s.1), slice_ns, options.seed);
-        let stolen = steal.told(&machine.here());
-        let (costs, shared) = match found {
-            Ok(found) => found,
-            Err(why) => return sizes.iter().map(|s| SelfCheck::not_shown(s.0, &what, bar, &why)).collect(),
+        let measured = alternate(machine, &sizes.map(|s| s.1), slice_ns, options.seed);
+        let stranger =
+            measured.as_ref().ok().and_then(|m| m.1).filter(|share| *share > STRANGER).map(|share| {
+                format!("somebody else used the core in {:.0} % of the samples alone", share * 100.0)
+            });
+        let disturbed = steal.told(&machine.here()).or(stranger);
+        let known = |cost: &Cost| match cost {
+            Cost::Known(k) => Ok(k.clone()),
+            Cost::Unknown { why } => Err(why.clone()),
+            Cost::Below { .. } => Err("below what the clock can tell".to_owned()),
         };
-        let check = |((id, bytes), [quiet, busy]): (&(&str, usize), [Cost; 2])| {
-            let (q, b) = match (quiet, busy) {
-                (Cost::Known(q), Cost::Known(b)) => (q, b),
-                (Cost::Unknown { why }, _) | (_, Cost::Unknown { why }) => {
-                    return SelfCheck::not_shown(id, &what, bar, why);
-                }
-                _ => return SelfCheck::not_shown(id, &what, bar, "below what the clock can tell"),
-            };
+        let shown = |i: usize| -> Shown {
+            let [q, b] = &measured.as_ref().map_err(Clone::clone)?.0[i];
+            let (q, b) = (known(q)?, known(b)?);
             let moved = (b.value_ns / q.value_ns - 1.0).abs();
-            let met = moved < MOVED;
-            let stranger = shared.filter(|s| *s > STRANGER);
-            let stranger = stranger
-                .map(|s| format!("somebody else used the core in {:.0} % of the samples alone", s * 100.0));
-            let disturbed = stolen.clone().or(stranger).filter(|_| !met);
-            let truth = format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n);
+            let kib = sizes[i].1 >> 10;
+            let truth = format!("{kib} KiB cost {:.3} ns a load alone (n {})", q.value_ns, q.n);
             let found = format!("{:.3} ns beside them (n {}): {:.1} %", b.value_ns, b.n, moved * 100.0);
-            match disturbed {
-                None => SelfCheck::new(id, &what, bar, truth, found, State::of(met)),
-                Some(why) => {
-                    SelfCheck::new(id, &what, bar, truth, format!("{found}; {why}"), State::NotShown)
-                }
-            }
+            Ok((truth, found, State::of(moved < MOVED)))
         };
-        sizes.iter().zip(costs).map(check).collect()
+        let checked = |i: usize| check(sizes[i].0, &what, bar, shown(i)).excused(disturbed.as_deref());
+        (0..sizes.len()).map(checked).collect()
     }
 
-    /// Costs of a load by working set, alone and beside neighbors, in turns, and the share of the samples alone in which a stranger used the core.
+    /// Costs of a load by working set, alone and beside neighbors in turns; share of samples alone with a stranger.
     fn alternate(
         machine: &Machine<'_>,
         sizes: &[usize; 2],
@@ -259,7 +243,7 @@ pub(super) mod selftest {
         let pages = Pages::new(1 << 20, Backing::Small).map_err(|e| e.to_string())?;
         pages.extent().touch();
         let rows = machine.sample(|sampler| {
-            let ground = Ground { extent: pages.extent(), backing: pages.backing() };
+            let ground = Ground { extent: pages.extent(), pages: pages_name(pages.backing()) };
             let make = || {
                 let benches = sizes.map(|bytes| chase(ground, GLOBAL, bytes, STRIDE_BYTES, seed));
                 CellList::of_benches(benches.into(), Pace::of(200_000.0, 8))
@@ -273,7 +257,6 @@ pub(super) mod selftest {
             Ok::<_, String>(cells.map(CellList::into_rows))
         })??;
         let (ns_per_tick, step) = machine.tick();
-        // As in a run: a stranger on the core, who shares its caches, is none of the neighbors that were planted.
         let mut all = Rows { tick_hz: 1e9 / ns_per_tick, step_ticks: step, ..Rows::default() };
         all.rows = rows.into_iter().flatten().collect();
         all.store_full_width();

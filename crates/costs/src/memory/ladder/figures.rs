@@ -185,8 +185,7 @@ fn brief(x: f64) -> f64 {
 /// A row of medians, `None` when there are fewer than two points.
 fn row(name: &str, points: &[Point], per_x: f64) -> Option<CurveRow> {
     let median = |p: &Point| Some((p.size / per_x, brief(p.median_ns()?)));
-    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().filter_map(median).unzip();
-    (x.len() > 1).then(|| CurveRow { name: name.to_owned(), x, y })
+    show::curve(name, points.iter().filter_map(median).collect())
 }
 
 fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
@@ -225,7 +224,7 @@ fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
     let per_page = PAGE_BYTES as f64;
     let mut points = curves.points(ONE_PER_PAGE, found.first_pages);
     points.retain(|p| p.size <= 4.0 * reach.last);
-    let rows: Vec<CurveRow> = row("one line per page", &points, per_page).into_iter().collect();
+    let rows = row("one line per page", &points, per_page);
     let caption = "One line in each of so many 4 KiB pages: the step is where the first buffer of address translations is full.";
     let axes = [Axis::linear("pages", Unit::Count), Axis::linear("latency", Unit::Nanoseconds)];
     let x = reach.last / per_page;
@@ -241,7 +240,7 @@ fn line(curves: &Curves<'_>) -> Option<Dataset> {
         costs_ns: same.iter().flat_map(|p| p.costs_ns.iter().copied()).collect(),
     };
     let together: Vec<Point> = points.chunk_by(|a, b| a.size == b.size).map(together).collect();
-    let rows: Vec<CurveRow> = row("second access", &together, 1.0).into_iter().collect();
+    let rows = row("second access", &together, 1.0);
     let caption = "Mean latency of two accesses so many bytes apart, in blocks that live in the second cache. Inside the line that \
              the first one fetched the second is nearly free; the step is the line size.";
     let axes = [Axis::log("distance", Unit::Bytes), Axis::linear("latency", Unit::Nanoseconds)];
@@ -251,7 +250,7 @@ fn line(curves: &Curves<'_>) -> Option<Dataset> {
 
 fn parallel(curves: &Curves<'_>) -> Option<Dataset> {
     let points = curves.curve("chains", &curves.of_operation("parallel").collect::<Vec<_>>());
-    let rows: Vec<CurveRow> = row("per load", &points, 1.0).into_iter().collect();
+    let rows = row("per load", &points, 1.0);
     let caption = "Time per load from memory with so many independent chains: it falls until the processor keeps no more misses \
              under way.";
     let axes = [Axis::log("chains", Unit::Count), Axis::log("time per load", Unit::Nanoseconds)];

@@ -10,15 +10,14 @@ use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Backing;
 
-use super::super::Params;
-use super::super::bandwidth::sizes::most_bytes;
-use super::super::bandwidth::stream::pages;
-use super::super::reported::ReportedCaches;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::curves::{Curves, ROUND_ENDS_NS};
 use super::detect::{DETECTED_CACHES, DetectedCaches};
 use super::plan::{self, Request, ground, huge, touch};
 use super::refine::{self, Refinement};
+use crate::memory::Params;
+use crate::memory::bandwidth::{sizes::most_bytes, stream::pages};
+use crate::memory::reported::ReportedCaches;
 use machmeter_engine::part::PartContext;
 
 /// Pairs per visit of large working sets, whose chains take longer to build than to walk.
@@ -56,15 +55,15 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let touch_ns = (at.left_ns() as f64 * TOUCH_SHARE) as u64;
     let full = at.left_ns() >= SHORT_NS;
 
-    let small = request.pages.small.then(|| pages(request.most_bytes, Backing::Small)).transpose()?;
+    let small = request.small.then(|| pages(request.most_bytes, Backing::Small)).transpose()?;
     if let Some(pages) = &small {
         request.bound_by_time(touch(pages, touch_ns, at.host.seed));
     }
     let (huge, huge_bytes) = huge(at, &mut request, touch_ns)?;
     at.facts.set(&plan::LIMIT, request.limit);
-    let mut grounds: Vec<Ground<'_>> = Vec::new();
-    grounds.extend(small.as_ref().and_then(|p| ground(p, request.most_bytes)));
-    grounds.extend(huge.as_ref().and_then(|p| ground(p, huge_bytes)));
+    let small = small.as_ref().and_then(|p| ground(p, request.most_bytes));
+    let grounds: Vec<Ground<'_>> =
+        small.into_iter().chain(huge.as_ref().and_then(|p| ground(p, huge_bytes))).collect();
     if grounds.is_empty() {
         return Err(ProbeError::Cannot("no memory of the pages asked for".to_owned()));
     }
@@ -163,10 +162,8 @@ struct Ladder<'a> {
 impl<'a> Ladder<'a> {
     fn begin(&mut self) {
         let most_bytes = self.request.most_bytes;
-        let first_look = match self.request.per_octave {
-            Some(n) => plan::sizes(n, most_bytes),
-            None => plan::first_look(most_bytes),
-        };
+        let asked = self.request.per_octave.map(|n| plan::sizes(n, most_bytes));
+        let first_look = asked.unwrap_or_else(|| plan::first_look(most_bytes));
         self.curve(self.grounds[0], PAGE_LOCAL, &first_look);
         let pages = refine::PAGE_COUNTS.map(|n| n * chase::PAGE_BYTES);
         self.curve(self.grounds[0], ONE_PER_PAGE, &pages);
@@ -189,7 +186,9 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    fn add(&mut self, bench: Bench<'a>) {
+    /// What is made with a seed of its own, unless it is there.
+    fn add(&mut self, make: impl FnOnce(u64) -> Bench<'a>) {
+        let bench = make(self.random.bits());
         let row = &bench.row;
         let is_there = |c: &LadderCell<'_>| {
             c.cell.bench.row.operation == row.operation && c.cell.bench.row.params == row.params
@@ -212,14 +211,9 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    fn seed(&mut self) -> u64 {
-        self.random.bits()
-    }
-
     fn curve(&mut self, ground: Ground<'a>, order: &str, sizes: &[usize]) {
         for size in sizes.iter().filter(|s| **s <= ground.extent.bytes()) {
-            let seed = self.seed();
-            self.add(chase::chase(ground, order, *size, STRIDE_BYTES, seed));
+            self.add(|seed| chase::chase(ground, order, *size, STRIDE_BYTES, seed));
         }
     }
 
@@ -229,14 +223,14 @@ impl<'a> Ladder<'a> {
         self.curve(first, PAGE_LOCAL, &found.near_boundaries);
         self.curve(first, ONE_PER_PAGE, &found.pages);
         self.curve(first, STRIDED, &found.inside_levels);
-        let beyond: Vec<usize> = refine::BEYOND_REACH.iter().map(|f| f * found.first_reach_bytes).collect();
+        let beyond = [refine::BEYOND_REACH * found.first_reach_bytes];
         let last = &found.inside_levels[found.inside_levels.len().saturating_sub(1)..];
         for ground in self.grounds.clone() {
             self.curve(ground, GLOBAL, &found.inside_levels);
-            if ground.pages() != SMALL || self.grounds.len() > 1 {
+            if ground.pages != SMALL || self.grounds.len() > 1 {
                 self.curve(ground, ONE_PER_PAGE, &beyond);
             }
-            if ground.pages() != SMALL {
+            if ground.pages != SMALL {
                 self.curve(ground, PAGE_LOCAL, last);
             }
         }
@@ -244,17 +238,14 @@ impl<'a> Ladder<'a> {
         if self.cells.iter().any(|c| c.cell.bench.row.operation == "second") {
             return;
         }
+        let set_bytes = found.line_set_bytes.min(first.extent.bytes());
         for offset in refine::offsets(self.full) {
-            let seed = self.seed();
-            self.add(chase::second(first, found.line_set_bytes.min(first.extent.bytes()), *offset, seed));
+            self.add(|seed| chase::second(first, set_bytes, *offset, seed));
         }
-        if self.full && found.first_cache_bytes > 0 {
-            for lines in refine::CONFLICTS {
-                let seed = self.seed();
-                if lines * found.first_cache_bytes <= first.extent.bytes() {
-                    self.add(chase::conflict(first, *lines, found.first_cache_bytes, seed));
-                }
-            }
+        let cache_bytes = found.first_cache_bytes;
+        let conflicts = if self.full && cache_bytes > 0 { refine::CONFLICTS } else { &[] };
+        for lines in conflicts.iter().filter(|lines| **lines * cache_bytes <= first.extent.bytes()) {
+            self.add(|seed| chase::conflict(first, *lines, cache_bytes, seed));
         }
     }
 
@@ -269,9 +260,8 @@ impl<'a> Ladder<'a> {
     /// Adds the curves of the full plan, as far as there is time for enough rounds of them.
     fn widen(&mut self, first: Ground<'a>, left_ns: f64) {
         for chains in refine::CHAINS {
-            let seed = self.seed();
             if self.affordable(&[first.extent.bytes()], left_ns) {
-                self.add(chase::parallel(first, *chains, first.extent.bytes(), seed));
+                self.add(|seed| chase::parallel(first, *chains, first.extent.bytes(), seed));
             }
         }
         if self.request.surface {
@@ -293,9 +283,8 @@ impl<'a> Ladder<'a> {
     fn surface(&mut self, ground: Ground<'a>, left_ns: f64) {
         for stride in refine::STRIDES {
             for size in plan::sizes(1, self.request.most_bytes) {
-                let seed = self.seed();
                 if size >= 2 * stride && self.affordable(&[size], left_ns) {
-                    self.add(chase::chase(ground, GLOBAL, size, *stride, seed));
+                    self.add(|seed| chase::chase(ground, GLOBAL, size, *stride, seed));
                 }
             }
         }

@@ -79,13 +79,6 @@ const USUAL_BYTES: usize = 64 << 20;
 /// Share of the available memory that a ladder may take.
 const MEMORY_SHARE: u64 = 4;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageSizes {
-    /// The machine's base pages.
-    pub(super) small: bool,
-    pub(super) huge: bool,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Limit {
     /// Nothing: it is as large as the method wants.
@@ -111,7 +104,9 @@ impl Limit {
 pub(super) struct Request {
     pub(super) most_bytes: usize,
     pub(super) limit: Limit,
-    pub(super) pages: PageSizes,
+    /// Whether base pages are asked for, and huge ones.
+    pub(super) small: bool,
+    pub(super) huge: bool,
     pub(super) per_octave: Option<u32>,
     pub(super) surface: bool,
 }
@@ -132,10 +127,10 @@ impl Request {
         most_bytes: usize,
     ) -> Result<Self, ProbeError> {
         let usage = |text: String| Err(ProbeError::Usage(text));
-        let pages = match params.pages.as_str() {
-            "small" => PageSizes { small: true, huge: false },
-            "huge" => PageSizes { small: false, huge: true },
-            "both" => PageSizes { small: true, huge: true },
+        let (small, huge) = match params.pages.as_str() {
+            "small" => (true, false),
+            "huge" => (false, true),
+            "both" => (true, true),
             other => return usage(format!("--pages {other}: small, huge or both")),
         };
         if let Some(n) = params.ladder_points.filter(|n| !(1..=32).contains(n)) {
@@ -156,7 +151,8 @@ impl Request {
                 "{available_bytes} bytes of memory are available; the ladder needs four times {LEAST_MOST_BYTES}"
             )));
         }
-        Ok(Self { most_bytes, limit, pages, per_octave: params.ladder_points, surface: params.surface })
+        let (per_octave, surface) = (params.ladder_points, params.surface);
+        Ok(Self { most_bytes, limit, small, huge, per_octave, surface })
     }
 }
 
@@ -180,7 +176,7 @@ fn asked_bytes(text: &str, available_bytes: u64) -> Result<u64, ProbeError> {
 const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
 
 pub(super) fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
-    Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
+    Some(Ground { extent: pages.extent().part(0, bytes)?, pages: chase::pages_name(pages.backing()) })
 }
 
 /// Brings memory in until time is over; bytes. In random order: neighbors would suit caches and translation buffers.
@@ -207,19 +203,19 @@ pub(super) fn huge(
     request: &mut Request,
     touch_ns: u64,
 ) -> Result<(Option<Pages>, usize), ProbeError> {
-    if !request.pages.huge || request.most_bytes < 2 * HUGE_PAGE_BYTES {
+    if !request.huge || request.most_bytes < 2 * HUGE_PAGE_BYTES {
         return Ok((None, 0));
     }
     let pages = match Pages::new(request.most_bytes, Backing::Huge) {
         Ok(pages) => pages,
-        Err(e) if request.pages.small => {
+        Err(e) if request.small => {
             at.facts.set(&HUGE_REFUSED, e.to_string());
             return Ok((None, 0));
         }
         Err(e) => return Err(ProbeError::Cannot(e.to_string())),
     };
     let bytes = touch(&pages, touch_ns, at.host.seed);
-    if !request.pages.small {
+    if !request.small {
         request.bound_by_time(bytes);
     }
     match pages.huge_bytes() {
@@ -227,7 +223,7 @@ pub(super) fn huge(
             at.facts.set(&HUGE_BYTES, [bytes as u64, granted.min(bytes as u64)]);
             if (granted as f64) < GRANTED * bytes as f64 {
                 let why = format!("huge pages were asked for {bytes} bytes and granted for {granted}");
-                return if request.pages.small { Ok((None, 0)) } else { Err(ProbeError::Cannot(why)) };
+                return if request.small { Ok((None, 0)) } else { Err(ProbeError::Cannot(why)) };
             }
         }
         Err(e) => at.facts.set(&HUGE_REFUSED, e.to_string()),
@@ -285,7 +281,7 @@ mod tests {
             assert!(said.contains(why) && !said.contains('\n'), "{said}");
         }
         let r = asked(&["--max-bytes", "16M", "--pages", "small"], 8 << 30).unwrap();
-        assert_eq!((r.most_bytes, r.limit, r.pages.huge), (16 << 20, Limit::Asked, false));
+        assert_eq!((r.most_bytes, r.limit, r.huge), (16 << 20, Limit::Asked, false));
         for (available_bytes, found) in
             [(8 << 30, (USUAL_BYTES, Limit::None)), (100 << 20, (25 << 20, Limit::Memory))]
         {

@@ -10,8 +10,8 @@ use super::plan;
 /// Pages of the first look at the translation buffers.
 pub(super) const PAGE_COUNTS: [usize; 18] =
     [8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 256];
-/// Working sets beyond the reach of the first translation buffer, as multiples of it, on which huge pages must help.
-pub(super) const BEYOND_REACH: &[usize] = &[2];
+/// Working set beyond the reach of the first translation buffer, as a multiple of it, on which huge pages must help.
+pub(super) const BEYOND_REACH: usize = 2;
 pub(super) const CONFLICTS: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24];
 pub(super) const CHAINS: &[usize] = &[1, 2, 4, 8, 12, 16, 24];
 pub(super) const STRIDES: &[usize] = &[64, 128, 256, 512, 1_024, 2_048, 4_096];

@@ -145,10 +145,7 @@ fn analysis(rows: &Rows) -> Analysis {
 }
 
 fn value(a: &Analysis, id: &str, of: &[(&str, &str)]) -> Option<f64> {
-    let is = |m: &&machmeter_data::Metric| {
-        m.id == id && of.iter().all(|(k, v)| m.params.get(*k).is_some_and(|p| p.to_string() == *v))
-    };
-    a.metrics.iter().find(is).and_then(|m| m.value)
+    crate::testing::metric(a, id, of).and_then(|m| m.value)
 }
 
 /// Widths beside each pair: mostly a neighbor, who takes twelve pages of the buffer and half a line.

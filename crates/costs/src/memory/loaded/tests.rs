@@ -2,14 +2,11 @@
 
 use machmeter_data::shape::Shape;
 use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
-use machmeter_engine::experiment::{CellList, Enough, sample};
-use machmeter_engine::sampling::{HostTiming, Sampler};
 use machmeter_engine::team::Seats;
 use machmeter_engine::team::sampler::HostClock;
 
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::sched::Policy;
-use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::analyze;
 use super::measure::{Loaded, PointCell};
@@ -18,7 +15,7 @@ use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, build};
 use crate::memory::bandwidth::stream::{Buffer, Contents};
 use crate::memory::bandwidth::together::Setting;
 use crate::memory::bandwidth::widest;
-use crate::testing::params;
+use crate::testing::{metric, params, sampled};
 
 const CHASE: Chase = Chase { working_set_bytes: 128 << 20, pages: "huge" };
 
@@ -51,15 +48,8 @@ fn the_curve_of_latency_over_bandwidth_is_found() {
     let planted = truth.iter().flat_map(|(c, p, ns, rate)| planted(&point(*c, *p), *ns, *rate)).collect();
     let a = analyze(&params(&[]), &rows(planted, 64 << 20), 1);
     for (cpus, pause, ns, _) in truth {
-        let m = a
-            .metrics
-            .iter()
-            .find(|m| {
-                m.id == "memory.loaded_latency"
-                    && m.params["load_cpus"] == cpus.into()
-                    && m.params["pause_ns"] == (pause as i64).into()
-            })
-            .unwrap();
+        let (cpus, pause) = (cpus.to_string(), pause.to_string());
+        let m = metric(&a, "memory.loaded_latency", &[("load_cpus", &cpus), ("pause_ns", &pause)]).unwrap();
         assert!((m.value.unwrap() / ns - 1.0).abs() < 0.01, "{m:?}");
         assert!(m.ci.is_some() && m.n == 30);
     }
@@ -70,13 +60,9 @@ fn the_curve_of_latency_over_bandwidth_is_found() {
     assert_eq!(curve.rows[0].x.len(), 4);
     assert!(curve.rows[0].x.windows(2).all(|w| w[0] < w[1]), "{:?}", curve.rows[0].x);
     assert_eq!(curve.rows[0].x[0], 0.0);
-    let finding = &a.findings[0];
-    assert_eq!(finding.verdict, "rises");
-    assert!(
-        finding.text.contains("140 ns") && finding.text.contains("260 ns") && finding.text.contains("1.86"),
-        "{}",
-        finding.text
-    );
+    let text = &a.findings[0].text;
+    assert_eq!(a.findings[0].verdict, "rises");
+    assert!(["140 ns", "260 ns", "1.86"].iter().all(|said| text.contains(said)), "{text}");
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
     let told = crate::testing::told(&crate::memory::info::INFO, &a);
     assert_eq!(told, ["latency, alone | others busy: 140 | 260 ns"]);
@@ -124,7 +110,6 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
         Point { load: widest("read"), cpus: 1, pause_ns: 0 },
         Point { load: widest("read"), cpus: 1, pause_ns: 20_000 },
     ];
-    let until_ns = monotonic_ns() + 1_500_000_000;
     let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
     let setting = Setting {
         seats: Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } },
@@ -134,12 +119,7 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
     };
     let loaded = Loaded::new(&setting, chain).unwrap();
     let cells = points.iter().map(|point| PointCell::new(&loaded, point, &CHASE).unwrap());
-    let mut cells: CellList<'_> = cells.collect();
-    let timing = HostTiming::new(HostClock::MONOTONIC.source);
-    let mut sampler = Sampler::new(timing, HostClock::MONOTONIC.rate, 1);
-    sample(&mut sampler, &mut cells, Enough::ENDLESS, until_ns);
-    let measured = cells.into_rows();
-    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    let measured = sampled(cells.collect(), 1_500_000_000);
     let tried = |r: &Row| r.pairs.len() as u64 + r.rejected.total();
     assert!(measured.iter().map(tried).sum::<u64>() > 0, "{measured:?}");
     let rate = |pause_ns: i64| {

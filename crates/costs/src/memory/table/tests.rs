@@ -6,7 +6,7 @@ use super::plan::{Access, CHOICE, Choice, LINES, Line, MOST_BYTES, Source, model
 use super::{ALONE, SHARED, SMALL_BUFFER, analyze};
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::memory::reported::ReportedCaches;
-use crate::testing::params;
+use crate::testing::{metric, params};
 use machmeter_engine::disturbance::placement::MOVES;
 
 /// Rows of two members whose costs are 10 ns times the number of the line, the second member's 20 % more.
@@ -27,21 +27,13 @@ fn planted() -> Rows {
 #[test]
 fn the_mean_and_the_largest_member_are_told_apart() {
     let a = analyze::analyze(&params(&[]), &planted(), 1);
-    assert_eq!(
-        a.metrics.len(),
-        25,
-        "thirteen lines and twelve dependent ones; loop and clock are priced elsewhere"
-    );
+    assert_eq!(a.metrics.len(), 25, "13 lines and 12 dependent ones; loop and clock are priced elsewhere");
     let of = |operation: &str, access: Access| {
-        let is = |m: &&machmeter_data::Metric| {
-            m.params["operation"].to_string() == operation && m.params["access"].to_string() == access.name()
-        };
-        a.metrics.iter().find(is).unwrap()
+        metric(&a, SHARED.id, &[("operation", operation), ("access", access.name())]).unwrap()
     };
     // Line 6 of Howell's table: 60 and 72 ns.
     let m = of("read_local", Access::Streamed);
     assert!((m.value.unwrap() - 66.0).abs() < 0.1 && (m.max.unwrap() - 72.0).abs() < 0.1, "{m:?}");
-    assert_eq!(m.id, SHARED.id);
     assert!(of("read_local", Access::Dependent).value.unwrap() > 150.0);
     assert!(of("write_neighbour", Access::Dependent).value.unwrap() > 150.0);
     assert!(a.warnings.is_empty());

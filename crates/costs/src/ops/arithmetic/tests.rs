@@ -19,7 +19,8 @@ fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
 #[test]
 fn the_addition_is_found_and_the_ladder_holds() {
     let a = analyze(&params(&[]), &rows(|n| n as f64 * 0.2707), 1);
-    let add = a.metrics.iter().find(|m| m.key() == "ops.cost{kind=latency,operation=add}").unwrap();
+    let add = &a.metrics[0];
+    assert_eq!(add.key(), "ops.cost{kind=latency,operation=add}");
     assert!((add.value.unwrap() / 0.2707 - 1.0).abs() < 0.001, "{add:?}");
     assert_eq!(a.findings[0].verdict, "holds");
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
@@ -44,7 +45,7 @@ fn without_chains_there_is_no_addition_but_a_reason() {
     let mut few = rows(|n| n as f64);
     few.rows.truncate(4);
     let a = analyze(&params(&[]), &few, 1);
-    let add = a.metrics.iter().find(|m| m.key() == "ops.cost{kind=latency,operation=add}").unwrap();
+    let add = &a.metrics[0];
     assert!(add.value.is_none() && add.why.as_ref().unwrap().contains("2 of at least 4"));
     assert_eq!(a.findings[0].verdict, "unknown");
     assert!(analyze(&params(&[]), &Rows::default(), 1).metrics.is_empty());

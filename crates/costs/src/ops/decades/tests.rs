@@ -5,6 +5,11 @@ use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 use super::{ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze, elsewhere, row_of};
 use crate::testing::params;
 
+/// All operations at 25 ns.
+fn all() -> Rows {
+    planted(&OPERATIONS.map(|o| (o.0, 25.0)))
+}
+
 fn planted(costs_ns: &[(&str, f64)]) -> Rows {
     let row = |(name, ns): &(&str, f64)| {
         let own = || Row::new(PART.name, name, Kind::Throughput);
@@ -25,10 +30,13 @@ fn truncated_decades_bring_the_two_tables_of_1998_together() {
         ("write_cache_8000", 11.0),
     ]);
     let truncated = analyze(&params(&["--truncate-decades"]), &rows, 1).summary.lines.remove(0).lines;
-    assert_eq!(truncated[2], "    rd main mem 8000 : -6");
-    assert_eq!(truncated[3], "   rd cache mem 8000 : -7");
-    assert_eq!(truncated[4], "    wr main mem 8000 : -6");
-    assert_eq!(truncated[5], "   wr cache mem 8000 : -7");
+    let lines = [
+        "rd main mem 8000 : -6",
+        "rd cache mem 8000 : -7",
+        "wr main mem 8000 : -6",
+        "wr cache mem 8000 : -7",
+    ];
+    assert_eq!(truncated[2..6], lines.map(|line| format!("{line:>25}")));
     let exact = analyze(&params(&[]), &rows, 1);
     assert!(exact.summary.lines.is_empty(), "the ladder says it");
     let Shape::Decades(d) = &exact.datasets[0].shape else { panic!("a ladder") };
@@ -37,8 +45,7 @@ fn truncated_decades_bring_the_two_tables_of_1998_together() {
 
 #[test]
 fn every_operation_of_1998_has_its_row_and_unknown_ones_are_left_out_with_a_reason() {
-    let all: Vec<(&str, f64)> = OPERATIONS.iter().map(|o| (o.0, 25.0)).collect();
-    let mut rows = planted(&all);
+    let mut rows = all();
     rows.rows[0].refused = Some("/full: no space left on device".to_owned());
     let a = analyze(&params(&[]), &rows, 1);
     assert_eq!(a.metrics.len(), 12);
@@ -53,8 +60,7 @@ fn every_operation_of_1998_has_its_row_and_unknown_ones_are_left_out_with_a_reas
 
 #[test]
 fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other() {
-    let all: Vec<(&str, f64)> = OPERATIONS.iter().map(|o| (o.0, 25.0)).collect();
-    let mut rows = planted(&all);
+    let mut rows = all();
     for row in &mut rows.rows {
         let why =
             if ON_FILES.contains(&row.operation.as_str()) { "/full: no space" } else { "too little memory" };
@@ -74,14 +80,14 @@ fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other()
     let told_of = |r: &Row| warnings.iter().any(|w| w.1.contains(&r.operation));
     assert!(rows.rows.iter().all(told_of), "{warnings:?}");
     // A stream whose witness saw less, and a word of memory that was not written, have a figure no more than those.
-    let mut rows = planted(&all);
+    let mut rows = all();
     for i in [0, 7] {
         rows.rows[i].proof = Some(Proof::new("seen", 9, 8));
     }
     let warnings = told(&rows);
     let text = "fopen, write_cache_8000: seen: 8 seen, 9 expected";
     assert_eq!(warnings, [("W446".to_owned(), text.to_owned())]);
-    assert!(told(&planted(&all)).is_empty());
+    assert!(told(&all()).is_empty());
 }
 
 #[test]
@@ -92,6 +98,7 @@ fn what_another_part_prices_is_read_there() {
     }
     let a = analyze(&params(&[]), &rows, 1);
     assert_eq!(a.metrics.len(), 1, "one figure for one thing");
+    assert_eq!(a.metrics[0].key(), "ops.cost{kind=throughput,operation=fopen}");
     let Shape::Decades(d) = &a.datasets[0].shape else { panic!("a ladder") };
     assert_eq!(
         d.rows.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(),
@@ -100,10 +107,4 @@ fn what_another_part_prices_is_read_there() {
     assert!(row_of(&rows, "daxpy1000").is_none());
     let measures = |words: &[&str]| params::<Params>(words).measures("processes");
     assert!(measures(&[]) && !measures(&["--parts", "decades"]));
-}
-
-#[test]
-fn every_row_says_whether_it_is_latency_or_throughput() {
-    let a = analyze(&params(&[]), &planted(&[("fprintf", 25.0)]), 1);
-    assert_eq!(a.metrics[0].key(), "ops.cost{kind=throughput,operation=fprintf}");
 }
