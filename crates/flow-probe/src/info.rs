@@ -3,62 +3,40 @@
 use machmeter_data::{Better, Hazard, MetricInfo, Unit};
 use machmeter_engine::Info;
 
-machmeter_data::metric!(
-    COST,
-    "flow.cost",
-    ["operation", "kernel", "size_bytes", "tokens"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Cost of a primitive of the dataflow kernel, without any timer in it: a firing, an activation of a schedule, a block through a queue."
-);
-machmeter_data::metric!(
-    EFFICIENCY,
-    "flow.efficiency",
-    ["graph", "kernel", "granularity", "processor"],
-    One, Higher, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Share of the time that a graph's boxes work, of all that its run takes without the timer's own part."
-);
-machmeter_data::metric!(
-    OVERHEAD,
-    "flow.overhead",
-    ["graph", "kernel", "granularity", "processor"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Time of the kernel, all that is not apply, by calls of apply."
-);
-machmeter_data::metric!(
-    SHARE,
-    "flow.share",
-    ["graph", "kernel", "granularity", "processor", "timer"],
-    One, Neither, weakened by [Frequency, Preemption, SharedCore, Clock],
-    "Share of the kernel's time that one of its timers has."
-);
-machmeter_data::metric!(
-    THROUGHPUT,
-    "flow.apply_rate",
-    ["graph", "kernel", "granularity", "processor"],
-    Hertz, Higher, weakened by [Frequency, Preemption, SharedCore],
-    "Calls of apply per second of a run without timers."
-);
-machmeter_data::metric!(
-    RATE,
-    "flow.rate",
-    ["graph", "kernel", "granularity"],
-    Hertz, Higher, weakened by [Frequency, Preemption, SharedCore],
-    "Firings of a graph's first box, its source, per second of a run without timers."
-);
-machmeter_data::metric!(
-    LATENCY,
-    "flow.latency",
-    ["graph", "kernel", "granularity"],
-    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore],
-    "Time that a token stays in a graph: iterations fired at once over the rate, and what lies in queues over what passes them (Little's law)."
-);
-machmeter_data::metric!(
-    RATIO,
-    "flow.published_ratio",
-    ["graph", "granularity"],
-    One, Neither, weakened by [Frequency, Preemption, SharedCore],
-    "Time of the published kernel over that of the fast one for the same work, boxes left out."
-);
+machmeter_data::metrics! {
+    ["operation", "kernel", "size_bytes", "tokens"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        COST = "flow.cost"
+            "Cost of a primitive of the dataflow kernel, without any timer in it: a firing, an activation of a schedule, a block through a queue.";
+    }
+    ["graph", "kernel", "granularity", "processor"] One Higher weakened by [Frequency, Preemption, SharedCore, Clock] {
+        EFFICIENCY = "flow.efficiency"
+            "Share of the time that a graph's boxes work, of all that its run takes without the timer's own part.";
+    }
+    ["graph", "kernel", "granularity", "processor"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        OVERHEAD = "flow.overhead" "Time of the kernel, all that is not apply, by calls of apply.";
+    }
+    ["graph", "kernel", "granularity", "processor", "timer"] One Neither weakened by [Frequency, Preemption, SharedCore, Clock] {
+        SHARE = "flow.share" "Share of the kernel's time that one of its timers has.";
+    }
+    ["graph", "kernel", "granularity", "processor"] Hertz Higher weakened by [Frequency, Preemption, SharedCore] {
+        THROUGHPUT = "flow.apply_rate" "Calls of apply per second of a run without timers.";
+    }
+    ["graph", "kernel", "granularity"] Hertz Higher weakened by [Frequency, Preemption, SharedCore] {
+        RATE = "flow.rate" "Firings of a graph's first box, its source, per second of a run without timers.";
+    }
+    ["graph", "kernel", "granularity"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore] {
+        LATENCY = "flow.latency"
+            "Time that a token stays in a graph: iterations fired at once over the rate, and what lies in queues over what passes them (Little's law).";
+    }
+    ["graph", "granularity"] One Neither weakened by [Frequency, Preemption, SharedCore] {
+        RATIO = "flow.published_ratio"
+            "Time of the published kernel over that of the fast one for the same work, boxes left out.";
+    }
+    ["graph", "kernel", "granularity"] One Neither weakened by [Frequency, Preemption, SharedCore] {
+        PREDICTION = "flow.prediction"
+            "Wall time that virtual time predicts from a stored run, over the wall time measured now.";
+    }
+}
 /// An idea may cost more than it saves.
 pub(crate) const WORTH: MetricInfo = MetricInfo {
     id: "flow.worth",
@@ -69,13 +47,6 @@ pub(crate) const WORTH: MetricInfo = MetricInfo {
     description: "Share of the published kernel's excess over the fast one that an idea takes away: mean over the orders in which the three could be introduced.",
     may_be_negative: true,
 };
-machmeter_data::metric!(
-    PREDICTION,
-    "flow.prediction",
-    ["graph", "kernel", "granularity"],
-    One, Neither, weakened by [Frequency, Preemption, SharedCore],
-    "Wall time that virtual time predicts from a stored run, over the wall time measured now."
-);
 
 machmeter_data::code! { pub(crate) NOT_MEASURED = "W470" "graphs not measured",
     what: "Graphs or prices could not be measured; the reason is in the text.",

@@ -10,6 +10,7 @@ use crate::profile::{Levels, Profiled};
 use crate::show::table;
 
 const BUCKETS: usize = 100;
+const MEAN: (&str, Option<Unit>) = ("mean", Some(Unit::Nanoseconds));
 
 pub(crate) fn datasets(timed: &[Timed], metrics: &[Metric]) -> Vec<Dataset> {
     let mut out = Vec::new();
@@ -25,21 +26,22 @@ pub(crate) fn datasets(timed: &[Timed], metrics: &[Metric]) -> Vec<Dataset> {
         out.extend(levels(t));
         out.extend(calls(t));
     }
-    let as_is = |value, _| value;
-    out.extend(over_granularity(
-        metrics,
-        (&RATE, as_is),
-        "Rate over granularity",
-        ["flow.rates", "Rate over granularity"],
-        "Firings of the source per second, by the iterations that are fired at once.",
-    ));
-    out.extend(over_granularity(
-        metrics,
-        (&LATENCY, as_is),
-        "Latency over granularity",
-        ["flow.latencies", "Latency over granularity"],
-        "How long a token stays in the graph: what is fired at once, and what lies in queues.",
-    ));
+    for (info, id, title, caption) in [
+        (
+            &RATE,
+            "flow.rates",
+            "Rate over granularity",
+            "Firings of the source per second, by the iterations that are fired at once.",
+        ),
+        (
+            &LATENCY,
+            "flow.latencies",
+            "Latency over granularity",
+            "How long a token stays in the graph: what is fired at once, and what lies in queues.",
+        ),
+    ] {
+        out.extend(over_granularity(metrics, (info, |value, _| value), title, [id, title], caption));
+    }
     out.extend(predicted(timed));
     out
 }
@@ -56,13 +58,7 @@ fn boxes(t: &Timed) -> Dataset {
             Cell::Number(b.total_ns() / all_ns.max(f64::MIN_POSITIVE)),
         ],
     });
-    let columns = [
-        ("schedule", None),
-        ("calls", None),
-        ("firings", None),
-        ("mean", Some(Unit::Nanoseconds)),
-        ("share", Some(Unit::One)),
-    ];
+    let columns = [("schedule", None), ("calls", None), ("firings", None), MEAN, ("share", Some(Unit::One))];
     let caption = "Applies of each box by a stamp before and behind, medians over runs: calls, firings (of boxes with dynamic ports: tokens moved), and \
                    share of the time of all boxes.";
     let (id, title) = (format!("flow.boxes.{}", t.graph), format!("Boxes of {}", t.graph));
@@ -145,14 +141,10 @@ pub(crate) fn over_granularity(
 ) -> Option<Dataset> {
     let mut rows: Vec<CurveRow> = Vec::new();
     for m in metrics.iter().filter(|m| m.id == info.id) {
-        let text = |name: &str| m.params.get(name).map(ToString::to_string);
-        let (Some(graph), Some(kernel), Some(value)) =
-            (text("graph"), text("kernel"), m.value.filter(|v| *v > 0.0))
-        else {
-            continue;
-        };
-        let Some(granularity) = text("granularity").and_then(|g| g.parse().ok()) else { continue };
-        let (name, value) = (format!("{graph}, {kernel}"), drawn(value, granularity));
+        let text = |name: &str| m.params.get(name).map_or_else(String::new, ToString::to_string);
+        let Some(value) = m.value.filter(|v| *v > 0.0) else { continue };
+        let Ok(granularity) = text("granularity").parse() else { continue };
+        let (name, value) = (format!("{}, {}", text("graph"), text("kernel")), drawn(value, granularity));
         if let Some(row) = rows.iter_mut().find(|r| r.name == name) {
             row.x.push(granularity);
             row.y.push(value);

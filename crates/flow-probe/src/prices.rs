@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use machmeter_data::metric::params;
-use machmeter_engine::cost::{Kind, Proof, Row, Rows};
+use machmeter_engine::cost::{Kind, Row, Rows};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::part::PartContext;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
@@ -25,16 +25,13 @@ const BLOCKS: [usize; 3] = [64, 4 << 10, 64 << 10];
 /// Tokens of a firing of the chain.
 const TOKENS: [u32; 2] = [1, 64];
 
-const PACE: Pace = Pace::of(Pace::BATCH_NS, 12);
+pub(crate) const PACE: Pace = Pace::of(Pace::BATCH_NS, 12);
 
 /// So many turns of a program's scheduler.
 pub(crate) struct Turns(pub(crate) Program);
 impl Subject for Turns {
     fn run(&mut self, turns: u64) -> bool {
         self.0.run(Sampling::Never, turns, 1) == Ended::Paused
-    }
-    fn proof(&mut self) -> Option<Proof> {
-        None
     }
 }
 

@@ -14,7 +14,7 @@ use crate::program::{Choice, Of, Queues};
 use crate::queue::{NO_LIMIT, Queue, ReadEnd};
 use crate::rates::{self, Arc, NoOrder, Order};
 use crate::ready::{Bitmap, ReadySet};
-use crate::schedule::{Delay, Schedule, State, StaticIn, StaticOut, Waiter};
+use crate::schedule::{Delay, Schedule, StaticIn, StaticOut, Waiter};
 use crate::scheduler::Core;
 use crate::segment::Group;
 use crate::timer::{Log, Off};
@@ -41,9 +41,8 @@ struct Builder<'g> {
 }
 
 /// Checks a graph and makes it ready to run.
-pub(crate) fn build(graph: Graph, choice: Choice) -> Result<Core, FlowError> {
+pub(crate) fn build(mut graph: Graph, choice: Choice) -> Result<Core, FlowError> {
     check_edges(&graph)?;
-    let mut graph = graph;
     // Boxes of a schedule in a row.
     graph.boxes.sort_by_key(|b| b.schedule);
     let mut b = Builder {
@@ -59,10 +58,7 @@ pub(crate) fn build(graph: Graph, choice: Choice) -> Result<Core, FlowError> {
     let schedules: Vec<Schedule> =
         (0..graph.schedules.len()).map(|s| b.schedule(s)).collect::<Result<_, _>>()?;
     if b.bytes > MOST_BYTES {
-        return Err(FlowError::Wrong(format!(
-            "{}: static edges take {} B, at most {MOST_BYTES}",
-            graph.name, b.bytes
-        )));
+        return wrong(format!("{}: static edges take {} B, at most {MOST_BYTES}", graph.name, b.bytes));
     }
     let no_memory = |e| FlowError::Memory("static edges".to_owned(), e);
     let memory = Memory::plain(b.bytes.max(1)).map_err(no_memory)?;
@@ -86,7 +82,7 @@ pub(crate) fn build(graph: Graph, choice: Choice) -> Result<Core, FlowError> {
         is_awaited: Cell::new(false),
         distributor: *distributor,
     });
-    let core = Core {
+    Ok(Core {
         is_static: schedules.len() == 1 && graph.queues == 0,
         ready: ReadySet::new(schedules.len()),
         schedules: schedules.into_iter().collect(),
@@ -99,8 +95,7 @@ pub(crate) fn build(graph: Graph, choice: Choice) -> Result<Core, FlowError> {
         log: Log::new(Name::TEXTS),
         boxes: graph.boxes.into_iter().map(|b| b.erased).collect(),
         watched: Vec::new(),
-    };
-    Ok(core)
+    })
 }
 
 impl Builder<'_> {
@@ -119,13 +114,13 @@ impl Builder<'_> {
 
     fn schedule(&mut self, number: usize) -> Result<Schedule, FlowError> {
         let graph = self.graph;
+        let spec = &graph.schedules[number];
         let mine: Vec<usize> =
             (0..graph.boxes.len()).filter(|b| graph.boxes[*b].schedule == number).collect();
-        let name = &graph.schedules[number].name;
         if mine.is_empty() {
-            return wrong(format!("schedule {name} has no boxes"));
+            return wrong(format!("schedule {} has no boxes", spec.name));
         }
-        let order = self.order(&mine, name)?;
+        let order = self.order(&mine, &spec.name)?;
         let repetitions = |b: usize| order.repetitions[mine.iter().position(|m| *m == b).unwrap_or(0)];
         let mut s = Ports::default();
         let mut most = u64::from(self.choice.granularity.max(1));
@@ -150,13 +145,13 @@ impl Builder<'_> {
         let entries = order.firings.iter().map(|(b, first, times)| {
             graph.boxes[mine[*b]].erased.entry(mine[*b], [*first, *times, order.repetitions[*b]])
         });
-        let spec = &graph.schedules[number];
         let writes_what_it_reads = mine.iter().flat_map(|b| &graph.boxes[*b].ports).any(|p| {
             let reads = |(b, other): (usize, &PortSpec)| other.way == Way::In && mine.contains(&b);
             p.way == Way::Out
                 && matches!(graph.edges[p.edge].kind, Kind::Queue { .. })
                 && ports_of(graph, p.edge).any(reads)
         });
+        let has_segments = !s.segmented.is_empty() || !s.forwards.is_empty();
         let is_plain = s.tokens_from.len() == s.inputs.len()
             && s.room_in.len() == s.outputs.len()
             && s.any_of.is_empty()
@@ -164,20 +159,14 @@ impl Builder<'_> {
             && (spec.period_ns, spec.iterations) == (None, None)
             && !writes_what_it_reads
             && !order.is_cyclic
-            && s.segmented.is_empty()
-            && s.forwards.is_empty();
-        let has_segments = !s.segmented.is_empty() || !s.forwards.is_empty();
+            && !has_segments;
         Ok(Schedule {
-            state: Cell::new(State::QueueWait),
-            missing: Cell::new(0),
             tokens_from: s.tokens_from.into(),
             room_in: s.room_in.into(),
             any_of: s.any_of.into(),
-            any_met: Cell::new(0),
             group: s.group,
             most: most as u32,
             granularity: Cell::new(most as u32),
-            resume: Cell::new(0),
             entries: entries.collect(),
             is_cyclic: order.is_cyclic,
             inputs: s.inputs.into(),
@@ -189,10 +178,9 @@ impl Builder<'_> {
             has_segments,
             is_always_plain: is_plain,
             is_plain: Cell::new(is_plain),
-            in_segment: Cell::new(false),
-            period_ns: graph.schedules[number].period_ns,
-            due_ns: Cell::new(0),
-            left: Cell::new(graph.schedules[number].iterations.unwrap_or(u64::MAX)),
+            period_ns: spec.period_ns,
+            left: Cell::new(spec.iterations.unwrap_or(u64::MAX)),
+            ..Schedule::default()
         })
     }
 
@@ -212,13 +200,10 @@ impl Builder<'_> {
                 ports.push((from, to, e));
             }
         }
+        let text = |cycle: &[usize]| cycle_text(graph, &ports, cycle, mine);
         rates::order(mine.len(), &arcs).map_err(|e| match e {
-            NoOrder::Inconsistent(cycle) => {
-                FlowError::Inconsistent(name.to_owned(), cycle_text(graph, &ports, &cycle, mine))
-            }
-            NoOrder::Deadlock(cycle) => {
-                FlowError::Deadlock(name.to_owned(), cycle_text(graph, &ports, &cycle, mine))
-            }
+            NoOrder::Inconsistent(cycle) => FlowError::Inconsistent(name.to_owned(), text(&cycle)),
+            NoOrder::Deadlock(cycle) => FlowError::Deadlock(name.to_owned(), text(&cycle)),
             NoOrder::TooMany => FlowError::Wrong(format!("{name}: an iteration has too many firings")),
         })
     }
@@ -318,7 +303,7 @@ impl Builder<'_> {
                     write_at: Cell::new(0),
                     memory,
                     visible: Cell::new(0),
-                    need: Cell::new(need),
+                    need,
                     threshold: Cell::new(need),
                     is_met: Cell::new(false),
                     waiter,
@@ -343,7 +328,7 @@ impl Builder<'_> {
                 written: Cell::new(0),
                 write_at: Cell::new(0),
                 least_read: Cell::new(0),
-                need: Cell::new(need),
+                need,
                 is_met: Cell::new(false),
                 waiter,
                 readers: readers.into(),

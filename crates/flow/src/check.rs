@@ -22,11 +22,8 @@ pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
         let readers: Vec<_> = ports_of(graph, i).filter(|(_, p)| p.way == Way::In).collect();
         let [(from, _)] = writers[..] else {
             let who: Vec<&str> = writers.iter().map(|(b, _)| graph.boxes[*b].name.as_str()).collect();
-            return wrong(format!(
-                "edge {name}: {} boxes write to it, not one: {}",
-                who.len(),
-                who.join(", ")
-            ));
+            let (n, who) = (who.len(), who.join(", "));
+            return wrong(format!("edge {name}: {n} boxes write to it, not one: {who}"));
         };
         if readers.is_empty() {
             return wrong(format!("edge {name}: nobody reads it"));
@@ -44,24 +41,21 @@ pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
         }
         match edge.kind {
             Kind::Static { .. } => {
-                if let Some((b, _)) =
-                    readers.iter().find(|(b, _)| graph.boxes[*b].schedule != graph.boxes[from].schedule)
-                {
-                    let (a, b) = (&graph.boxes[from].name, &graph.boxes[*b].name);
+                let a = &graph.boxes[from];
+                if let Some((b, _)) = readers.iter().find(|(b, _)| graph.boxes[*b].schedule != a.schedule) {
+                    let (a, b) = (&a.name, &graph.boxes[*b].name);
                     return wrong(format!(
                         "edge {name} from {a} to {b} leaves its schedule: make it a queue"
                     ));
                 }
                 if let Some((b, _)) = ports_of(graph, i).find(|(_, p)| p.place.is_none()) {
-                    return wrong(format!(
-                        "edge {name}: {} has a dynamic port, which needs a queue",
-                        graph.boxes[b].name
-                    ));
+                    let b = &graph.boxes[b].name;
+                    return wrong(format!("edge {name}: {b} has a dynamic port, which needs a queue"));
                 }
             }
             Kind::Queue { .. } => {
-                if let Some((b, _)) = readers.iter().find(|(b, _)| *b == from) {
-                    return wrong(format!("queue {name}: {} writes it and reads it", graph.boxes[*b].name));
+                if readers.iter().any(|(b, _)| *b == from) {
+                    return wrong(format!("queue {name}: {} writes it and reads it", graph.boxes[from].name));
                 }
             }
         }
@@ -78,18 +72,12 @@ pub(crate) fn cycle_text(
 ) -> String {
     let text = |a: &usize| {
         let (from, to, edge) = ports[*a];
-        let (from, to) = (mine[from], mine[to]);
-        let rate = |b: usize, way| {
-            graph.boxes[b].ports.iter().find(|p| p.edge == edge && p.way == way).map_or(0, |p| p.rate)
+        let end = |b: usize, way| {
+            let b = &graph.boxes[mine[b]];
+            (&b.name, b.ports.iter().find(|p| p.edge == edge && p.way == way).map_or(0, |p| p.rate))
         };
-        format!(
-            "{} gives {} of {}, {} takes {}",
-            graph.boxes[from].name,
-            rate(from, Way::Out),
-            graph.edges[edge].name,
-            graph.boxes[to].name,
-            rate(to, Way::In)
-        )
+        let ((from, gives), (to, takes)) = (end(from, Way::Out), end(to, Way::In));
+        format!("{from} gives {gives} of {}, {to} takes {takes}", graph.edges[edge].name)
     };
     arcs.iter().map(text).collect::<Vec<_>>().join("; ")
 }

@@ -35,7 +35,7 @@ pub(crate) struct Queue {
     /// Read by the slowest reader.
     pub(crate) least_read: Cell<u64>,
     /// Tokens of room that the writer's schedule waits for.
-    pub(crate) need: Cell<u64>,
+    pub(crate) need: u64,
     pub(crate) is_met: Cell<bool>,
     pub(crate) waiter: Waiter,
     /// Ends that read.
@@ -63,7 +63,7 @@ pub(crate) struct ReadEnd {
     /// Written, but not beyond the end of the segment.
     pub(crate) visible: Cell<u64>,
     /// Tokens that its schedule waits for, and the same or 0 where the end of the segment is known.
-    pub(crate) need: Cell<u64>,
+    pub(crate) need: u64,
     pub(crate) threshold: Cell<u64>,
     pub(crate) is_met: Cell<bool>,
     pub(crate) waiter: Waiter,
@@ -85,7 +85,7 @@ impl Queue {
     }
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.room() >= self.need.get()
+        self.room() >= self.need
     }
     /// A position so many tokens further on the ring.
     #[inline]
@@ -115,7 +115,7 @@ impl ReadEnd {
     }
     /// Whether the segment's end is known and less than what is needed is left before it.
     pub(crate) fn is_ended(&self) -> bool {
-        self.has_end() && self.readable() < self.need.get()
+        self.has_end() && self.readable() < self.need
     }
     /// Whether its schedule has something to do here.
     #[inline]
@@ -125,7 +125,7 @@ impl ReadEnd {
     /// What is visible of `written` tokens, and from how many on there is something to do: with a known end always.
     pub(crate) fn look(&self, written: u64) {
         self.visible.set(written.min(self.limit.get()));
-        self.threshold.set(if self.has_end() { 0 } else { self.need.get() });
+        self.threshold.set(if self.has_end() { 0 } else { self.need });
     }
 }
 

@@ -7,10 +7,11 @@ use crate::kernel::{Entry, Id, Place};
 use crate::queue::{Queue, ReadEnd};
 use crate::segment::Group;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum State {
     Ready,
     Running,
+    #[default]
     QueueWait,
     PendingPeriodic,
     PendingRetry,
@@ -55,6 +56,7 @@ pub(crate) struct Delay {
     pub(crate) iteration_bytes: usize,
 }
 
+#[derive(Default)]
 pub(crate) struct Schedule {
     pub(crate) state: Cell<State>,
     /// Conditions that do not hold: tokens and room on all of these, tokens on any of those, a group that is free.

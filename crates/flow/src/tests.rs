@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::boxes::{Blocks, Stage, function};
 use crate::timer::{Off, On, Timer};
 use crate::{
     Choice, Ended, Graph, In, Lent, Many, Name, Out, Outcome, Primitive, Program, Queues, ReadPort, Reader,
@@ -10,75 +11,52 @@ use crate::{
 };
 
 /// Counts up, for so many firings.
-struct Count {
-    next: u32,
-    end: u32,
-}
-impl Primitive for Count {
-    type Ports = Out<u32>;
-    fn apply(&mut self, y: &mut [u32]) -> Outcome {
-        if self.next >= self.end {
+fn count(end: u32) -> impl Primitive<Ports = Out<u32>> {
+    let mut next = 0;
+    function::<Out<u32>, _>(move |y: &mut [u32]| {
+        if next >= end {
             return Outcome::Over;
         }
         for y in y {
-            *y = self.next;
-            self.next += 1;
+            *y = next;
+            next += 1;
         }
         Outcome::Done
-    }
+    })
 }
 
 /// Sums `by` tokens to one.
-struct Sum {
-    by: usize,
-}
-impl Primitive for Sum {
-    type Ports = (In<u32>, Out<u32>);
-    fn apply(&mut self, (x, y): (&[u32], &mut [u32])) -> Outcome {
-        for (x, y) in x.chunks_exact(self.by).zip(y) {
-            *y = x.iter().copied().fold(0, u32::wrapping_add);
-        }
-        Outcome::Done
-    }
+fn sum(by: usize) -> impl Stage<u32, u32> {
+    Blocks::one_to_one(by, 1, |x: &[u32], y: &mut [u32]| y[0] = x.iter().copied().fold(0, u32::wrapping_add))
 }
 
 type Seen = Rc<RefCell<Vec<u32>>>;
 
-struct Keep(Seen);
-impl Primitive for Keep {
-    type Ports = In<u32>;
-    fn apply(&mut self, x: &[u32]) -> Outcome {
-        self.0.borrow_mut().extend_from_slice(x);
+fn keep(seen: Seen) -> impl Primitive<Ports = In<u32>> {
+    function::<In<u32>, _>(move |x: &[u32]| {
+        seen.borrow_mut().extend_from_slice(x);
         Outcome::Done
-    }
+    })
 }
 
 /// Reads queues as it likes: odd numbers of tokens.
-struct Nibble {
-    seen: Seen,
-    turn: usize,
-}
-impl Primitive for Nibble {
-    type Ports = ReadPort<u32>;
-    fn apply(&mut self, mut x: Reader<'_, u32>) -> Outcome {
-        self.turn += 1;
-        let n = (1 + self.turn * 7 % 13).min(x.available());
+fn nibble(seen: Seen) -> impl Primitive<Ports = ReadPort<u32>> {
+    let mut turn = 0;
+    function::<ReadPort<u32>, _>(move |mut x: Reader<'_, u32>| {
+        turn += 1;
+        let n = (1 + turn * 7 % 13).min(x.available());
         if let Some(tokens) = x.read(n) {
-            self.seen.borrow_mut().extend_from_slice(tokens);
+            seen.borrow_mut().extend_from_slice(tokens);
             x.consume(n);
         }
         Outcome::Done
-    }
+    })
 }
 
-pub(crate) fn choices(granularity: u32) -> Vec<Choice> {
-    let mut all = Vec::new();
-    for queues in [Queues::Copying, Queues::Mirrored] {
-        for ready in [Ready::Heap, Ready::Bitmap] {
-            all.push(Choice { queues, ready, granularity });
-        }
-    }
-    all
+pub(crate) fn choices(granularity: u32) -> [Choice; 4] {
+    let [copying, mirrored] = [Queues::Copying, Queues::Mirrored]
+        .map(|queues| [Ready::Heap, Ready::Bitmap].map(|ready| Choice { queues, ready, granularity }));
+    [copying[0], copying[1], mirrored[0], mirrored[1]]
 }
 
 fn run(graph: Graph, choice: Choice) -> Program {
@@ -98,14 +76,14 @@ fn queues_hand_on_all_tokens_in_order_to_all_who_read_them() {
             g.schedule("source");
             g.iterations(30_000 / 12);
             let (raw, q) = (g.edge("raw"), g.queue("q", 100));
-            g.add("count", Count { next: 0, end: u32::MAX }, raw.output(12));
-            g.add("sum", Sum { by: 3 }, (raw.input(3), q.output(1)));
+            g.add("count", count(u32::MAX), raw.output(12));
+            g.add("sum", sum(3), (raw.input(3), q.output(1)));
             g.schedule("pairs");
             let pairs = g.edge("pairs");
-            g.add("add", Sum { by: 2 }, (q.input(2), pairs.output(1)));
-            g.add("keep", Keep(Rc::clone(&one)), pairs.input(1));
+            g.add("add", sum(2), (q.input(2), pairs.output(1)));
+            g.add("keep", keep(Rc::clone(&one)), pairs.input(1));
             g.schedule("nibble");
-            g.add("nibble", Nibble { seen: Rc::clone(&other), turn: 0 }, q.reader(1));
+            g.add("nibble", nibble(Rc::clone(&other)), q.reader(1));
             assert_eq!((g.box_count(), g.schedule_count(), g.queue_count()), (5, 3, 1));
             let program = run(g, choice);
             let truth: Vec<u32> = (0..30_000 / 12 * 4_u32).map(|i| 9 * i + 3).collect();
@@ -119,16 +97,11 @@ fn queues_hand_on_all_tokens_in_order_to_all_who_read_them() {
 }
 
 /// Each token changes what becomes of the next.
-struct Follow(u32);
-impl Primitive for Follow {
-    type Ports = (In<u32>, Out<u32>);
-    fn apply(&mut self, (x, y): (&[u32], &mut [u32])) -> Outcome {
-        for (x, y) in x.iter().zip(y) {
-            self.0 = self.0.wrapping_mul(31).wrapping_add(*x);
-            *y = self.0;
-        }
-        Outcome::Done
-    }
+fn follow(mut last: u32) -> impl Stage<u32, u32> {
+    Blocks::one_to_one(1, 1, move |x: &[u32], y: &mut [u32]| {
+        last = last.wrapping_mul(31).wrapping_add(x[0]);
+        y[0] = last;
+    })
 }
 
 #[test]
@@ -139,26 +112,14 @@ fn members_of_a_chain_give_what_the_table_gives_whatever_they_get_at_once() {
             let seen = Seen::default();
             let mut g = Graph::new("followers").fused(is_fused);
             let (x, y) = (g.edge("x"), g.edge("y"));
-            g.add("count", Count { next: 0, end: 3 * granularity }, x.output(1));
-            crate::chain!(g, x => "a" Follow(1), "b" Follow(2), "c" Follow(3) => y, 0);
-            g.add("keep", Keep(Rc::clone(&seen)), y.input(1));
+            g.add("count", count(3 * granularity), x.output(1));
+            crate::chain!(g, x => "a" follow(1), "b" follow(2), "c" follow(3) => y, 0);
+            g.add("keep", keep(Rc::clone(&seen)), y.input(1));
             run(g, Choice { granularity, ..Choice::FAST });
             seen.take()
         };
         let fused = given(true);
         assert_eq!((fused.len() as u32, &fused), (3 * granularity, &given(false)));
-    }
-}
-
-/// Adds what it gave last.
-struct Accumulate;
-impl Primitive for Accumulate {
-    type Ports = (In<u32>, In<u32>, Out<u32>);
-    fn apply(&mut self, (x, last, y): (&[u32], &[u32], &mut [u32])) -> Outcome {
-        for ((x, last), y) in x.iter().zip(last).zip(y) {
-            *y = x.wrapping_add(*last);
-        }
-        Outcome::Done
     }
 }
 
@@ -168,9 +129,11 @@ fn cycles_with_tokens_at_the_beginning_run_iteration_by_iteration() {
         let seen = Seen::default();
         let mut g = Graph::new("accumulator");
         let (x, y) = (g.edge("x"), g.delayed("y", &[100]));
-        g.add("count", Count { next: 0, end: 600 }, x.output(3));
-        g.add("accumulate", Accumulate, (x.input(1), y.input(1), y.output(1)));
-        g.add("keep", Keep(Rc::clone(&seen)), y.input(1));
+        g.add("count", count(600), x.output(3));
+        // Adds what it gave last.
+        let add = |x: &[u32], last: &[u32], y: &mut [u32]| y[0] = x[0].wrapping_add(last[0]);
+        g.add("accumulate", Blocks::two_to_one(1, 1, add), (x.input(1), y.input(1), y.output(1)));
+        g.add("keep", keep(Rc::clone(&seen)), y.input(1));
         let program = run(g, choice);
         let seen = seen.borrow();
         // What is read is what was there before.
@@ -184,35 +147,30 @@ fn cycles_with_tokens_at_the_beginning_run_iteration_by_iteration() {
 }
 
 /// Sends segments to branches in turn: segment `i` has `lengths[i]` tokens `1000 i, 1000 i + 1, ...`.
-struct Distribute {
-    lengths: Vec<u32>,
-    segment: usize,
-    sent: Option<u32>,
-}
-impl Primitive for Distribute {
-    type Ports = Vec<WritePort<u32>>;
-    fn apply(&mut self, mut branches: Many<'_, WritePort<u32>>) -> Outcome {
-        let Some(length) = self.lengths.get(self.segment).copied() else { return Outcome::Over };
-        let branch = (self.segment * 7 / 3) % branches.len();
+fn distribute(lengths: Vec<u32>) -> impl Primitive<Ports = Vec<WritePort<u32>>> {
+    let (mut segment, mut begun) = (0, None);
+    function::<Vec<WritePort<u32>>, _>(move |mut branches: Many<'_, WritePort<u32>>| {
+        let Some(length) = lengths.get(segment).copied() else { return Outcome::Over };
+        let branch = (segment * 7 / 3) % branches.len();
         let mut y: Writer<'_, u32> = branches.at(branch);
-        let sent = match self.sent {
+        let sent = match begun {
             Some(sent) => sent,
             None if y.segment_begin() => 0,
             None => return Outcome::Wait,
         };
         let n = (length - sent).min(1 + sent % 5).min(y.room() as u32);
         if let Some(room) = y.write(n as usize) {
-            let first = 1_000 * self.segment as u32 + sent;
+            let first = 1_000 * segment as u32 + sent;
             room.iter_mut().zip(first..).for_each(|(y, i)| *y = i);
         }
         y.produce(n as usize);
-        self.sent = Some(sent + n);
+        begun = Some(sent + n);
         if sent + n == length {
             y.segment_end();
-            (self.sent, self.segment) = (None, self.segment + 1);
+            (begun, segment) = (None, segment + 1);
         }
         Outcome::Done
-    }
+    })
 }
 
 /// Adds a state that all branches share to sums of two, and counts segments and tokens in it.
@@ -236,26 +194,22 @@ impl Primitive for Branch {
     }
 }
 
-struct Merge(Seen);
-impl Primitive for Merge {
-    type Ports = Vec<ReadPort<u32>>;
-    fn apply(&mut self, mut branches: Many<'_, ReadPort<u32>>) -> Outcome {
+fn merge(seen: Seen) -> impl Primitive<Ports = Vec<ReadPort<u32>>> {
+    function::<Vec<ReadPort<u32>>, _>(move |mut branches: Many<'_, ReadPort<u32>>| {
         for i in 0..branches.len() {
             let mut x = branches.at(i);
             let n = x.available();
-            if n > 0
-                && let Some(tokens) = x.read(n)
-            {
-                self.0.borrow_mut().extend_from_slice(tokens);
-                x.consume(n);
+            if let Some(tokens) = x.read(n) {
+                seen.borrow_mut().extend_from_slice(tokens);
             }
+            x.consume(n);
             if x.in_segment() && x.is_ended() {
-                self.0.borrow_mut().push(u32::MAX);
+                seen.borrow_mut().push(u32::MAX);
                 x.next_segment();
             }
         }
         Outcome::Done
-    }
+    })
 }
 
 pub(crate) fn segments(lengths: &[u32], choice: Choice) -> (Vec<u32>, u64) {
@@ -264,8 +218,7 @@ pub(crate) fn segments(lengths: &[u32], choice: Choice) -> (Vec<u32>, u64) {
     g.schedule("distribute");
     let inputs: Vec<_> = (0..3).map(|i| g.segmented::<u32>(&format!("in{i}"), 50)).collect();
     let outputs: Vec<_> = (0..3).map(|i| g.segmented::<u32>(&format!("out{i}"), 50)).collect();
-    let distribute = Distribute { lengths: lengths.to_vec(), segment: 0, sent: None };
-    g.add("distribute", distribute, inputs.iter().map(|q| q.writer(1)).collect());
+    g.add("distribute", distribute(lengths.to_vec()), inputs.iter().map(|q| q.writer(1)).collect());
     let family: Vec<_> = inputs.iter().copied().zip(outputs.iter().copied()).collect();
     let group = g.exclusive(&family);
     let shared = g.state(7_u32);
@@ -274,14 +227,13 @@ pub(crate) fn segments(lengths: &[u32], choice: Choice) -> (Vec<u32>, u64) {
         g.add("branch", Branch { shared: group.lend(&shared, i), first: false }, (x.input(2), y.output(1)));
     }
     g.schedule("merge");
-    g.add("merge", Merge(Rc::clone(&seen)), outputs.iter().map(|q| q.reader(1)).collect());
+    g.add("merge", merge(Rc::clone(&seen)), outputs.iter().map(|q| q.reader(1)).collect());
     g.reading_any();
     let program = run(g, choice);
     let discarded = program.queues().map(|q| q.3).sum();
     let left: u64 = program.queues().map(|q| q.2).sum();
     assert_eq!(left, 0, "{lengths:?} {choice:?}");
-    let seen = seen.take();
-    (seen, discarded)
+    (seen.take(), discarded)
 }
 
 /// What a single branch would do.
@@ -337,43 +289,42 @@ fn the_timer_books_all_ticks_and_counts_each_event_once() {
 
 #[test]
 fn what_is_wrong_with_a_graph_is_said_with_box_and_port() {
-    let count = || Count { next: 0, end: 1 };
-    let keep = || Keep(Seen::default());
-    let said = |make: &dyn Fn(&mut Graph)| {
+    type Make<'a> = &'a dyn Fn(&mut Graph);
+    let keep = || keep(Seen::default());
+    let lonely: Make<'_> = &|g| {
+        let x = g.edge("x");
+        g.add("count", count(1), x.output(1));
+    };
+    let leaves: Make<'_> = &|g| {
+        g.schedule("a");
+        let x = g.edge("x");
+        g.add("count", count(1), x.output(1));
+        g.schedule("b");
+        g.add("keep", keep(), x.input(1));
+    };
+    let large: Make<'_> = &|g| {
+        g.schedule("a");
+        let q = g.queue("q", 10);
+        g.add("count", count(1), q.output(1));
+        g.schedule("b");
+        g.add("keep", keep(), q.input(100_000));
+    };
+    let nothing: Make<'_> = &|g| {
+        let x = g.edge("x");
+        g.add("count", count(1), x.output(0));
+        g.add("keep", keep(), x.input(1));
+    };
+    let too_large = "keep takes 100000 of q, 100000 an iteration, and the queue holds 1024: make it larger";
+    for (make, said) in [
+        (lonely, "edge x: nobody reads it"),
+        (leaves, "edge x from count to keep leaves its schedule: make it a queue"),
+        (large, too_large),
+        (nothing, "count gives 0 of x: a rate of 0"),
+        (&|_: &mut Graph| {}, "wrong: a graph without boxes"),
+    ] {
         let mut g = Graph::new("wrong");
         make(&mut g);
         let choice = Choice { granularity: 4, ..Choice::FAST };
-        Program::new(g, choice).err().map_or_else(String::new, |e| e.to_string())
-    };
-    let lonely = said(&|g| {
-        let x = g.edge("x");
-        g.add("count", count(), x.output(1));
-    });
-    assert_eq!(lonely, "edge x: nobody reads it");
-    let leaves = said(&|g| {
-        g.schedule("a");
-        let x = g.edge("x");
-        g.add("count", count(), x.output(1));
-        g.schedule("b");
-        g.add("keep", keep(), x.input(1));
-    });
-    assert_eq!(leaves, "edge x from count to keep leaves its schedule: make it a queue");
-    let large = said(&|g| {
-        g.schedule("a");
-        let q = g.queue("q", 10);
-        g.add("count", count(), q.output(1));
-        g.schedule("b");
-        g.add("keep", keep(), q.input(100_000));
-    });
-    assert_eq!(
-        large,
-        "keep takes 100000 of q, 100000 an iteration, and the queue holds 1024: make it larger"
-    );
-    let nothing = said(&|g| {
-        let x = g.edge("x");
-        g.add("count", count(), x.output(0));
-        g.add("keep", keep(), x.input(1));
-    });
-    assert_eq!(nothing, "count gives 0 of x: a rate of 0");
-    assert!(said(&|_| {}).contains("a graph without boxes"));
+        assert_eq!(Program::new(g, choice).err().map(|e| e.to_string()).as_deref(), Some(said));
+    }
 }

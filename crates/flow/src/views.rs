@@ -1,5 +1,4 @@
-//! Queues as boxes see them. What was consumed and produced is told to the queue at the end of the apply, or when a segment begins or
-//! ends: nobody else runs meanwhile, and within an apply a token costs a few instructions.
+//! Queues as boxes see them. What was consumed and produced is told at the end of the apply, or where a segment begins or ends.
 
 use std::marker::PhantomData;
 
@@ -119,13 +118,6 @@ impl<'a, T: Token> Reader<'a, T> {
         self.window.in_row + self.window.beyond
     }
 
-    /// From the next run on the schedule runs only when at least so many are there, or the segment ends.
-    pub fn require(&mut self, n: usize) {
-        let e = &self.core.ends[self.end];
-        e.need.set(n as u64);
-        e.look(self.core.queues[e.queue].written.get());
-    }
-
     /// Whether so many tokens are there; they are in a row then.
     #[inline]
     pub(crate) fn has(&mut self, n: usize) -> bool {
@@ -219,11 +211,6 @@ impl<'a, T: Token> Writer<'a, T> {
     /// Tokens that there is room for.
     pub fn room(&self) -> usize {
         self.window.in_row + self.window.beyond
-    }
-
-    /// From the next run on the schedule runs only when there is room for so many.
-    pub fn require(&mut self, n: usize) {
-        self.core.queues[self.queue].need.set(n as u64);
     }
 
     /// Whether there is room for so many tokens; it is in a row then.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use rustfft::num_complex::Complex32;
 
-use super::{ALL, Blocks, Stage};
+use super::{ALL, Blocks, Stage, function};
 use crate::{In, Many, Out, Outcome, Port, Primitive};
 
 /// Receive channels: elements of a line array, half a wavelength apart.
@@ -65,14 +65,12 @@ fn inner(w: &[Complex32], z: &[Complex32]) -> Complex32 {
     w.iter().zip(z).map(|(w, z)| w.conj() * z).sum()
 }
 
-/// From pulses of samples, a channel each, to gates of channels of pulses: numbers of pulses, samples and gates. Samples of a pulse
-/// behind the gates are not used.
-pub struct CornerTurn(pub [usize; 3]);
-
-impl Primitive for CornerTurn {
-    type Ports = (Vec<In<Complex32>>, Out<Complex32>);
-    fn apply(&mut self, (mut channels, y): (Many<'_, In<Complex32>>, &mut [Complex32])) -> Outcome {
-        let [pulses, samples, gates] = self.0;
+/// From pulses of samples, a channel each, to gates of channels of pulses. Samples of a pulse behind the gates are not used.
+pub fn corner_turn(
+    [pulses, samples, gates]: [usize; 3],
+) -> impl Primitive<Ports = (Vec<In<Complex32>>, Out<Complex32>)> {
+    type Channels<'a> = (Many<'a, In<Complex32>>, &'a mut [Complex32]);
+    function::<(Vec<In<Complex32>>, Out<Complex32>), _>(move |(mut channels, y): Channels<'_>| {
         for c in 0..CHANNELS {
             let intervals = channels.at(c).chunks_exact(pulses * samples);
             for (x, y) in intervals.zip(y.chunks_exact_mut(gates * CHANNELS * pulses)) {
@@ -83,7 +81,7 @@ impl Primitive for CornerTurn {
             }
         }
         Outcome::Done
-    }
+    })
 }
 
 /// Splits a row of so many pulses in two: without the last, and without the first.
@@ -297,32 +295,27 @@ pub fn list_detections(cells: Cells) -> impl Stage<f32, Spot> {
     })
 }
 
-/// Compares detections with the truth: targets injected, targets found, false alarms.
-pub struct CompareTruth {
-    pub bins: usize,
-    pub targets: usize,
-}
-
-impl CompareTruth {
-    /// Spots that one of the others is close to: at most one gate, bin and beam apart.
-    fn count(&self, spots: &[Spot], others: &[Spot]) -> u32 {
-        let is_same = |a: &Spot, b: &Spot| {
-            let [gates, bins, beams]: Spot = std::array::from_fn(|i| a[i].abs_diff(b[i]));
-            gates <= 1 && bins.min(self.bins as u32 - bins) <= 1 && beams <= 1
-        };
-        spots.iter().filter(|a| others.iter().any(|b| is_same(a, b))).count() as u32
-    }
-}
-
-impl Primitive for CompareTruth {
+/// Compares detections with the truth: targets injected, targets found, false alarms. Spots are the same at most one gate, bin
+/// and beam apart.
+pub fn compare_truth(
+    bins: usize,
+    targets: usize,
+) -> impl Primitive<Ports = (In<Spot>, In<Spot>, Out<[u32; 3]>)> {
     type Ports = (In<Spot>, In<Spot>, Out<[u32; 3]>);
-    fn apply(&mut self, (list, truth, y): (&[Spot], &[Spot], &mut [[u32; 3]])) -> Outcome {
-        let intervals = list.chunks_exact(PLACES).zip(truth.chunks_exact(self.targets));
+    let is_same = move |a: &Spot, b: &Spot| {
+        let [gates, doppler, beams]: Spot = std::array::from_fn(|i| a[i].abs_diff(b[i]));
+        gates <= 1 && doppler.min(bins as u32 - doppler) <= 1 && beams <= 1
+    };
+    let count = move |spots: &[Spot], others: &[Spot]| {
+        spots.iter().filter(|a| others.iter().any(|b| is_same(a, b))).count() as u32
+    };
+    function::<Ports, _>(move |(list, truth, y): (&[Spot], &[Spot], &mut [[u32; 3]])| {
+        let intervals = list.chunks_exact(PLACES).zip(truth.chunks_exact(targets));
         for ((list, truth), y) in intervals.zip(y) {
             let list = list.split(|spot| *spot == NO_SPOT).next().unwrap_or(list);
-            let false_alarms = list.len() as u32 - self.count(list, truth);
-            *y = [truth.len() as u32, self.count(truth, list), false_alarms];
+            let false_alarms = list.len() as u32 - count(list, truth);
+            *y = [truth.len() as u32, count(truth, list), false_alarms];
         }
         Outcome::Done
-    }
+    })
 }

@@ -5,20 +5,17 @@ use std::ops::Mul;
 
 use rustfft::num_complex::Complex32;
 
-use super::{Blocks, Stage};
+use super::{Blocks, Stage, function};
 use crate::{In, Many, Out, Outcome, Primitive};
 
 /// Separates samples of `N` channels.
-pub struct Demultiplex<const N: usize>;
-
-impl<const N: usize> Primitive for Demultiplex<N> {
-    type Ports = (In<[f32; N]>, Vec<Out<f32>>);
-    fn apply(&mut self, (x, mut channels): (&[[f32; N]], Many<'_, Out<f32>>)) -> Outcome {
+pub fn demultiplex<const N: usize>() -> impl Primitive<Ports = (In<[f32; N]>, Vec<Out<f32>>)> {
+    function::<(In<[f32; N]>, Vec<Out<f32>>), _>(|(x, mut channels): (&[[f32; N]], Many<'_, Out<f32>>)| {
         for c in 0..N {
             x.iter().zip(channels.at(c)).for_each(|(x, y)| *y = x[c]);
         }
         Outcome::Done
-    }
+    })
 }
 
 /// Moves a carrier at a quarter of the sampling rate to 0: factors 1, -i, -1, i. A pulse has a multiple of 4 samples.

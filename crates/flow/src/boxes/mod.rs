@@ -9,11 +9,27 @@ pub mod transform;
 
 use std::marker::PhantomData;
 
-use crate::{In, Out, Outcome, Primitive, Token};
+use crate::{In, Out, Outcome, Port, Primitive, Token};
 
 /// A box of one input and one output.
 pub trait Stage<X, Y>: Primitive<Ports = (In<X>, Out<Y>)> {}
 impl<X, Y, B: Primitive<Ports = (In<X>, Out<Y>)>> Stage<X, Y> for B {}
+
+/// A box that is a function of its ports; see [`function`].
+pub struct Function<P, F>(F, PhantomData<P>);
+
+/// The box whose apply is this function.
+pub fn function<P: Port, F: FnMut(P::View<'_>) -> Outcome + 'static>(f: F) -> Function<P, F> {
+    Function(f, PhantomData)
+}
+
+impl<P: Port, F: FnMut(P::View<'_>) -> Outcome + 'static> Primitive for Function<P, F> {
+    type Ports = P;
+    #[inline]
+    fn apply(&mut self, ports: P::View<'_>) -> Outcome {
+        (self.0)(ports)
+    }
+}
 
 /// All tokens of an apply as one block.
 const ALL: usize = usize::MAX;

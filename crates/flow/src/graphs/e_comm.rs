@@ -10,7 +10,6 @@ use std::rc::Rc;
 pub use rustfft::num_complex::Complex32;
 
 use crate::Graph;
-use crate::boxes::modem::front::Overheard;
 use crate::boxes::modem::recovery::{BLOCK, HALVES, STROBES};
 use crate::boxes::modem::{OVERSAMPLING, SYNC_SYMBOLS, SharedReport, coding, front, recovery};
 pub use crate::boxes::modem::{Report, front::Kept, front::Offsets};
@@ -25,7 +24,6 @@ pub struct Parameters {
     /// Energy an information bit over noise density, sync words not counted; no noise if none.
     pub eb_n0_db: Option<f32>,
     pub offsets: Offsets,
-    pub seed: u64,
     /// Frames that a queue has room for.
     pub queue_frames: u64,
     /// Heard instead of what the channel gives, 4 a symbol; see [`Parameters::over`].
@@ -42,7 +40,6 @@ impl Default for Parameters {
             bits: 506,
             eb_n0_db: Some(4.0),
             offsets,
-            seed: 1,
             queue_frames: 8,
             samples: None,
             heard: None,
@@ -79,7 +76,7 @@ impl Parameters {
 
     /// These parameters with samples in the place of the channel's, and as many frames as they have room for.
     ///
-    /// Bits are compared with those that a run of the same seed and of so many frames sends. The last frame is filled up with zeros.
+    /// Bits are compared with those that a run of so many frames sends. The last frame is filled up with zeros.
     ///
     /// # Errors
     /// [`Parameters::least_samples`], where there are fewer.
@@ -98,6 +95,8 @@ impl Parameters {
 const ROWS: usize = 32;
 /// Samples for loops to lock: the line search, as much as half of it longer in noise, then 1000 symbols and a margin.
 const ACQUISITION_SAMPLES: usize = 2 * front::SEARCH_SAMPLES;
+/// Of the bits' sequence and of noise.
+const SEED: u64 = 1;
 /// Samples that the channel and the front end take an iteration.
 const FRONT_SAMPLES: u32 = 256;
 /// Frames behind the last: less than one stays in filters, and less than one waits for its end in the last schedule.
@@ -124,7 +123,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
     let (raw, code, mixed, points) = (g.edge("bits"), g.edge("code"), g.edge("mixed"), g.edge("points"));
     let order = coding::interleaver_order(coded_bits, ROWS);
     let inverse = coding::invert_order(&order);
-    let mut reference = coding::Prbs::new(p.seed);
+    let mut reference = coding::Prbs::new(SEED);
     g.add("bits", reference.clone(), raw.output(bits));
     g.add("code", coding::encode(p.bits), (raw.input(bits), code.output(coded)));
     g.add("interleaver", coding::permute(order), (code.input(coded), mixed.output(coded)));
@@ -137,13 +136,13 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
     let heard = g.edge("heard");
     // A symbol of energy 1 carries one information bit, and the matched filter leaves the noise of a sample as it is.
     let noise_power = p.eb_n0_db.map_or(0.0, |db| 10_f32.powf(-db / 10.0));
-    let (ports, kept) = ((q1.input(FRONT_SAMPLES), heard.output(FRONT_SAMPLES)), p.heard.clone());
+    let ports = (q1.input(FRONT_SAMPLES), heard.output(FRONT_SAMPLES));
     if let Some(samples) = &p.samples {
-        g.add("channel", Overheard { channel: front::replay(Rc::clone(samples)), kept }, ports);
+        g.add("channel", front::overhear(front::replay(Rc::clone(samples)), p.heard.clone()), ports);
     } else {
         let room = p.drift(all_frames) as usize + 1;
-        let channel = front::disturb(p.offsets, noise_power, p.seed, room);
-        g.add("channel", Overheard { channel, kept }, ports);
+        let channel = front::disturb(p.offsets, noise_power, SEED, room);
+        g.add("channel", front::overhear(channel, p.heard.clone()), ports);
     }
     // A filter moves its history for each block: none of these is worth it by single samples.
     crate::chain!(g, heard; 1 => "agc" front::control_gain(); 1, "matched filter" front::filter_pulse::<1>(); 1,
@@ -155,11 +154,11 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
     g.control(phase);
     let (block, halves) = (BLOCK as u32, HALVES as u32);
     let interpolated = (q2.input(block), phase.input(1), values.output(halves));
-    g.add("interpolator", recovery::Interpolator::default(), interpolated);
+    g.add("interpolator", recovery::interpolate(), interpolated);
     g.add("gardner", recovery::detect_error(), (values.input(halves), error.output(1)));
     g.add("loop filter", recovery::filter_error(to_report()), (error.input(1), phase.output(1)));
     let picked = (values.input(halves), phase.input(1), q3.writer(STROBES as u32));
-    g.add("picker", recovery::Picker::default(), picked);
+    g.add("picker", recovery::pick(), picked);
 
     g.schedule("decoder");
     let (locked, data, valid) = (g.edge("locked"), g.edge("data"), g.edge("valid"));
@@ -172,8 +171,8 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, SharedReport) {
     let viterbi = coding::Viterbi::new(p.bits);
     g.add("viterbi", viterbi, (ordered.input(coded), valid.input(1), decoded.output(bits)));
     (0..preamble * u64::from(bits)).for_each(|_| _ = reference.bit());
-    let counter = coding::ErrorCounter { bits: p.bits, reference, report: to_report() };
-    g.add("errors", counter, (decoded.input(bits), valid.input(1)));
+    let errors = coding::count_errors(p.bits, reference, to_report());
+    g.add("errors", errors, (decoded.input(bits), valid.input(1)));
     (g, report)
 }
 

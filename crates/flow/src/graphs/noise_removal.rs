@@ -13,7 +13,7 @@ use rustfft::FftDirection;
 
 use crate::boxes::Blocks;
 use crate::boxes::noise::CLASSES;
-use crate::boxes::noise::frames::{Classifier, Distributor, Merge, OverlapAdd, Source, overlap, weigh};
+use crate::boxes::noise::frames::{Classifier, Distributor, merge, overlap, overlap_add, source, weigh};
 use crate::boxes::noise::gain::{
     NoiseState, Rule, TimeSmoothing, bound, limit_peaks, log_mmse, smooth_over_bins, subtract, wiener,
 };
@@ -102,7 +102,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let (raw, frames, classes) = (g.edge("samples"), g.edge("frames"), g.edge("classes"));
     g.control(classes);
     let inputs: Vec<Edge<f32>> = g.family("to branch", CLASSES, capacity);
-    g.add("source", Source { samples, next: 0 }, raw.output(hop));
+    g.add("source", source(samples), raw.output(hop));
     let mut last = vec![0.0; p.frame];
     let framing = Blocks::one_to_one(p.hop, p.frame, move |x, y| overlap(&mut last, x, y));
     g.add("framing", framing, (raw.input(hop), frames.output(frame)));
@@ -128,10 +128,9 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     g.schedule("output");
     let merged = g.queue("merged", capacity);
     let ports = outputs.iter().map(|q| q.reader(frame)).collect();
-    g.add("merge", Merge { frame: p.frame }, (ports, merged.writer(frame)));
+    g.add("merge", merge(p.frame), (ports, merged.writer(frame)));
     g.reading_any();
-    let overlap_add = OverlapAdd { hop: p.hop, sum: vec![0.0; p.frame], report: Rc::clone(&report) };
-    g.add("overlap-add", overlap_add, merged.reader(0));
+    g.add("overlap-add", overlap_add([p.frame, p.hop], Rc::clone(&report)), merged.reader(0));
     (g, report)
 }
 

@@ -10,15 +10,15 @@ use std::rc::Rc;
 use rustfft::FftDirection::{Forward, Inverse};
 use rustfft::num_complex::Complex32;
 
-use crate::boxes::Blocks;
 use crate::boxes::adaptive::{
-    ApplyWeights, CHANNELS, Cells, CompareTruth, CornerTurn, DEGREES, HALVES, METER_STEP, PLACES, Spot,
-    average_references, compare_threshold, factor, list_detections, select_training, solve_steering, stagger,
-    steering,
+    ApplyWeights, CHANNELS, Cells, DEGREES, HALVES, METER_STEP, PLACES, Spot, average_references,
+    compare_threshold, compare_truth, corner_turn, factor, list_detections, select_training, solve_steering,
+    stagger, steering,
 };
-use crate::boxes::filter::{Demultiplex, decimate, demodulate, equalize, low_pass, multiply};
+use crate::boxes::filter::{decimate, demodulate, demultiplex, equalize, low_pass, multiply};
 use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::{Transform, hann};
+use crate::boxes::{Blocks, function};
 use crate::{Graph, In, Out, Outcome, Primitive, chain};
 
 #[cfg(test)]
@@ -30,6 +30,23 @@ const RIDGE: f32 = 0.15;
 /// Bandwidth of the chirp, of the rate after decimation.
 const BANDWIDTH: f32 = 0.75;
 
+/// Samples of the chirp after decimation, a multiple of 4, and the decimation.
+const CHIRP: usize = 16;
+const DECIMATION: usize = 4;
+/// Taps of the filter that decimates: an odd number.
+const TAPS: usize = 43;
+/// Power added to each degree of freedom.
+const LOADING: f32 = 0.3;
+const BEAMS: usize = 3;
+/// Targets of an interval.
+const TARGETS: usize = 4;
+/// Signal to noise of a target after all gains, and clutter to noise in one channel.
+const TARGET_DB: f32 = 27.0;
+const CLUTTER_DB: f32 = 40.0;
+/// Cells between a cell and those of its mean, on each side.
+const GUARD: usize = 3;
+const SEED: u64 = 1997;
+
 /// Sizes of the radar and of its data.
 #[derive(Debug, Clone)]
 pub struct Parameters {
@@ -38,27 +55,14 @@ pub struct Parameters {
     pub cubes: usize,
     /// Doppler bins; an interval has one pulse more.
     pub bins: usize,
-    /// Samples of a pulse after decimation, a multiple of 4, and those of the chirp. The difference is the gates, and even.
+    /// Samples of a pulse after decimation, a multiple of 4. Without those of the chirp they are the gates, an even number.
     pub samples: usize,
-    pub chirp: usize,
-    /// Decimation, and the odd number of taps of its filter.
-    pub decimation: usize,
-    pub taps: usize,
-    /// Training snapshots, at most half of the gates, and power added to each degree of freedom.
+    /// Training snapshots, at most half of the gates.
     pub training: usize,
-    pub loading: f32,
-    pub beams: usize,
-    /// Targets of an interval, at least 1.
-    pub targets: usize,
-    /// Signal to noise of a target after all gains, and clutter to noise in one channel.
-    pub target_db: f32,
-    pub clutter_db: f32,
     /// Probability of a false alarm in a cell.
     pub false_alarm: f64,
-    /// Cells of the mean, and cells between, on each side.
+    /// Cells of the mean on each side.
     pub reference: usize,
-    pub guard: usize,
-    pub seed: u64,
 }
 
 impl Default for Parameters {
@@ -68,51 +72,43 @@ impl Default for Parameters {
             cubes: 4,
             bins: 32,
             samples: 128,
-            chirp: 16,
-            decimation: 4,
-            taps: 43,
             training: 48,
-            loading: 0.3,
-            beams: 3,
-            targets: 4,
-            target_db: 27.0,
-            clutter_db: 40.0,
             false_alarm: 1e-4,
             reference: 12,
-            guard: 3,
-            seed: 1997,
         }
     }
 }
 
 impl Parameters {
     pub fn cells(&self) -> Cells {
-        Cells { gates: self.samples - self.chirp, bins: self.bins, beams: self.beams }
-    }
-    /// Beams are 1/8 apart, as the zeros of a beam that is not adapted.
-    fn angle(&self, beam: usize) -> f32 {
-        (beam as f32 - (self.beams - 1) as f32 / 2.0) / CHANNELS as f32
+        Cells { gates: self.samples - CHIRP, bins: self.bins, beams: BEAMS }
     }
     /// Whether a bin is apart from the clutter that a beam looks at.
     fn is_clear(&self, bin: usize, beam: usize) -> bool {
-        let apart = bin as f32 / self.bins as f32 - self.angle(beam);
+        let apart = bin as f32 / self.bins as f32 - angle(beam);
         (apart - apart.round()).abs() > RIDGE
-    }
-    /// The chirp at a time in samples after decimation. It rises and falls in two: edges would reach the image of the carrier.
-    fn chirp_at(&self, time: f32) -> Complex32 {
-        let length = self.chirp as f32;
-        let (t, edge) = (time / length - 0.5, time.min(length - time).min(2.0));
-        Complex32::from_polar((PI / 4.0 * edge).sin().powi(2), PI * BANDWIDTH * length * t * t)
     }
     /// Spectrum of the matched filter, weighted in time by Hamming's window; noise keeps its power.
     fn replica(&self) -> Vec<Complex32> {
-        let window = |i: usize| 0.54 - 0.46 * (TAU * (i as f32 + 0.5) / self.chirp as f32).cos();
-        let mut replica: Vec<_> = (0..self.chirp).map(|i| self.chirp_at(i as f32) * window(i)).collect();
+        let window = |i: usize| 0.54 - 0.46 * (TAU * (i as f32 + 0.5) / CHIRP as f32).cos();
+        let mut replica: Vec<_> = (0..CHIRP).map(|i| chirp_at(i as f32) * window(i)).collect();
         let norm = replica.iter().map(Complex32::norm_sqr).sum::<f32>().sqrt();
         replica.resize(self.samples, Complex32::ZERO);
         Transform::new(self.samples, Forward).transform(&mut replica);
         replica.iter().map(|r| r.conj() / norm).collect()
     }
+}
+
+/// Beams are 1/8 apart, as the zeros of a beam that is not adapted.
+fn angle(beam: usize) -> f32 {
+    (beam as f32 - (BEAMS - 1) as f32 / 2.0) / CHANNELS as f32
+}
+
+/// The chirp at a time in samples after decimation. It rises and falls in two: edges would reach the image of the carrier.
+fn chirp_at(time: f32) -> Complex32 {
+    let length = CHIRP as f32;
+    let (t, edge) = (time / length - 0.5, time.min(length - time).min(2.0));
+    Complex32::from_polar((PI / 4.0 * edge).sin().powi(2), PI * BANDWIDTH * length * t * t)
 }
 
 /// Gain and ripple of a channel: an echo after one sample.
@@ -141,7 +137,7 @@ struct Cube(Vec<[f32; CHANNELS]>, Vec<Spot>);
 
 impl Cube {
     fn new(p: &Parameters, number: usize) -> Self {
-        let (mut gauss, pulses) = (Gauss::new(p.seed.wrapping_add(number as u64)), p.bins + 1);
+        let (mut gauss, pulses) = (Gauss::new(SEED.wrapping_add(number as u64)), p.bins + 1);
         // For gates of pulses.
         let mut echoes = vec![[Complex32::ZERO; CHANNELS]; p.samples * pulses];
         let mut add = |gate: usize, angle: f32, doppler: f32, amplitude: Complex32| {
@@ -153,25 +149,25 @@ impl Cube {
         };
         // Clutter: more patches than frequencies that can be told apart, each with the cosine pattern of an element.
         let patches = 2 * (pulses + CHANNELS);
-        let power = 1.5 * 10_f32.powf(p.clutter_db / 10.0) / (p.chirp * patches) as f32;
+        let power = 1.5 * 10_f32.powf(CLUTTER_DB / 10.0) / (CHIRP * patches) as f32;
         for (gate, patch) in (0..p.samples).flat_map(|gate| (0..patches).map(move |patch| (gate, patch))) {
             let angle = (patch as f32 + 0.5) / patches as f32 - 0.5;
             let amplitude = (power * (1.0 - 4.0 * angle * angle)).sqrt();
             add(gate, angle, angle, gauss.complex() * amplitude);
         }
         // Targets: on gates where clutter is not measured, apart from the ridge, and in no cell's middle.
-        let amplitude = (10_f32.powf(p.target_db / 10.0) / (p.chirp * p.bins * CHANNELS) as f32).sqrt();
+        let amplitude = (10_f32.powf(TARGET_DB / 10.0) / (CHIRP * p.bins * CHANNELS) as f32).sqrt();
         let slots = p.cells().gates / METER_STEP;
         let mut truth = Vec::new();
-        for t in 0..p.targets {
-            let beam = (t + number) % p.beams;
+        for t in 0..TARGETS {
+            let beam = (t + number) % BEAMS;
             let clear = (0..p.bins).filter(|bin| p.is_clear(*bin, beam));
             let bin = clear.cycle().nth(7 * t + 5 * number).unwrap_or(0);
-            let gate = (t * (slots / p.targets) + 3 * number) % slots * METER_STEP + METER_STEP / 2;
+            let gate = (t * (slots / TARGETS) + 3 * number) % slots * METER_STEP + METER_STEP / 2;
             let side = if t % 2 == 0 { 1.0 } else { -1.0 };
             let doppler = (bin as f32 + 0.25 * side) / p.bins as f32;
             let phase = gauss.complex();
-            add(gate, p.angle(beam) + 0.02 * side, doppler, phase / phase.norm() * amplitude);
+            add(gate, angle(beam) + 0.02 * side, doppler, phase / phase.norm() * amplitude);
             truth.push([gate, bin, beam].map(|i| i as u32));
         }
         Self(Self::transmit(p, &echoes, &mut gauss), truth)
@@ -179,8 +175,8 @@ impl Cube {
 
     /// Chirps from all echoes at the carrier, as channels with gains and ripples of their own receive them, and noise.
     fn transmit(p: &Parameters, echoes: &[[Complex32; CHANNELS]], gauss: &mut Gauss) -> Vec<[f32; CHANNELS]> {
-        let (by, pulses, raw) = (p.decimation, p.bins + 1, p.samples * p.decimation);
-        let chirp: Vec<_> = (0..p.chirp * by).map(|i| p.chirp_at(i as f32 / by as f32)).collect();
+        let (by, pulses, raw) = (DECIMATION, p.bins + 1, p.samples * DECIMATION);
+        let chirp: Vec<_> = (0..CHIRP * by).map(|i| chirp_at(i as f32 / by as f32)).collect();
         let noise = (by as f32).sqrt() / 2.0;
         let mut samples = vec![[0.0; CHANNELS]; pulses * raw];
         for (i, samples) in samples.chunks_exact_mut(raw).enumerate() {
@@ -202,75 +198,74 @@ impl Cube {
 }
 
 /// Gives intervals made beforehand in turn: only a copy is timed.
-struct Source(Vec<Cube>);
-
-impl Primitive for Source {
+fn source(mut cubes: Vec<Cube>) -> impl Primitive<Ports = (Out<[f32; CHANNELS]>, Out<Spot>)> {
     type Ports = (Out<[f32; CHANNELS]>, Out<Spot>);
-    fn apply(&mut self, (y, truth): (&mut [[f32; CHANNELS]], &mut [Spot])) -> Outcome {
-        let (n, targets) = (self.0[0].0.len(), self.0[0].1.len());
+    function::<Ports, _>(move |(y, truth): (&mut [[f32; CHANNELS]], &mut [Spot])| {
+        let (n, targets) = (cubes[0].0.len(), cubes[0].1.len());
         for (y, truth) in y.chunks_exact_mut(n).zip(truth.chunks_exact_mut(targets)) {
-            y.copy_from_slice(&self.0[0].0);
-            truth.copy_from_slice(&self.0[0].1);
-            self.0.rotate_left(1);
+            y.copy_from_slice(&cubes[0].0);
+            truth.copy_from_slice(&cubes[0].1);
+            cubes.rotate_left(1);
         }
         Outcome::Done
-    }
+    })
 }
 
-/// Adds up the results of intervals: the report, the residual that goes into it, cells of an interval.
-struct Sink(Rc<RefCell<Report>>, Rc<Cell<f32>>, u64);
-
-impl Primitive for Sink {
-    type Ports = (In<[u32; 3]>, In<[f32; 2]>);
-    fn apply(&mut self, (scores, powers): (&[[u32; 3]], &[[f32; 2]])) -> Outcome {
-        let r = &mut *self.0.borrow_mut();
+/// Adds up the results of intervals of so many cells, and the residual that goes into the report.
+fn sink(
+    report: Rc<RefCell<Report>>,
+    residual: Rc<Cell<f32>>,
+    cells: u64,
+) -> impl Primitive<Ports = (In<[u32; 3]>, In<[f32; 2]>)> {
+    function::<(In<[u32; 3]>, In<[f32; 2]>), _>(move |(scores, powers): (&[[u32; 3]], &[[f32; 2]])| {
+        let r = &mut *report.borrow_mut();
         for (score, powers) in scores.iter().zip(powers) {
             r.intervals += 1;
-            r.cells += self.2;
+            r.cells += cells;
             let counts = [&mut r.injected, &mut r.found, &mut r.false_alarms];
             counts.into_iter().zip(score).for_each(|(sum, n)| *sum += u64::from(*n));
             for (mean, power) in [&mut r.before_db, &mut r.after_db].into_iter().zip(powers) {
                 *mean += (10.0 * f64::from(*power).log10() - *mean) / r.intervals as f64;
             }
         }
-        r.qr_residual = self.1.get();
+        r.qr_residual = residual.get();
         Outcome::Done
-    }
+    })
 }
 
 /// Adds the boxes to a graph that has none, and tells where the report will be.
 pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let (report, residual) = (Rc::<RefCell<Report>>::default(), Rc::<Cell<f32>>::default());
     let cells = p.cells();
-    let (pulses, raw, rows) = (p.bins + 1, p.samples * p.decimation, p.training + DEGREES);
+    let (pulses, raw, rows) = (p.bins + 1, p.samples * DECIMATION, p.training + DEGREES);
     // Tokens of an interval, for boxes that take or give all of it at once.
     let [received, compressed, turned] =
         [raw, p.samples, cells.gates * CHANNELS].map(|n| (n * pulses) as u32);
     let [filtered, count] = [cells.filtered(), cells.count()].map(|n| n as u32);
     // Tokens of a firing.
     let [raw_rate, samples, row, bins, matrix] = [raw, p.samples, pulses, p.bins, rows].map(|n| n as u32);
-    let [beams, gates, degrees, targets] = [p.beams, cells.gates, DEGREES, p.targets].map(|n| n as u32);
+    let [beams, gates, degrees, targets] = [BEAMS, cells.gates, DEGREES, TARGETS].map(|n| n as u32);
 
     g.schedule("interval");
     g.iterations(p.intervals);
     let (cube, truth) = (g.edge("cube"), g.edge("truth"));
     let cubes = (0..p.cubes).map(|number| Cube::new(p, number)).collect();
-    g.add("source", Source(cubes), (cube.output(received), truth.output(targets)));
+    g.add("source", source(cubes), (cube.output(received), truth.output(targets)));
     let channels: [_; CHANNELS] = std::array::from_fn(|_| g.edge("channel"));
     let outputs = channels.iter().map(|channel| channel.output(raw_rate)).collect();
-    g.add("demux", Demultiplex, (cube.input(raw_rate), outputs));
+    g.add("demux", demultiplex(), (cube.input(raw_rate), outputs));
     let window = hann(p.bins);
     let power = window.iter().map(|w| w * w).sum::<f32>();
     let correlation = window.iter().zip(&window[1..]).map(|(a, b)| a * b).sum::<f32>() / power;
     // The half of a carrier that its image takes comes back, and noise has power 1 behind the window.
-    let low_pass = low_pass(p.taps, 0.5 / p.decimation as f32, 2.0 / power.sqrt());
+    let low_pass = low_pass(TAPS, 0.5 / DECIMATION as f32, 2.0 / power.sqrt());
     let replica = p.replica();
     let ranges: [_; CHANNELS] = std::array::from_fn(|c| {
         let (range, (gain, ripple)) = (g.edge("range"), mismatch(c));
         let taps = [1.0, -ripple, ripple * ripple].map(|tap| tap / gain);
         chain!(g, channels[c]; raw_rate =>
             "I/Q" demodulate(); raw_rate,
-            "decimate" decimate(&low_pass, p.decimation, raw); samples,
+            "decimate" decimate(&low_pass, DECIMATION, raw); samples,
             "equalize" equalize(taps, p.samples); samples,
             "range FFT" Transform::new(p.samples, Forward); samples,
             "replica" multiply(replica.clone()); samples,
@@ -279,7 +274,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
         range
     });
     let (cube, staggers) = (g.edge("turned"), [g.edge("first pulses"), g.edge("last pulses")]);
-    let turn = CornerTurn([pulses, p.samples, cells.gates]);
+    let turn = corner_turn([pulses, p.samples, cells.gates]);
     g.add("corner turn", turn, (ranges.iter().map(|r| r.input(compressed)).collect(), cube.output(turned)));
     let ports = (cube.input(row), staggers[0].output(bins), staggers[1].output(bins));
     g.add("stagger", stagger(pulses), ports);
@@ -292,13 +287,13 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
             => spectrum, Complex32::default());
         spectrum
     });
-    let looks = (0..p.bins).flat_map(|bin| (0..p.beams).map(move |beam| (bin, beam)));
-    let look = |(bin, beam)| steering(p.angle(beam), bin as f32 / p.bins as f32);
+    let looks = (0..p.bins).flat_map(|bin| (0..BEAMS).map(move |beam| (bin, beam)));
+    let look = |(bin, beam)| steering(angle(beam), bin as f32 / p.bins as f32);
     let steering: Rc<[_]> = looks.clone().map(look).collect();
     let is_metered = looks.map(|(bin, beam)| p.is_clear(bin, beam)).collect();
     let (training, weights, output, powers) =
         (g.edge("training"), g.edge("weights"), g.edge("beams"), g.edge("powers"));
-    let select = select_training(cells, p.training, p.loading);
+    let select = select_training(cells, p.training, LOADING);
     let matrices = (p.bins * HALVES) as u32;
     g.add(
         "training select",
@@ -307,7 +302,7 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     );
     chain!(g, training; matrix =>
             "QR" factor(rows, Rc::clone(&residual)); degrees,
-            "steering solve" solve_steering(Rc::clone(&steering), p.beams, p.training); beams
+            "steering solve" solve_steering(Rc::clone(&steering), BEAMS, p.training); beams
             => weights, Default::default());
     let (a, b, weights) = (a.input(filtered), b.input(filtered), weights.input(matrices * beams));
     let apply = ApplyWeights { cells, steering, is_metered, correlation };
@@ -319,12 +314,12 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let square = |x: &[Complex32], y: &mut [f32]| x.iter().zip(y).for_each(|(x, y)| *y = x.norm_sqr());
     chain!(g, output; gates =>
             "power" Blocks::one_to_one(cells.gates, cells.gates, square); gates,
-            "CFAR mean" average_references(cells.gates, p.reference, p.guard); gates,
+            "CFAR mean" average_references(cells.gates, p.reference, GUARD); gates,
             "threshold" compare_threshold(p.false_alarm, independent); gates
             => hits, Default::default());
     g.add("detection list", list_detections(cells), (hits.input(count), list.output(PLACES as u32)));
-    let compare = CompareTruth { bins: p.bins, targets: p.targets };
+    let compare = compare_truth(p.bins, TARGETS);
     g.add("truth compare", compare, (list.input(PLACES as u32), truth.input(targets), score.output(1)));
-    g.add("sink", Sink(Rc::clone(&report), residual, u64::from(count)), (score.input(1), powers.input(1)));
+    g.add("sink", sink(Rc::clone(&report), residual, u64::from(count)), (score.input(1), powers.input(1)));
     (g, report)
 }

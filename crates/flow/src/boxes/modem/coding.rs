@@ -1,7 +1,7 @@
 //! Bits: test sequence, convolutional code, interleaver, Viterbi decoder, error counter. A bit is a token of 0 or 1.
 
 use super::SharedReport;
-use crate::boxes::{Blocks, Stage};
+use crate::boxes::{Blocks, Stage, function};
 use crate::{In, Out, Outcome, Primitive, Token};
 
 /// Bits that the code remembers, and zeros at the end of a frame that bring it back to state 0.
@@ -135,28 +135,25 @@ impl Primitive for Viterbi {
     }
 }
 
-/// Compares frames with the sequence that was sent.
-pub struct ErrorCounter {
-    pub bits: usize,
-    pub reference: Prbs,
-    pub report: SharedReport,
-}
-
-impl Primitive for ErrorCounter {
-    type Ports = (In<u8>, In<u8>);
-    fn apply(&mut self, (x, valid): (&[u8], &[u8])) -> Outcome {
-        let mut report = self.report.borrow_mut();
-        for (x, _) in x.chunks_exact(self.bits).zip(valid).filter(|f| *f.1 > 0) {
-            let errors = x.iter().filter(|x| **x != self.reference.bit()).count();
+/// Compares frames of so many bits with the sequence that was sent.
+pub fn count_errors(
+    bits: usize,
+    mut reference: Prbs,
+    report: SharedReport,
+) -> impl Primitive<Ports = (In<u8>, In<u8>)> {
+    function::<(In<u8>, In<u8>), _>(move |(x, valid): (&[u8], &[u8])| {
+        let mut report = report.borrow_mut();
+        for (x, _) in x.chunks_exact(bits).zip(valid).filter(|f| *f.1 > 0) {
+            let errors = x.iter().filter(|x| **x != reference.bit()).count();
             // More than a fifth: loss of synchronization, as in ITU-T O.150. The bits received set the reference anew.
-            if 5 * errors > self.bits {
+            if 5 * errors > bits {
                 report.slips += 1;
-                x[self.bits.saturating_sub(Prbs::LENGTH)..].iter().for_each(|x| self.reference.load(*x));
+                x[bits.saturating_sub(Prbs::LENGTH)..].iter().for_each(|x| reference.load(*x));
             } else {
-                report.bits += self.bits as u64;
+                report.bits += bits as u64;
                 report.bit_errors += errors as u64;
             }
         }
         Outcome::Done
-    }
+    })
 }

@@ -12,8 +12,8 @@ use super::recovery::{Bank, TAPS};
 use super::{CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport};
 use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::Transform;
-use crate::boxes::{ALL, Blocks, Stage};
-use crate::{In, Out, Outcome, Primitive};
+use crate::boxes::{ALL, Blocks, Stage, function};
+use crate::{In, Out};
 
 /// Two bits to a point of the unit circle, by Gray's code: 0 is positive.
 fn map_bits(bits: [u8; 2]) -> Complex32 {
@@ -130,20 +130,17 @@ pub fn replay(samples: Rc<[Complex32]>) -> impl Stage<Complex32, Complex32> {
 pub type Kept = Rc<RefCell<Vec<Complex32>>>;
 
 /// A channel whose output is kept, if at all.
-pub struct Overheard<B> {
-    pub channel: B,
-    pub kept: Option<Kept>,
-}
-
-impl<B: Stage<Complex32, Complex32>> Primitive for Overheard<B> {
-    type Ports = (In<Complex32>, Out<Complex32>);
-    fn apply(&mut self, (x, y): (&[Complex32], &mut [Complex32])) -> Outcome {
-        let outcome = self.channel.apply((x, &mut *y));
-        if let Some(kept) = &self.kept {
+pub fn overhear(
+    mut channel: impl Stage<Complex32, Complex32>,
+    kept: Option<Kept>,
+) -> impl Stage<Complex32, Complex32> {
+    function::<(In<Complex32>, Out<Complex32>), _>(move |(x, y): (&[Complex32], &mut [Complex32])| {
+        let outcome = channel.apply((x, &mut *y));
+        if let Some(kept) = &kept {
             kept.borrow_mut().extend_from_slice(y);
         }
         outcome
-    }
+    })
 }
 
 /// Automatic gain control: divides by the root of a running mean of the power.

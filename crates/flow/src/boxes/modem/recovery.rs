@@ -3,7 +3,7 @@
 use rustfft::num_complex::Complex32;
 
 use super::{History, OVERSAMPLING, SYNC_SYMBOLS, SharedReport, loop_gains};
-use crate::boxes::{ALL, Blocks, Stage};
+use crate::boxes::{ALL, Blocks, Stage, function};
 use crate::{In, Out, Outcome, Primitive, WritePort, Writer};
 
 /// Samples that a value of [`Bank`] is made of.
@@ -48,26 +48,19 @@ impl Bank {
 }
 
 /// A block of samples and a timing phase to [`HALVES`] values, half a symbol apart.
-pub struct Interpolator(Bank, History);
-
-impl Default for Interpolator {
-    fn default() -> Self {
-        Self(Bank::design(), History::new(TAPS + 2 * OVERSAMPLING))
-    }
-}
-
-impl Primitive for Interpolator {
+pub fn interpolate() -> impl Primitive<Ports = (In<Complex32>, In<f32>, Out<Complex32>)> {
     type Ports = (In<Complex32>, In<f32>, Out<Complex32>);
-    fn apply(&mut self, (x, phase, y): (&[Complex32], &[f32], &mut [Complex32])) -> Outcome {
+    let (bank, mut history) = (Bank::design(), History::new(TAPS + 2 * OVERSAMPLING));
+    function::<Ports, _>(move |(x, phase, y): (&[Complex32], &[f32], &mut [Complex32])| {
         for ((x, phase), y) in x.chunks_exact(BLOCK).zip(phase).zip(y.chunks_exact_mut(HALVES)) {
-            let x = self.1.push(x);
+            let x = history.push(x);
             let first = f64::from(*phase) + (TAPS / 2) as f64;
             for (i, y) in y.iter_mut().enumerate() {
-                *y = self.0.interpolate(x, first + (i * OVERSAMPLING / 2) as f64);
+                *y = bank.interpolate(x, first + (i * OVERSAMPLING / 2) as f64);
             }
         }
         Outcome::Done
-    }
+    })
 }
 
 /// Gardner's detector: a block of values to its mean error, positive where instants are early.
@@ -103,15 +96,12 @@ pub fn filter_error(report: SharedReport) -> impl Stage<f32, f32> {
 }
 
 /// Picks the 16 symbols of a block, one less or more where the phase went past the end of a symbol.
-/// A schedule with a loop applies it block by block. The value is the phase of the block before.
-#[derive(Default)]
-pub struct Picker(f32);
-
-impl Primitive for Picker {
+/// A schedule with a loop applies it block by block.
+pub fn pick() -> impl Primitive<Ports = (In<Complex32>, In<f32>, WritePort<Complex32>)> {
     type Ports = (In<Complex32>, In<f32>, WritePort<Complex32>);
-    fn apply(&mut self, (x, phase, mut y): (&[Complex32], &[f32], Writer<'_, Complex32>)) -> Outcome {
-        let half = OVERSAMPLING as f32 / 2.0;
-        let first = match phase[0] - self.0 {
+    let (half, mut last_phase) = (OVERSAMPLING as f32 / 2.0, 0.0);
+    function::<Ports, _>(move |(x, phase, mut y): (&[Complex32], &[f32], Writer<'_, Complex32>)| {
+        let first = match phase[0] - last_phase {
             // From the end of a symbol to its start: the block before has picked the first symbol.
             step if step < -half => 2,
             step if step > half => 0,
@@ -120,9 +110,9 @@ impl Primitive for Picker {
         let Some(room) = y.write(STROBES - first) else { return Outcome::Wait };
         room.iter_mut().zip(x.iter().step_by(2).skip(first)).for_each(|(y, x)| *y = *x);
         y.produce(STROBES - first);
-        self.0 = phase[0];
+        last_phase = phase[0];
         Outcome::Done
-    }
+    })
 }
 
 /// Costas loop for QPSK: the phase is right up to quarter turns.

@@ -5,21 +5,17 @@ use std::rc::Rc;
 
 use super::signal::Report;
 use super::{PAUSE, TRANSIENT, VOICED};
+use crate::boxes::function;
 use crate::{In, Many, Out, Outcome, Primitive, ReadPort, Reader, WritePort, Writer};
 
 /// Samples that are there, in order. The schedule's iterations end it.
-pub struct Source {
-    pub samples: Rc<[f32]>,
-    pub next: usize,
-}
-
-impl Primitive for Source {
-    type Ports = Out<f32>;
-    fn apply(&mut self, y: &mut [f32]) -> Outcome {
-        y.copy_from_slice(&self.samples[self.next..self.next + y.len()]);
-        self.next += y.len();
+pub fn source(samples: Rc<[f32]>) -> impl Primitive<Ports = Out<f32>> {
+    let mut next = 0;
+    function::<Out<f32>, _>(move |y: &mut [f32]| {
+        y.copy_from_slice(&samples[next..next + y.len()]);
+        next += y.len();
         Outcome::Done
-    }
+    })
 }
 
 /// A frame is the last one, moved by a hop.
@@ -116,17 +112,13 @@ impl Primitive for Distributor {
     }
 }
 
-/// Hands frames of whichever branch has the segment on, in order.
-pub struct Merge {
-    pub frame: usize,
-}
-
-impl Primitive for Merge {
-    type Ports = (Vec<ReadPort<f32>>, WritePort<f32>);
-    fn apply(&mut self, (mut branches, mut y): (Many<'_, ReadPort<f32>>, Writer<'_, f32>)) -> Outcome {
+/// Hands frames of so many samples of whichever branch has the segment on, in order.
+pub fn merge(frame: usize) -> impl Primitive<Ports = (Vec<ReadPort<f32>>, WritePort<f32>)> {
+    type Ends<'a> = (Many<'a, ReadPort<f32>>, Writer<'a, f32>);
+    function::<(Vec<ReadPort<f32>>, WritePort<f32>), _>(move |(mut branches, mut y): Ends<'_>| {
         for i in 0..branches.len() {
             let mut x = branches.at(i);
-            let n = x.available().min(y.room()) / self.frame * self.frame;
+            let n = x.available().min(y.room()) / frame * frame;
             // Branches without frames are polled too, as in the published kernel.
             if let Some(tokens) = x.read(n)
                 && n > 0
@@ -141,33 +133,29 @@ impl Primitive for Merge {
             }
         }
         Outcome::Done
-    }
+    })
 }
 
-/// Sums frames that overlap to samples, and keeps them in the report: the sink.
-pub struct OverlapAdd {
-    pub hop: usize,
-    /// Of a frame, zeros at first.
-    pub sum: Vec<f32>,
-    pub report: Rc<RefCell<Report>>,
-}
-
-impl Primitive for OverlapAdd {
-    type Ports = ReadPort<f32>;
-    fn apply(&mut self, mut x: Reader<'_, f32>) -> Outcome {
-        let (frame, mut report) = (self.sum.len(), self.report.borrow_mut());
+/// Sums frames that overlap, a hop apart, to samples, and keeps them in the report: the sink.
+pub fn overlap_add(
+    [frame, hop]: [usize; 2],
+    report: Rc<RefCell<Report>>,
+) -> impl Primitive<Ports = ReadPort<f32>> {
+    let mut sum = vec![0.0; frame];
+    function::<ReadPort<f32>, _>(move |mut x: Reader<'_, f32>| {
+        let mut report = report.borrow_mut();
         for _ in 0..x.available() / frame {
             let Some(tokens) = x.read(frame) else { break };
-            self.sum.iter_mut().zip(tokens).for_each(|(sum, x)| *sum += x);
+            sum.iter_mut().zip(tokens).for_each(|(sum, x)| *sum += x);
             x.consume(frame);
             report.frames += 1;
             // The first hops lie before the first sample.
-            if report.frames as usize >= frame / self.hop {
-                report.enhanced.extend_from_slice(&self.sum[..self.hop]);
+            if report.frames as usize >= frame / hop {
+                report.enhanced.extend_from_slice(&sum[..hop]);
             }
-            self.sum.copy_within(self.hop.., 0);
-            self.sum[frame - self.hop..].fill(0.0);
+            sum.copy_within(hop.., 0);
+            sum[frame - hop..].fill(0.0);
         }
         Outcome::Done
-    }
+    })
 }
