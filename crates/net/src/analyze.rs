@@ -74,7 +74,8 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
             m.params.insert("peer".to_owned(), peer.as_str().into());
         }
     }
-    out.warnings.extend(load_notes(rows));
+    let notes = rows.facts.get(&NOTES).filter(|n| !n.is_empty());
+    out.warnings.extend(notes.map(|notes| LOAD_WEAKENED.note(notes.join("; "))));
     let described = rows.facts.get(&crate::LINKS).unwrap_or_default();
     let work = rows.facts.get(&WORK).unwrap_or_default();
     out.datasets = show::datasets(&found, &trips, &out.metrics, &described, &work);
@@ -197,27 +198,15 @@ impl Found {
             }
             out.push(match s.latency {
                 Latency::Known(l) => metric(&LATENCY, &keys, l, n),
-                Latency::AtMost(ns) => {
-                    let both = s.overhead_send.is_some() && s.overhead_recv.is_some();
-                    let why = if both {
-                        "both overheads together take as long as half a round trip"
-                    } else {
-                        "the overheads were not measured"
-                    };
-                    bound(&LATENCY, ns, why)
+                Latency::AtMost(ns) if s.overhead_send.is_some() && s.overhead_recv.is_some() => {
+                    bound(&LATENCY, ns, "both overheads together take as long as half a round trip")
                 }
+                Latency::AtMost(ns) => bound(&LATENCY, ns, "the overheads were not measured"),
             });
         }
         out.extend(self.prediction_error().map(|(median, worst)| {
-            let n = self.kept_back.len() as u64;
-            Metric::new(
-                &PREDICTION_ERROR,
-                keys(&self.transport, &self.direction, None),
-                median,
-                "median of trains kept back",
-                n,
-            )
-            .with_max(worst)
+            let (keys, n) = (keys(&self.transport, &self.direction, None), self.kept_back.len() as u64);
+            Metric::new(&PREDICTION_ERROR, keys, median, "median of trains kept back", n).with_max(worst)
         }));
         out
     }
@@ -243,11 +232,10 @@ impl Found {
 }
 
 fn of_trips(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Trips> {
-    let (transport, wait) = (row.text("transport"), row.text("wait"));
-    let way = Way { transport: &transport, wait: &wait, direction: "there" };
-    if !way.owns(row, Operation::Trip) {
+    if !Operation::Trip.is_of(row, "there") {
         return None;
     }
+    let (transport, wait) = (row.text("transport"), row.text("wait"));
     let pairs = placement::on_main(row, levels);
     let ns = sorted(&values_ns(row, &pairs, rows.ns_per_tick())).unwrap_or_default();
     let load = Some(row.text("load")).filter(|l| !l.is_empty());
@@ -271,12 +259,10 @@ fn trip(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Metric> {
 
 /// S; without a figure where searches differ, or where no size waited.
 fn threshold(row: &Row) -> Option<Metric> {
-    let (transport, wait) = (row.text("transport"), row.text("wait"));
-    let way = Way { transport: &transport, wait: &wait, direction: "there" };
-    if !way.owns(row, Operation::Threshold) {
+    if !Operation::Threshold.is_of(row, "there") {
         return None;
     }
-    let keys = params([("transport", transport.as_str().into())]);
+    let keys = params([("transport", row.text("transport").into())]);
     let found = SEARCHED.map(|name| row.extras.get(name).copied());
     let rejected = |why: &str| Some(Metric::rejected(&THRESHOLD, keys.clone(), "bisection", why));
     let [Some(least), Some(most), Some(searches)] = found else {
@@ -296,28 +282,18 @@ fn threshold(row: &Row) -> Option<Metric> {
 /// Links that failed, each with its reason, and those that failed after some samples.
 fn failed(rows: &Rows) -> Option<Warning> {
     let mut told: Vec<String> = Vec::new();
-    let mut tell = |text: String| {
+    for row in rows.part(PART).filter(|r| r.operation != "part") {
+        let why = match &row.refused {
+            Some(why) if !why.starts_with("left out") && !why.starts_with("not reached") => why.as_str(),
+            _ if row.extras.contains_key(FAILED_LATER) => "the link failed before all samples were taken",
+            _ => continue,
+        };
+        let text = format!("{}: {why}", row.text("transport"));
         if !told.contains(&text) {
             told.push(text);
         }
-    };
-    for row in rows.part(PART).filter(|r| r.operation != "part") {
-        match &row.refused {
-            Some(why) if !why.starts_with("left out") && !why.starts_with("not reached") => {
-                tell(format!("{}: {why}", row.text("transport")));
-            }
-            _ if row.extras.contains_key(FAILED_LATER) => {
-                tell(format!("{}: the link failed before all samples were taken", row.text("transport")));
-            }
-            _ => {}
-        }
     }
     (!told.is_empty()).then(|| NOT_MEASURED.warning(told.join("; ")))
-}
-
-fn load_notes(rows: &Rows) -> Option<Warning> {
-    let notes = rows.facts.get(&NOTES).filter(|n| !n.is_empty())?;
-    Some(LOAD_WEAKENED.note(notes.join("; ")))
 }
 
 fn left_out(found: &[Found]) -> Option<Warning> {

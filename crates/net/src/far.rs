@@ -2,16 +2,18 @@
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
+use std::os::unix::net::UnixStream;
 
 use machmeter_engine::Worker;
 use machmeter_engine::cpu_work::spin;
-use machmeter_engine::role::{self, MessageWriter, RoleError};
+use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
 use machmeter_sys::affinity;
 use machmeter_sys::link::{End, Link, Wait};
 use machmeter_sys::thread::{self, monotonic_ns};
 
 use crate::near::spin_until;
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
+use crate::peer::LINE_BYTES;
 
 pub(crate) const WORKER: Worker = Worker { name: "net-far", run };
 
@@ -42,6 +44,12 @@ fn opened(words: &str) -> Result<Box<dyn Link>, String> {
     let wait = if wait == "sleeping" { Wait::Sleeping } else { Wait::Polling };
     let end = End::passed(transport, &fds.map_err(|e| e.to_string())?);
     Ok(end.and_then(|e| e.open(wait)).map_err(|e| e.to_string())?)
+}
+
+/// The same over a stream beside the links: the far end of tests, and of the self-test.
+pub(crate) fn attend_over(stream: UnixStream, mut links: Vec<Box<dyn Link>>) -> std::io::Result<RoleError> {
+    let mut requests: MessageReader<Order, _> = MessageReader::new(stream.try_clone()?, LINE_BYTES);
+    Ok(attend(|| requests.next(None), &mut MessageWriter::new(stream), &mut links))
 }
 
 /// Answers orders until there are no more. Returns what ended them.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use machmeter_data::Record;
 use machmeter_engine::selftest::machine::Machine;
-use machmeter_engine::selftest::{Options, SelfCheck, State, percent};
+use machmeter_engine::selftest::{self, Options, SelfCheck, State, percent};
 use machmeter_sys::process::program;
 
 /// Rates, Mbit/s, with sizes that are longer than the bucket of the rate limit, so that both trains pay for all of their bytes, and
@@ -38,17 +38,17 @@ pub(crate) fn limited(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
     let what = "a veth link between two namespaces, limited by tbf, through serve and --peer";
     let cpus: Vec<usize> = machine.allowed.iter().collect();
     let check = |&(rate, sizes, seconds): &(u32, &str, u32)| {
-        let (id, bar) = (format!("limited.{rate}"), "within 3 %");
-        let refuse = |why: &str| SelfCheck::not_shown(&id, what, bar, why);
-        let [near, far, ..] = cpus[..] else { return refuse("needs two CPUs, has 1") };
-        let per_byte = match measured(rate, sizes, seconds, [near, far]) {
-            Ok(per_byte) => per_byte,
-            Err(why) => return refuse(&why),
+        let per_byte = match cpus[..] {
+            [near, far, ..] => measured(rate, sizes, seconds, [near, far]),
+            _ => Err("needs two CPUs, has 1".to_owned()),
         };
-        let truth = 8_000.0 / f64::from(rate) * FRAME_BYTES;
-        let off = (per_byte / truth - 1.0).abs();
-        let found = format!("{per_byte:.4} ns/B, {} off", percent(off));
-        SelfCheck::new(&id, what, bar, format!("{truth:.4} ns/B"), found, State::of(off <= OFF))
+        let shown = per_byte.map(|per_byte| {
+            let truth = 8_000.0 / f64::from(rate) * FRAME_BYTES;
+            let off = (per_byte / truth - 1.0).abs();
+            let found = format!("{per_byte:.4} ns/B, {} off", percent(off));
+            (format!("{truth:.4} ns/B"), found, State::of(off <= OFF))
+        });
+        selftest::check(&format!("limited.{rate}"), what, "within 3 %", shown)
     };
     LINKS[..if options.quick { 1 } else { 2 }].iter().map(check).collect()
 }

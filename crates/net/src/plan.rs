@@ -31,6 +31,10 @@ impl Operation {
             Self::Threshold => "threshold",
         }
     }
+
+    pub(crate) fn is_of(self, row: &Row, direction: &str) -> bool {
+        row.operation == self.name() && row.text("direction") == direction
+    }
 }
 
 /// Turns of the loop that one turn of the row of work has.
@@ -63,10 +67,9 @@ impl Way<'_> {
     }
 
     pub(crate) fn owns(&self, row: &Row, operation: Operation) -> bool {
-        row.operation == operation.name()
+        operation.is_of(row, self.direction)
             && row.text("transport") == self.transport
             && row.text("wait") == self.wait
-            && row.text("direction") == self.direction
     }
 }
 

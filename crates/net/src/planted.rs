@@ -25,13 +25,11 @@ pub(crate) struct Parameters {
 #[derive(Debug, Default)]
 pub(crate) struct Achieved(Mutex<Log>);
 
-/// The log of an end.
-#[derive(Debug, Clone, Copy, Default)]
-struct Log {
-    sends: Sum,
-    receives: Sum,
-    flights: Sum,
-}
+/// The log of an end: sends, receives and flights.
+type Log = [Sum; 3];
+const SENDS: usize = 0;
+const RECEIVES: usize = 1;
+const FLIGHTS: usize = 2;
 
 /// Sum and count of what was not far above what was planted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,18 +48,12 @@ impl Sum {
             self.n += 1;
         }
     }
-
-    fn join(&mut self, other: Self) {
-        self.ns += other.ns;
-        self.n += other.n;
-    }
 }
 
 impl Achieved {
     /// Means of a send, a receive and the way of a byte, ns.
     pub(crate) fn means_ns(&self) -> [f64; 3] {
-        let log = *self.log();
-        [log.sends, log.receives, log.flights].map(|s| s.ns as f64 / s.n.max(1) as f64)
+        self.log().map(|s| s.ns as f64 / s.n.max(1) as f64)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -86,10 +78,9 @@ impl PlantedLink {
 
 impl Drop for PlantedLink {
     fn drop(&mut self) {
-        let mut all = self.achieved.log();
-        all.sends.join(self.log.sends);
-        all.receives.join(self.log.receives);
-        all.flights.join(self.log.flights);
+        for (all, own) in self.achieved.log().iter_mut().zip(self.log) {
+            (all.ns, all.n) = (all.ns + own.ns, all.n + own.n);
+        }
     }
 }
 
@@ -110,7 +101,7 @@ impl Link for PlantedLink {
         stamp[8..16].copy_from_slice(&(departs_ns + p.latency_ns + further_ns).to_ne_bytes());
         self.stamps.send(&stamp)?;
         if busy_ns > 0 {
-            self.log.sends.add(monotonic_ns() - begin_ns, busy_ns);
+            self.log[SENDS].add(monotonic_ns() - begin_ns, busy_ns);
         }
         Ok(())
     }
@@ -125,11 +116,11 @@ impl Link for PlantedLink {
         message[0] = stamp[STAMP - 1];
         if !was_late {
             let further_ns = arrives_ns - departed_ns - self.parameters.latency_ns;
-            self.log.flights.add(begin_ns - departed_ns - further_ns, self.parameters.latency_ns);
+            self.log[FLIGHTS].add(begin_ns - departed_ns - further_ns, self.parameters.latency_ns);
         }
         if message[0] & END == 0 {
             let end_ns = spin_until(begin_ns + self.parameters.recv_ns);
-            self.log.receives.add(end_ns - begin_ns, self.parameters.recv_ns);
+            self.log[RECEIVES].add(end_ns - begin_ns, self.parameters.recv_ns);
         }
         Ok(())
     }

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use machmeter_data::Metric;
 use machmeter_engine::cost::Rows;
-use machmeter_engine::deadline::{Deadline, stop_requested};
-use machmeter_engine::experiment::{Enough, Experiment};
+use machmeter_engine::deadline::stop_requested;
+use machmeter_engine::experiment::Enough;
 use machmeter_engine::host::Silent;
-use machmeter_engine::role::{MessageReader, MessageWriter, Role};
+use machmeter_engine::role::Role;
 use machmeter_engine::sampling::{HostTiming, Sampler};
 use machmeter_engine::selftest::machine::{Machine, Steal};
-use machmeter_engine::selftest::{Options, SelfCheck, State, percent};
+use machmeter_engine::selftest::{self, Options, SelfCheck, State, percent};
 use machmeter_stats::quantile::median_of;
-use machmeter_sys::link::{Link, Transport, Wait};
+use machmeter_sys::link::{Transport, Wait};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{self, monotonic_ns};
 
 use crate::analyze::analyze;
 use crate::cells::{Ends, ThresholdCell};
-use crate::far::attend;
+use crate::far::attend_over;
 use crate::info::{GAP, GAP_PER_BYTE, LATENCY, OVERHEAD_RECV, OVERHEAD_SEND};
 use crate::near::{Near, OpenLink};
 use crate::orders::{Answer, Order};
@@ -65,15 +65,12 @@ pub(crate) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
             if id == GAP_PER_BYTE.id { of.next_back() } else { of.next() }
         };
         let values: Vec<f64> = found.iter().filter_map(of_run).collect();
-        let id = format!("planted.{name}");
-        let Some(value) = median_of(&values) else {
-            return SelfCheck::not_shown(&id, what, bar, "no figure in any run");
-        };
-        let met = (value - truth).abs() <= bound;
-        let said = format!("{value:.4} {unit}, {} off", percent((value / truth - 1.0).abs()));
-        let why = stolen.as_ref().filter(|_| !met).map_or_else(String::new, |w| format!("; {w}"));
-        let state = State::if_sure(met, stolen.is_none());
-        SelfCheck::new(&id, what, bar, format!("{truth:.4} {unit} achieved"), format!("{said}{why}"), state)
+        let shown = median_of(&values).ok_or_else(|| "no figure in any run".to_owned()).map(|value| {
+            let met = (value - truth).abs() <= bound;
+            let said = format!("{value:.4} {unit}, {} off", percent((value / truth - 1.0).abs()));
+            (format!("{truth:.4} {unit} achieved"), said, State::of(met))
+        });
+        selftest::check(&format!("planted.{name}"), what, bar, shown).excused(stolen.as_deref())
     };
     let times = |truth: f64| (TIMES_OFF * truth).max(TIMES_OFF_NS);
     let (g_ns, g_per_byte) = (PLANTED.gap_ns as f64, PLANTED.per_byte_ns);
@@ -95,8 +92,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
     let near_link = planted(near.open(Wait::Polling).map_err(failed)?);
     let far_link = planted(far.open(Wait::Polling).map_err(failed)?);
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-    let (our_replies, their_requests) =
-        (ours.try_clone().map_err(failed)?, theirs.try_clone().map_err(failed)?);
+    let our_replies = ours.try_clone().map_err(failed)?;
     let (source, rate, seed) = (machine.clock.source(), machine.rate, machine.seed);
     let ordinary = Policy::ordinary();
     let measure = move || {
@@ -106,22 +102,13 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
         let mut links = Links::new(&ends, &Silent);
         let way = Way { transport: "shm", wait: "polling", direction: "there" };
         let fixed_ns = (PLANTED.send_ns + PLANTED.latency_ns + PLANTED.recv_ns) as f64;
-        let cost =
-            Cost::of(&[(1, 2.0 * fixed_ns), (LAST, 2.0 * (fixed_ns + PLANTED.per_byte_ns * LAST as f64))]);
+        let at = |bytes: u64| (bytes, 2.0 * (fixed_ns + PLANTED.per_byte_ns * bytes as f64));
+        let cost = Cost::of(&[at(1), at(LAST)]);
         links.add_link(0, way, Sizes::of((1, LAST), None), cost.ok_or("no cost")?);
-        let mut experiment = Experiment::new(None);
-        experiment.add(Box::new(links), 1.0);
         let mut sampler = Sampler::new(HostTiming::new(source), rate, seed);
-        let until = Deadline::until(monotonic_ns() + RUN_NS);
-        let finished = experiment.run(&mut sampler, &until, Enough::ENDLESS, seed, &Silent);
-        Ok(finished.into_iter().flat_map(|f| f.rows).collect())
+        Ok(links.rows_until(&mut sampler, monotonic_ns() + RUN_NS, Enough::ENDLESS, seed))
     };
-    let answer = move || {
-        let mut requests: MessageReader<Order, _> = MessageReader::new(their_requests, 4_096);
-        let mut replies: MessageWriter<Answer, _> = MessageWriter::new(theirs);
-        let mut links: [Box<dyn Link>; 1] = [Box::new(far_link)];
-        attend(|| requests.next(None), &mut replies, &mut links)
-    };
+    let answer = move || attend_over(theirs, vec![Box::new(far_link)]);
     let rows: Result<Vec<_>, String> = std::thread::scope(|scope| {
         let far = thread::spawn_placed_scoped(scope, "mm-far", Some(cpus[1]), ordinary, answer);
         let far = far.map_err(|e| e.to_string())?;
@@ -143,20 +130,18 @@ const SIZES: [(&str, Option<u64>); 4] =
 pub(crate) fn thresholds(_machine: &Machine<'_>, _options: &Options) -> Vec<SelfCheck> {
     let what = "sends that nobody receives, over fresh links";
     let check = |(name, known): (&str, Option<u64>)| {
-        let id = format!("threshold.{name}");
         let bar = known.map_or("three searches find the same byte", |_| "to the byte");
         let search = |_| -> Result<u64, String> {
             let transport = Transport::named(name).ok_or_else(|| format!("no transport {name}"))?;
             ThresholdCell::new(transport, false).search().map(|found| found.0)
         };
-        let found: Vec<u64> = match (0..known.map_or(3, |_| 1)).map(search).collect() {
-            Ok(found) => found,
-            Err(why) => return SelfCheck::not_shown(&id, what, bar, why),
-        };
-        let state = State::of(found.iter().all(|b| *b == known.unwrap_or(found[0])));
-        let truth = known.map_or("one size".to_owned(), |bytes| format!("{bytes} B"));
-        let said = known.map_or(format!("{found:?} B"), |_| format!("{} B", found[0]));
-        SelfCheck::new(&id, what, bar, truth, said, state)
+        let found: Result<Vec<u64>, String> = (0..known.map_or(3, |_| 1)).map(search).collect();
+        let shown = found.map(|found| {
+            let truth = known.map_or("one size".to_owned(), |bytes| format!("{bytes} B"));
+            let said = known.map_or(format!("{found:?} B"), |_| format!("{} B", found[0]));
+            (truth, said, State::of(found.iter().all(|b| *b == known.unwrap_or(found[0]))))
+        });
+        selftest::check(&format!("threshold.{name}"), what, bar, shown)
     };
     SIZES.map(check).to_vec()
 }

@@ -11,13 +11,13 @@ use machmeter_engine::role::{MessageReader, MessageWriter};
 use machmeter_sys::link::{Transport, Wait};
 use machmeter_sys::thread::monotonic_ns;
 
+use crate::measure::ONE;
 use crate::near::Near;
 use crate::orders::Turns;
 use crate::peer::{Admission, Greeting, PROTOCOL, Request, Session, Token, connect};
 use crate::serve::{Served, Server};
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-const ONE: Turns = Turns { link: 0, pattern: 0, there: 1, back: 1, bytes: 1, work: 0, delay_ns: 0 };
 
 fn token(text: &str) -> Token {
     let dir = tempfile::tempdir().unwrap();
@@ -27,10 +27,14 @@ fn token(text: &str) -> Token {
     Token::read(&path).unwrap()
 }
 
+fn right() -> Token {
+    token("the right token of the two")
+}
+
 /// What the server says of each connection that `clients` make.
 fn served(clients: impl FnOnce(SocketAddr)) -> Vec<Served> {
     let over = AtomicBool::new(false);
-    let server = Server::bind(ANY, token("the right token of the two"), "1.0").unwrap();
+    let server = Server::bind(ANY, right(), "1.0").unwrap();
     let address = server.address().unwrap();
     std::thread::scope(|s| {
         let serving = s.spawn(|| {
@@ -55,8 +59,7 @@ fn near(address: SocketAddr, token: &Token, transports: &[&str]) -> Result<Near,
 #[test]
 fn who_knows_the_token_is_served_over_links_of_all_kinds() {
     let seen = served(|address| {
-        let mut near =
-            near(address, &token("the right token of the two"), &["tcp", "udp", "tcp-nagle"]).unwrap();
+        let mut near = near(address, &right(), &["tcp", "udp", "tcp-nagle"]).unwrap();
         assert!(near.links[0].link.describe().contains("reno"));
         for link in 0..3 {
             near.begin(Turns { link, there: 2, bytes: 100, ..ONE }).unwrap();
@@ -76,7 +79,7 @@ fn who_knows_the_token_is_served_over_links_of_all_kinds() {
 #[test]
 fn a_reader_that_stops_ends_its_link_in_time() {
     let seen = served(|address| {
-        let mut near = near(address, &token("the right token of the two"), &["tcp"]).unwrap();
+        let mut near = near(address, &right(), &["tcp"]).unwrap();
         // More than both buffers hold, and nobody receives it.
         near.begin(Turns { back: 64, bytes: 1 << 20, ..ONE }).unwrap();
         assert!(near.send_there(0));
@@ -99,7 +102,7 @@ fn strangers_are_turned_away_in_bounded_time_and_the_next_is_served() {
         let stream = TcpStream::connect(address).unwrap();
         let greeting: Greeting = MessageReader::new(&stream, 4_096).next(None).unwrap();
         let session = Session { server: greeting.challenge, client: [7; 32] };
-        let proof = token("the right token of the two").proof("client", &session);
+        let proof = right().proof("client", &session);
         let request = Request {
             machmeter_net: PROTOCOL,
             challenge: session.client,
@@ -123,7 +126,7 @@ fn strangers_are_turned_away_in_bounded_time_and_the_next_is_served() {
         assert!(matches!(request(address, &[("shm".to_owned(), true)]), Admission::Refused(_)));
         assert!(matches!(request(address, &[]), Admission::Refused(_)));
         assert!(matches!(request(address, &[("tcp".to_owned(), false)]), Admission::Granted { .. }));
-        near(address, &token("the right token of the two"), &["tcp"]).unwrap();
+        near(address, &right(), &["tcp"]).unwrap();
     });
     let why: Vec<&str> =
         seen.iter().map(|s| if let Served::Refused(_, why) = s { why } else { "" }).collect();
@@ -160,7 +163,7 @@ fn a_near_end_believes_no_stranger_either() {
                     let _ = stream.write_all(&answer).and_then(|()| stream.read(&mut [0; 4_096]));
                 }
             });
-            near(address, &token("the right token of the two"), &["tcp"]).err().unwrap()
+            near(address, &right(), &["tcp"]).err().unwrap()
         })
     };
     let greeting = |machmeter_net| {
@@ -180,7 +183,7 @@ fn a_near_end_believes_no_stranger_either() {
         assert!(why.contains(said) && !why.contains(char::is_control), "{said}: {why}");
     }
     let free = TcpListener::bind(ANY).unwrap().local_addr().unwrap();
-    let why = near(free, &token("the right token of the two"), &["tcp"]).err().unwrap();
+    let why = near(free, &right(), &["tcp"]).err().unwrap();
     assert!(why.contains("is `machmeter serve` running there?"), "{why}");
 }
 

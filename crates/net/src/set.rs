@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::Progress;
 use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::deadline::Deadline;
 use machmeter_engine::disturbance::placement;
-use machmeter_engine::experiment::{Cell, CellList, Finished, Outlook, Set};
-use machmeter_engine::sampling::{Company, Pace};
+use machmeter_engine::experiment::{Cell, CellList, Enough, Experiment, Finished, Outlook, Set};
+use machmeter_engine::host::Silent;
+use machmeter_engine::sampling::{Company, Pace, Sampler};
 use machmeter_model::loggps::{Latency, Measured, REFINEMENTS, SizePoint, TRAIN, Table, fit, propose};
 
 use crate::cells::{Ends, Pattern, PatternCell, ReceiveCell};
@@ -80,6 +82,18 @@ struct Track {
     has_overheads: bool,
 }
 
+impl Track {
+    fn is_there(&self) -> bool {
+        self.way.direction == "there"
+    }
+
+    /// A train, and one message the other way.
+    fn turns(&self, bytes: u64, messages: u32) -> Turns {
+        let (there, back) = if self.is_there() { (messages, 1) } else { (1, messages) };
+        Turns { link: self.link, there, back, bytes, ..ONE }
+    }
+}
+
 /// The cells of all links.
 pub(crate) struct Links<'n> {
     ends: &'n Ends,
@@ -120,15 +134,26 @@ impl<'n> Links<'n> {
     /// A train: the reply goes the other way.
     fn add_train(&mut self, track: &mut Track, bytes: u64, messages: u32, work: u64) {
         track.known.insert(bytes);
-        let is_there = track.way.direction == "there";
-        let (there, back) = if is_there { (messages, 1) } else { (1, messages) };
-        let (near_work, far_work) = if is_there { (work, 0) } else { (0, work) };
-        let link = track.link;
-        let turns = Turns { link, pattern: 0, there, back, bytes, work: far_work, delay_ns: 0 };
+        let (near_work, far_work) = if track.is_there() { (work, 0) } else { (0, work) };
+        let turns = Turns { work: far_work, ..track.turns(bytes, messages) };
         let row = track.way.train(bytes, messages, work);
         let subject = Pattern::new(&self.ends.near, turns, near_work);
         let pace = pace(track.cost.turn_ns(messages, bytes));
         self.cells.push(PatternCell::new(self.ends, row, subject, pace));
+    }
+
+    /// What is measured of them alone until a time, monotonic ns.
+    pub(crate) fn rows_until(
+        self,
+        sampler: &mut Sampler,
+        until_ns: u64,
+        enough: Enough,
+        seed: u64,
+    ) -> Vec<Row> {
+        let mut experiment = Experiment::new(None);
+        experiment.add(Box::new(self), 1.0);
+        let finished = experiment.run(sampler, &Deadline::until(until_ns), enough, seed, &Silent);
+        finished.into_iter().flat_map(|f| f.rows).collect()
     }
 
     /// Rows of a track so far.
@@ -151,12 +176,8 @@ impl<'n> Links<'n> {
             }
             // Long enough for all of them to arrive.
             let delay_ns = (2.0 * track.cost.turn_ns(messages, bytes)) as u64 + 20_000;
-            let (there, back, far_ns, near_ns) = if track.way.direction == "there" {
-                (messages, 1, delay_ns, 0)
-            } else {
-                (1, messages, 0, delay_ns)
-            };
-            let turns = Turns { link: track.link, pattern: 0, there, back, bytes, work: 0, delay_ns: far_ns };
+            let (far_ns, near_ns) = if track.is_there() { (delay_ns, 0) } else { (0, delay_ns) };
+            let turns = Turns { delay_ns: far_ns, ..track.turns(bytes, messages) };
             let row = track.way.row(Operation::Receive).with("size_bytes", bytes);
             let row = row.per_turn(f64::from(crate::cells::PARTS));
             self.cells.push(ReceiveCell::new(self.ends, row, turns, near_ns));

@@ -5,7 +5,7 @@ use machmeter_data::shape::{
     Axis, Cell, CostTable, Curve, CurveRow, Distribution, DistributionRow, TableColumn, TableRow,
 };
 use machmeter_data::{Dataset, Metric, Shape};
-use machmeter_model::loggps::{Latency, Line, Pace, SizePoint};
+use machmeter_model::loggps::{Latency, Line, Measured, Pace, SizePoint};
 use machmeter_stats::quantile::quantile;
 
 use crate::analyze::{Found, Trips};
@@ -41,6 +41,11 @@ fn at_most(value: f64) -> Cell {
     Cell::Text(format!("<= {}", human(value, Unit::Nanoseconds)))
 }
 
+/// A gap is a bound where the CPUs set the pace.
+fn gap(pace: Pace, value: f64) -> Cell {
+    if pace == Pace::Link { ns(value) } else { at_most(value) }
+}
+
 /// The table of `LogGPS`: a row a range of sizes.
 fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)]) -> Option<Dataset> {
     let mut rows = Vec::new();
@@ -57,10 +62,7 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
                 Latency::Known(l) => ns(l.ns),
                 Latency::AtMost(most) => at_most(most),
             };
-            let gap = match s.pace {
-                Pace::Link => ns(s.gap.at_first.ns),
-                _ => at_most(s.gap.at_first.ns),
-            };
+            let gap = gap(s.pace, s.gap.at_first.ns);
             let per_byte = s.gap.per_byte.ns;
             let rate = if per_byte > 0.0 {
                 format!("{:.3} GB/s, {:.1} Gbit/s", 1.0 / per_byte, 8.0 / per_byte)
@@ -110,7 +112,7 @@ fn logp(found: &[Found]) -> Option<Dataset> {
             Latency::Known(l) => (ns(l.ns), Cell::Number((l.ns / g).ceil())),
             Latency::AtMost(most) => (at_most(most), Cell::Text(format!("<= {:.0}", (most / g).ceil()))),
         };
-        let gap = if s.pace == Pace::Link { ns(g) } else { at_most(g) };
+        let gap = gap(s.pace, g);
         let cells = vec![latency, o.map_or(Cell::Empty(()), ns), gap, Cell::Number(2.0), capacity];
         Some(TableRow { name: f.name(), cells })
     };
@@ -121,78 +123,60 @@ fn logp(found: &[Found]) -> Option<Dataset> {
     some.then(|| Dataset::new("net.logp", "LogP", caption, Shape::CostTable(CostTable { columns, rows })))
 }
 
+/// A picture over the size of messages; none without curves.
+fn over_size(y: Axis, rows: Vec<CurveRow>, [id, title]: [&str; 2], caption: &str) -> Option<Dataset> {
+    let some = !rows.is_empty();
+    let shape = Curve::shape(Axis::log("message", Unit::Bytes), y, rows);
+    some.then(|| Dataset::new(id, title, caption, shape))
+}
+
+/// A curve of what is known at each size.
+fn curve(f: &Found, name: String, y: impl Fn(&SizePoint) -> Option<f64>) -> CurveRow {
+    let (x, y) = f.points.iter().filter_map(|p| Some((p.size_bytes as f64, y(p)?))).unzip();
+    CurveRow { name, x, y }
+}
+
+fn fitted_ns(f: &Found, p: &SizePoint) -> f64 {
+    f.table.segment(p.size_bytes).gap.at(p.size_bytes)
+}
+
 fn time_per_message(found: &[Found]) -> Option<Dataset> {
-    let mut rows = Vec::new();
-    for f in found {
-        let name = f.name();
-        let x: Vec<f64> = f.points.iter().map(|p| p.size_bytes as f64).collect();
-        let fitted = f.points.iter().map(|p| f.table.segment(p.size_bytes).gap.at(p.size_bytes)).collect();
-        rows.push(CurveRow {
-            name: name.clone(),
-            x: x.clone(),
-            y: f.points.iter().map(|p| p.gap.ns).collect(),
-        });
-        rows.push(CurveRow { name: format!("{name}, fitted"), x, y: fitted });
-    }
-    let shape = Curve::shape(
-        Axis::log("message", Unit::Bytes),
-        Axis::log("time per message", Unit::Nanoseconds),
-        rows,
-    );
+    let of = |f: &Found| {
+        let measured = curve(f, f.name(), |p| Some(p.gap.ns));
+        [measured, curve(f, format!("{}, fitted", f.name()), |p| Some(fitted_ns(f, p)))]
+    };
+    let rows = found.iter().flat_map(of).collect();
     let caption = "What one message more of a train costs, (PRTT(16) - PRTT(1)) / 15, and the lines whose level and slope are g and G.";
-    (!found.is_empty()).then(|| Dataset::new("net.time_per_message", "Time per message", caption, shape))
+    let names = ["net.time_per_message", "Time per message"];
+    over_size(Axis::log("time per message", Unit::Nanoseconds), rows, names, caption)
 }
 
 fn residuals(found: &[Found]) -> Option<Dataset> {
     let row = |f: &Found| {
-        let off = |p: &SizePoint| {
-            let fitted_ns = f.table.segment(p.size_bytes).gap.at(p.size_bytes);
-            (fitted_ns > 0.0).then(|| (p.size_bytes as f64, p.gap.ns / fitted_ns - 1.0))
-        };
-        let (x, y) = f.points.iter().filter_map(off).unzip();
-        CurveRow { name: f.name(), x, y }
+        let off = |p: &SizePoint| Some(p.gap.ns / Some(fitted_ns(f, p)).filter(|ns| *ns > 0.0)? - 1.0);
+        curve(f, f.name(), off)
     };
-    let rows = found.iter().map(row).collect();
-    let shape = Curve::shape(
-        Axis::log("message", Unit::Bytes),
-        Axis::linear("measured above fitted", Unit::One),
-        rows,
-    );
     let caption = "How far the time per message lies above its line, or below: what no line of a range of sizes explains.";
-    (!found.is_empty()).then(|| Dataset::new("net.residuals", "Residuals", caption, shape))
+    let y = Axis::linear("measured above fitted", Unit::One);
+    over_size(y, found.iter().map(row).collect(), ["net.residuals", "Residuals"], caption)
 }
 
 fn one_way(found: &[Found]) -> Option<Dataset> {
-    let row = |f: &Found| CurveRow {
-        name: f.name(),
-        x: f.points.iter().map(|p| p.size_bytes as f64).collect(),
-        y: f.points.iter().map(|p| p.round_trip.over(2.0).ns).collect(),
-    };
-    let rows = found.iter().map(row).collect();
-    let shape =
-        Curve::shape(Axis::log("message", Unit::Bytes), Axis::log("one way", Unit::Nanoseconds), rows);
+    let row = |f: &Found| curve(f, f.name(), |p| Some(p.round_trip.over(2.0).ns));
     let caption = "Half of a round trip of one message there and one back, both ends polling.";
-    (!found.is_empty()).then(|| Dataset::new("net.one_way", "One way", caption, shape))
+    let y = Axis::log("one way", Unit::Nanoseconds);
+    over_size(y, found.iter().map(row).collect(), ["net.one_way", "One way"], caption)
 }
 
 fn overheads(found: &[Found]) -> Option<Dataset> {
-    let mut rows = Vec::new();
-    for f in found {
-        for (what, is_sent) in [("sent", true), ("received", false)] {
-            let busy = |p: &SizePoint| {
-                let one = if is_sent { p.overhead_send } else { p.overhead_recv };
-                one.filter(|m| m.ns > 0.0).map(|m| (p.size_bytes as f64, m.ns))
-            };
-            let (x, y): (Vec<f64>, Vec<f64>) = f.points.iter().filter_map(busy).unzip();
-            if !x.is_empty() {
-                rows.push(CurveRow { name: format!("{}, {what}", f.name()), x, y });
-            }
-        }
-    }
-    let some = !rows.is_empty();
-    let shape = Curve::shape(Axis::log("message", Unit::Bytes), Axis::log("busy", Unit::Nanoseconds), rows);
+    let busy = |m: Option<Measured>| m.filter(|m| m.ns > 0.0).map(|m| m.ns);
+    let of = |f: &Found| {
+        let sent = curve(f, format!("{}, sent", f.name()), |p| busy(p.overhead_send));
+        [sent, curve(f, format!("{}, received", f.name()), |p| busy(p.overhead_recv))]
+    };
+    let rows = found.iter().flat_map(of).filter(|row| !row.x.is_empty()).collect();
     let caption = "How long the CPU is busy with a message: of the sender after a pause, of the receiver when the message is there.";
-    some.then(|| Dataset::new("net.overheads", "Overheads of messages", caption, shape))
+    over_size(Axis::log("busy", Unit::Nanoseconds), rows, ["net.overheads", "Overheads of messages"], caption)
 }
 
 fn round_trips(trips: &[Trips], work: &str) -> Option<Dataset> {

@@ -5,8 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use machmeter_engine::cost::Rows;
-use machmeter_engine::deadline::Deadline;
-use machmeter_engine::experiment::{Enough, Experiment};
+use machmeter_engine::experiment::Enough;
 use machmeter_engine::host::Silent;
 use machmeter_engine::role::RoleError;
 use machmeter_engine::sampling::{Mark, Sampler, Timing};
@@ -202,12 +201,8 @@ pub(crate) fn found(
     };
     let cost = Cost::of(&[at(1), at(last)]).unwrap();
     set.add_link(0, way, Sizes::of((1, last), None), cost);
-    let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(set), 1.0);
     let mut sampler = Sampler::new(Clock(Rc::clone(&world)), TickRate::NANOSECONDS, seed);
-    let until = Deadline::until(seconds * 1_000_000_000);
-    let finished = experiment.run(&mut sampler, &until, Enough::at(Level::Standard), seed, &Silent);
-    let rows: Vec<_> = finished.into_iter().flat_map(|f| f.rows).collect();
+    let rows = set.rows_until(&mut sampler, seconds * 1_000_000_000, Enough::at(Level::Standard), seed);
     let rows = Rows { tick_hz: 1e9, step_ticks: 10, rows, ..Rows::default() };
     let jumps = links(&rows, None, &mut Analysis::default()).iter().flat_map(|f| f.table.jumps()).collect();
     (analyze(&crate::tests::params(&[]), &rows, seed), jumps)

@@ -11,7 +11,8 @@ use machmeter_stats::random::Random;
 use machmeter_sys::link::{Transport, Wait};
 use proptest::prelude::*;
 
-use crate::far::attend;
+use crate::far::{attend, attend_over};
+use crate::measure::ONE;
 use crate::near::{Near, OpenLink};
 use crate::orders::{Answer, MOST_BYTES, Order, Turns};
 use crate::plan::Sizes;
@@ -166,12 +167,8 @@ fn with_far_end(kinds: &[(&'static Transport, Wait)], work: impl FnOnce(&mut Nea
     let (ours, theirs) = UnixStream::pair().unwrap();
     std::thread::scope(|s| {
         s.spawn(move || {
-            let mut requests: MessageReader<Order, _> =
-                MessageReader::new(theirs.try_clone().unwrap(), 4_096);
-            let mut replies: MessageWriter<Answer, _> = MessageWriter::new(theirs);
-            let mut links: Vec<Box<dyn machmeter_sys::link::Link>> =
-                others.into_iter().map(|l| l as Box<dyn machmeter_sys::link::Link>).collect();
-            let end = attend(|| requests.next(None), &mut replies, &mut links);
+            let links = others.into_iter().map(|l| l as Box<dyn machmeter_sys::link::Link>).collect();
+            let end = attend_over(theirs, links).unwrap();
             assert!(matches!(end, RoleError::Ended(_)), "{end}");
         });
         let role: Role<Order, Answer, (), _, _> = Role::over(ours.try_clone().unwrap(), ours, 4 << 20, ());
@@ -180,7 +177,7 @@ fn with_far_end(kinds: &[(&'static Transport, Wait)], work: impl FnOnce(&mut Nea
 }
 
 fn turns(link: usize, there: u32, back: u32, bytes: u64) -> Turns {
-    Turns { link, pattern: 0, there, back, bytes, work: 0, delay_ns: 0 }
+    Turns { link, there, back, bytes, ..ONE }
 }
 
 #[test]
@@ -207,11 +204,8 @@ fn both_ends_count_the_same_messages_over_every_transport() {
         assert!((0..6).all(|_| near.turn(0)));
         near.end().unwrap();
         assert_eq!(near.ended.receive_ns.len(), 6);
-        assert!(
-            near.ended.receive_ns.iter().all(|ns| *ns > 10.0 && *ns < 2e6),
-            "{:?}",
-            near.ended.receive_ns
-        );
+        let receive_ns = &near.ended.receive_ns;
+        assert!(receive_ns.iter().all(|ns| *ns > 10.0 && *ns < 2e6), "{receive_ns:?}");
     });
 }
 
