@@ -32,7 +32,6 @@ pub(crate) fn curve(name: &str, mut points: Vec<(f64, f64)>) -> Option<CurveRow>
     (x.len() > 1).then(|| CurveRow { name: name.to_owned(), x, y })
 }
 
-/// Curves, if there are any.
 pub(crate) fn curves(
     [id, title, caption]: [&str; 3],
     [x, y]: [Axis; 2],
@@ -54,7 +53,6 @@ pub(crate) fn ascending<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     out
 }
 
-/// Those that there are.
 pub(crate) fn present<T, const N: usize>(all: [Option<T>; N]) -> Vec<T> {
     all.into_iter().flatten().collect()
 }

@@ -8,7 +8,6 @@ use machmeter_engine::sampling::Subject;
 /// Elements per page. Both vectors begin one: where an allocation happens to lie in its pages decides about a tenth of the cost.
 const PAGE: usize = 4_096 / size_of::<f64>();
 
-/// The operation, over two vectors of the same length.
 pub(super) struct Daxpy {
     room: Vec<f64>,
     x: usize,

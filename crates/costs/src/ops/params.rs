@@ -30,7 +30,6 @@ pub struct Params {
 }
 
 impl Params {
-    /// Looks at what was asked for by name.
     pub(super) fn check(&self) -> Result<(), ProbeError> {
         if let Some(d) = self.directory.as_ref().filter(|d| !Path::new(d).is_dir()) {
             return Err(ProbeError::Usage(format!("--directory {d}: there is no such directory")));
@@ -45,7 +44,6 @@ impl Params {
         self.parts.is_empty() || self.parts.iter().any(|p| p == part)
     }
 
-    /// Where the files of a run are made.
     pub(super) fn files_in(&self) -> PathBuf {
         self.directory.as_ref().map_or_else(std::env::temp_dir, PathBuf::from)
     }

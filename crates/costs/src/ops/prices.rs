@@ -7,12 +7,12 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use machmeter_engine::cost::{Pair, Proof, Row};
+use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::part::PartContext;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, Role, RoleError};
-use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::sampling::{HostTiming, Pace, Sampler};
 use machmeter_engine::{ProbeError, Worker};
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::process::Spawn;
@@ -39,7 +39,6 @@ struct Setting {
     tick_hz: f64,
     seed: u64,
     start_ns: u64,
-    /// The program of `--exec-target`.
     exec_target: Option<String>,
     /// Directory of the files that calls work on, or why there is none.
     files: Result<PathBuf, String>,
@@ -63,7 +62,7 @@ enum Request {
 enum Reply {
     /// The rows there are, and whether they belong to the first.
     Rows(Vec<(Row, bool)>),
-    /// What a visit adds to a row; its proof is of all visits of this process.
+    /// What a visit adds to a row.
     Visited(Box<Row>),
 }
 
@@ -85,14 +84,12 @@ pub(super) fn cells(
         exec_target: params.exec_target.clone(),
         files,
     };
-    let mut process =
-        Process { setting, limit_ns, role: None, started: 0, visited: Vec::new(), rows: Vec::new() };
+    let mut process = Process { setting, limit_ns, role: None, visited: Vec::new(), rows: Vec::new() };
     process.start().map_err(|e| ProbeError::Cannot(process.said(&e)))?;
     let rows = process.rows.iter().cloned().enumerate().map(|(n, (row, first))| ((n, row), first));
     let rows = affordable(rows.collect(), pace.visit_ns(), at.left_ns());
     let process = Rc::new(RefCell::new(process));
-    let cell = |(n, row)| Priced { process: Rc::clone(&process), n, row, pace, started: 0, proof: None };
-    Ok(rows.into_iter().map(cell).collect())
+    Ok(rows.into_iter().map(|(n, row)| Priced { process: Rc::clone(&process), n, row, pace }).collect())
 }
 
 pub(super) struct Priced {
@@ -100,9 +97,6 @@ pub(super) struct Priced {
     n: usize,
     row: Row,
     pace: Pace,
-    /// Processes started until the last visit, and what those before the last one proved.
-    started: u64,
-    proof: Option<Proof>,
 }
 
 impl Cell for Priced {
@@ -117,10 +111,7 @@ impl Cell for Priced {
     fn visit(&mut self, visit: &mut Visit<'_>) {
         let mut process = self.process.borrow_mut();
         if let Some(seen) = process.visit(self.n, &mut self.row, &self.pace, visit.until_ns) {
-            if self.started != process.started {
-                (self.started, self.proof) = (process.started, self.row.proof.clone());
-            }
-            add(&mut self.row, seen, self.proof.as_ref());
+            add(&mut self.row, seen);
         }
     }
 
@@ -133,7 +124,6 @@ struct Process {
     setting: Setting,
     limit_ns: u64,
     role: Option<Role<Request, Reply>>,
-    started: u64,
     /// Rows that the process that runs has visited.
     visited: Vec<usize>,
     rows: Vec<(Row, bool)>,
@@ -177,7 +167,6 @@ impl Process {
 
     fn start(&mut self) -> Result<(), RoleError> {
         if self.role.is_none() {
-            self.started += 1;
             self.visited.clear();
             self.role = Some(Role::start(Spawn::worker(WORKER.name).new_group().die_with_parent())?);
             let open = Request::Open(self.setting.clone());
@@ -204,22 +193,19 @@ impl Process {
     }
 }
 
-/// Adds a visit to its row, with what other processes proved before.
-fn add(row: &mut Row, seen: Row, before: Option<&Proof>) {
+/// Adds a visit to its row: the only one of its process.
+fn add(row: &mut Row, seen: Row) {
     (row.short_turns, row.long_turns) = (seen.short_turns, seen.long_turns);
     // Each process counts its own visits.
     let visit = row.next_visit();
     row.pairs.extend(seen.pairs.into_iter().map(|p| Pair { visit, ..p }));
     row.rejected.add(seen.rejected);
     row.refused = seen.refused;
-    if let Some(mut proof) = seen.proof {
-        proof.expected += before.map_or(0, |b| b.expected);
-        proof.seen += before.map_or(0, |b| b.seen);
-        row.proof = Some(proof);
+    if let Some(proof) = seen.proof {
+        row.prove(&proof.what, proof.expected, proof.seen);
     }
 }
 
-/// The role: opens its rows and visits them as asked.
 fn run(_: &[OsString]) -> u8 {
     let Ok((mut requests, replies)) = role::starter() else { return 1 };
     let Ok(Request::Open(setting)) = requests.next(None) else { return 1 };
@@ -255,16 +241,13 @@ fn serve(
     for p in &mut planned {
         part.clone_into(&mut p.bench.row.part);
     }
-    let rows: Vec<(Row, bool)> = planned.iter().map(|p| (p.bench.row.clone(), p.first)).collect();
-    let mut benches: Vec<Bench<'_>> = planned.into_iter().map(|p| p.bench).collect();
-    let mut reply = Reply::Rows(rows.clone());
+    let mut reply = Reply::Rows(planned.iter().map(|p| (p.bench.row.clone(), p.first)).collect());
     loop {
         // A starter that does not read is gone: the end of its requests follows.
         let _ = replies.send(&reply);
         reply = match requests.next(None) {
-            Ok(Request::Visit { row, turns, pace, until_ns }) if row < rows.len() => {
-                let bench = &mut benches[row];
-                bench.row = rows[row].0.clone();
+            Ok(Request::Visit { row, turns, pace, until_ns }) if row < planned.len() => {
+                let bench = &mut planned[row].bench;
                 (bench.row.short_turns, bench.row.long_turns) = turns;
                 sampler.visit(bench, &pace, until_ns);
                 bench.row.proof = bench.subject.proof();
@@ -279,7 +262,7 @@ fn serve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::Kind;
+    use machmeter_engine::cost::{Kind, Proof};
     use machmeter_engine::disturbance::Rejected;
 
     #[test]
@@ -295,14 +278,14 @@ mod tests {
             // As it comes through the pipe.
             let text = serde_json::to_string(&Reply::Visited(Box::new(seen))).unwrap();
             let Reply::Visited(seen) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
-            add(&mut row, *seen, Some(&Proof::new("bytes", 100, 99)));
+            add(&mut row, *seen);
         }
         assert_eq!((row.short_turns, row.long_turns, row.rejected.preempted), (40, 80, 6));
         assert!(row.pairs.iter().zip(1..=3).all(|(p, n)| (p.short_ticks, p.visit) == (u64::from(n), n)));
-        assert_eq!(row.proof.as_ref().map(|p| (p.expected, p.seen)), Some((130, 126)));
+        assert_eq!(row.proof.as_ref().map(|p| (p.expected, p.seen)), Some((60, 54)));
         let refused =
             Row { refused: Some("No such file".to_owned()), ..Row::new("calls", "x", Kind::Latency) };
-        add(&mut row, refused, None);
+        add(&mut row, refused);
         assert!(row.refused.is_some() && row.pairs.len() == 3);
     }
 }

@@ -17,19 +17,16 @@ pub(super) struct Planned<'a> {
 }
 
 impl<'a> Planned<'a> {
-    /// A row that repeats `subject`.
     pub(super) fn new(operation: &str, kind: Kind, subject: impl Subject + 'a) -> Self {
         Self { bench: Bench::new(Row::new("", operation, kind), subject), first: false }
     }
 
-    /// A row that cannot be measured, with the reason.
     pub(super) fn refused(operation: &str, why: &str) -> Self {
         let mut row = plan(operation, "nothing", || Ok(()));
         row.bench.row.refused = Some(why.to_owned());
         row.first()
     }
 
-    /// Belongs to the first.
     pub(super) fn first(mut self) -> Self {
         self.first = true;
         self
@@ -40,7 +37,6 @@ impl<'a> Planned<'a> {
         self
     }
 
-    /// In batches of so many turns.
     pub(super) fn turns(mut self, (short, long): (u64, u64)) -> Self {
         (self.bench.row.short_turns, self.bench.row.long_turns) = (short, long);
         self
@@ -98,7 +94,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// `what` is counted.
     pub(super) fn of(what: &'static str) -> Self {
         Self { what, due: 0, expected: 0, seen: 0 }
     }
@@ -120,7 +115,6 @@ impl Tally {
 }
 
 pub(super) struct Repeated<'a> {
-    /// Does the operation so often.
     batch: Box<dyn FnMut(u64) -> io::Result<()> + 'a>,
     /// Counts operations that happened, besides the loop.
     witness: Option<fn() -> u64>,

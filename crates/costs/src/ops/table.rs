@@ -34,7 +34,6 @@ pub(super) fn spawn(rows: &Rows) -> (&'static str, Option<Cost>) {
     (words, row.map(|r| rows.cost(r)))
 }
 
-/// The metric of a row: operation, conditions and whether it is latency or throughput are its parameters.
 pub(super) fn metric(p: &Priced<'_>) -> Metric {
     let mut key: Params =
         params([("operation", p.row.operation.as_str().into()), ("kind", p.row.kind.name().into())]);
@@ -62,7 +61,6 @@ pub(super) fn analysis(
     }
 }
 
-/// Name of a row for people: operation and conditions.
 pub(super) fn name(row: &Row) -> String {
     let shown = |(name, value): (&String, &machmeter_data::metric::ParamValue)| match name.as_str() {
         "bytes" => human(value.to_string().parse().unwrap_or(0.0), Unit::Bytes),

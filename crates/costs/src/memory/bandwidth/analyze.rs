@@ -50,7 +50,6 @@ impl<'r> Figure<'r> {
         }
     }
 
-    /// Whether it is a row of arithmetic on registers.
     pub(super) fn is_peak(&self) -> bool {
         self.level == "registers"
     }
@@ -115,7 +114,6 @@ impl<'r> Figures<'r> {
         self.all.iter().filter(move |f| f.row.operation == kernel)
     }
 
-    /// Numbers of CPUs there are figures for, ascending.
     pub(super) fn cpu_counts(&self) -> Vec<i64> {
         show::ascending(self.all.iter().map(|f| f.cpus))
     }

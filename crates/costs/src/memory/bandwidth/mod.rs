@@ -15,7 +15,6 @@ use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_engine::team::Seats;
 use machmeter_sys::kernel::Kernel;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
@@ -88,12 +87,8 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     if cpus.len() < 2 {
         at.rows.extend(one_cpu(&request, memory_bytes));
     }
-    let setting = together::Setting {
-        seats: Seats { cpus: cpus[..request.cpus].to_vec(), policy: at.policy },
-        buffers: std::iter::once(&first).chain(&others).collect(),
-        clock: at.clock(),
-        seed: at.host.seed,
-    };
+    let buffers = std::iter::once(&first).chain(&others).collect();
+    let setting = together::Setting::of(at, &cpus[..request.cpus], buffers);
     let mut cells = alone(at, &plan, &first, &extra);
     for spec in plan.together.iter().filter(|_| !others.is_empty()) {
         match TogetherCell::new(&setting, spec) {
@@ -157,7 +152,11 @@ impl Extra {
         let other = if first.contents == Contents::Random { Contents::Zeros } else { Contents::Random };
         let made = |pages: Backing, contents: Contents| {
             let wanted = plan.single.iter().any(|s| s.pages == pages && s.contents == contents);
-            wanted.then(|| extra_buffer(first.bytes, pages, contents, seed))
+            wanted.then(|| {
+                let buffer = Buffer::new(first.bytes, pages, contents).map_err(|e| e.to_string())?;
+                buffer.fill(seed ^ 0x5a5a);
+                if pages == Backing::Huge { granted(&buffer.pages).map(|()| buffer) } else { Ok(buffer) }
+            })
         };
         Self { contents: made(Backing::Small, other), huge: made(Backing::Huge, first.contents) }
     }
@@ -184,15 +183,6 @@ fn alone<'a>(at: &mut PartContext<'_>, plan: &Plan, first: &'a Buffer, extra: &'
     }
     benches.extend(plan.peaks.iter().filter_map(|k| peak(k)));
     CellList::of_benches(benches, Pace::of(BATCH_NS, PAIRS))
-}
-
-fn extra_buffer(bytes: usize, backing: Backing, contents: Contents, seed: u64) -> Result<Buffer, String> {
-    let buffer = Buffer::new(bytes, backing, contents).map_err(|e| e.to_string())?;
-    buffer.fill(seed ^ 0x5a5a);
-    if backing == Backing::Huge {
-        granted(&buffer.pages)?;
-    }
-    Ok(buffer)
 }
 
 /// Whether (nearly) all of a mapping lies in huge pages; else one line.

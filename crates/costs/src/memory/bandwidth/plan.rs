@@ -69,7 +69,6 @@ impl Spec {
     }
 }
 
-/// Family and variant of a kernel's name.
 pub(super) fn split(name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or((name, ""))
 }
@@ -129,7 +128,6 @@ impl Request {
     }
 }
 
-/// A kernel by its name or its family's.
 fn asked(name: &str) -> Result<&'static Kernel, String> {
     let found = streams().find(|k| k.name == name);
     match found.or_else(|| widest(name).filter(|k| moved(k).is_some())) {

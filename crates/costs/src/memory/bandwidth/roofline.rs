@@ -12,7 +12,6 @@ use crate::show;
 const INTENSITIES: (f64, f64) = (1.0 / 64.0, 64.0);
 const PLACED: [&str; 2] = ["daxpy", "triad"];
 
-/// The roofline, if a peak and a bandwidth are known.
 pub(super) fn dataset(figures: &Figures<'_>) -> Option<Dataset> {
     let peaks = figures.all.iter().filter(|f| f.is_peak());
     let peaks: Vec<(&str, f64)> = peaks.filter_map(|f| Some((f.row.operation.as_str(), f.rate()?))).collect();
@@ -34,7 +33,6 @@ pub(super) fn dataset(figures: &Figures<'_>) -> Option<Dataset> {
     show::curves(["memory.roofline", "Roofline", caption], axes, rows, marks(figures))
 }
 
-/// Bandwidth times operations per byte, up to the peak.
 fn ceiling(level: Level, rate: f64, peak: f64) -> CurveRow {
     let ridge = peak / rate;
     let mut x = vec![INTENSITIES.0, ridge, INTENSITIES.1];

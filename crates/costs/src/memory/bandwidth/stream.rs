@@ -55,7 +55,6 @@ impl Buffer {
         self.fill_part(0, self.pages.bytes(), seed);
     }
 
-    /// The same, the first time only.
     pub(crate) fn fill_once(&self, seed: u64) {
         self.filled.call_once(|| self.fill(seed));
     }

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use machmeter_engine::cost::Row;
 use machmeter_engine::experiment::{Cell, Visit};
+use machmeter_engine::part::PartContext;
 use machmeter_engine::team::sampler::{Clocked, HostClock, JointOperation, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Seats};
@@ -23,7 +24,12 @@ pub(in crate::memory) struct Setting<'a> {
     pub(in crate::memory) seed: u64,
 }
 
-impl Setting<'_> {
+impl<'a> Setting<'a> {
+    pub(in crate::memory) fn of(at: &PartContext<'_>, cpus: &[usize], buffers: Vec<&'a Buffer>) -> Self {
+        let seats = Seats { cpus: cpus.to_vec(), policy: at.policy };
+        Self { seats, buffers, clock: at.clock(), seed: at.host.seed }
+    }
+
     pub(in crate::memory) fn team(&self, visit: &Visit<'_>) -> TeamVisit<'_> {
         let limit_ns = visit.left_ns().clamp(1, MOST_VISIT_NS);
         TeamVisit::new(&Threads, &self.seats, &self.clock, visit.sampler.start_ns, limit_ns, visit.bits)

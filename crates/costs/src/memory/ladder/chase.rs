@@ -147,7 +147,6 @@ pub(super) fn adds(beside: &Row) -> Option<Bench<'static>> {
     Some(Bench::new(row, Passes(ready)))
 }
 
-/// Chains are followed, neighbors are let loose on the CPUs.
 pub(super) mod selftest {
     use machmeter_engine::cost::{Cost, Rows};
     use machmeter_engine::experiment::{CellList, Enough, sample};

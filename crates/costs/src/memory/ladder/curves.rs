@@ -100,7 +100,6 @@ impl<'r> Curves<'r> {
         self.rows().filter(move |r| r.operation == operation)
     }
 
-    /// Chases of an order and page size over nodes so far apart.
     pub(super) fn chases(&self, order: &str, pages: &str, stride_bytes: usize) -> Vec<&'r Row> {
         let is = |r: &&Row| {
             r.text("order") == order
@@ -110,7 +109,6 @@ impl<'r> Curves<'r> {
         self.of_operation("chase").filter(is).collect()
     }
 
-    /// What the system says; empty where it says nothing.
     pub(super) fn reported(&self) -> ReportedCaches {
         self.all.facts.get(&REPORTED_CACHES).unwrap_or_default()
     }
@@ -120,7 +118,6 @@ impl<'r> Curves<'r> {
         if self.rows().any(|r| r.text("pages") == SMALL) { SMALL } else { HUGE }
     }
 
-    /// The additions that tell the clock of the core, of several rows those with the most samples.
     pub(super) fn additions(&self) -> Option<&'r Row> {
         self.of_operation(ADDITIONS).max_by_key(|r| r.pairs.len())
     }

@@ -5,7 +5,7 @@ use machmeter_engine::cost::{Cost, Fact, Facts, Row};
 use machmeter_stats::quantile::median_of;
 use serde::{Deserialize, Serialize};
 
-use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::chase::{HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::curves::{
     CacheEnd, Curves, DISTURBED_QUANTILE, MEMORY_BYTES, Point, QUIET_QUANTILE, Step, level_ends, step_edge,
 };
@@ -36,11 +36,8 @@ pub(super) struct Cache {
 
 #[derive(Debug, Clone)]
 pub(super) struct Priced {
-    /// Name of the level; `DRAM` for memory.
     pub(super) level: String,
-    /// Cost of a working set inside it.
     pub(super) cost: Cost,
-    /// The same in cycles, where the clock was measured beside it.
     pub(super) cycles: Option<Cost>,
 }
 
@@ -229,11 +226,6 @@ impl<'r> Detection<'r> {
         let before = level.checked_sub(1).and_then(edge).unwrap_or(0.0);
         edge(level).map_or(self.most_bytes, |capacity| inside_level(before, capacity) as f64)
     }
-
-    /// Prices of the levels as programs pay them: random order over small pages where measured.
-    pub(super) fn usual_prices(&self) -> Vec<Priced> {
-        self.prices(GLOBAL, self.first_pages)
-    }
 }
 
 /// Caches by the ends of the levels, and whether memory follows: all reported ones ended, or sizes are beyond any.
@@ -351,7 +343,6 @@ fn line(curves: &Curves<'_>) -> Option<Step> {
     steps.max_by_key(|s| s.n).map(line)
 }
 
-/// Largest relative difference between the medians of two rounds.
 fn change(costs_ns: &[(usize, f64)]) -> Option<f64> {
     let rounds = costs_ns.iter().map(|c| c.0).max()? + 1;
     let of = |round: usize| costs_ns.iter().filter(move |c| c.0 == round).map(|c| c.1).collect::<Vec<_>>();

@@ -41,7 +41,6 @@ fn latency_params(level: &str, order: &str, pages: &str) -> Params {
     ])
 }
 
-/// Price of each level, in every order and page size that it was measured in.
 fn latencies(found: &Detection<'_>) -> Vec<Metric> {
     let mut out = Vec::new();
     for pages in [SMALL, HUGE] {
@@ -76,7 +75,8 @@ fn ladder(curves: &Curves<'_>) -> Vec<Metric> {
 fn cycles(found: &Detection<'_>) -> Vec<Metric> {
     let Some(cycle) = &found.cycle else { return Vec::new() };
     let mut out = vec![cycle.metric_as(&super::CORE_CLOCK, Params::new(), |ns| 1e9 / ns)];
-    out.extend(found.usual_prices().into_iter().filter_map(|p| {
+    // As programs pay them: random order over small pages where measured.
+    out.extend(found.prices(GLOBAL, found.first_pages).into_iter().filter_map(|p| {
         let of = latency_params(&p.level, GLOBAL, found.first_pages);
         if let Some(cycles) = p.cycles {
             return Some(cycles.metric_as(&super::LATENCY_CYCLES, of, |cycles| cycles));
@@ -166,7 +166,6 @@ fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
         .collect()
 }
 
-/// All datasets of the part that have something to show.
 pub(super) fn datasets(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Dataset> {
     show::present([
         staircase(curves, found),

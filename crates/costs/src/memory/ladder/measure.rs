@@ -257,7 +257,6 @@ impl<'a> Ladder<'a> {
         rows
     }
 
-    /// Adds the curves of the full plan, as far as there is time for enough rounds of them.
     fn widen(&mut self, first: Ground<'a>, left_ns: f64) {
         for chains in refine::CHAINS {
             if self.affordable(&[first.extent.bytes()], left_ns) {
@@ -297,7 +296,6 @@ impl<'a> Ladder<'a> {
         each.fold(BUILD_NS, f64::max).min(MOST_BUILD_NS)
     }
 
-    /// Whether a curve over these sizes can be visited often enough beside what there is.
     fn affordable(&self, sizes: &[usize], left_ns: f64) -> bool {
         let build_ns = self.build_ns();
         let more: f64 = sizes.iter().map(|s| expected_ns(s / STRIDE_BYTES, build_ns)).sum();

@@ -131,7 +131,6 @@ pub(super) fn inside_level(before: f64, capacity: f64) -> usize {
     1_usize << middle.max(plan::LEAST_BYTES as f64).log2().round() as u32
 }
 
-/// A working set inside each level given the capacities, and the largest.
 pub(super) fn inside(capacities: &[f64], most_bytes: usize) -> Vec<usize> {
     let below = std::iter::once(0.0).chain(capacities.iter().copied());
     let level = |(before, capacity): (f64, &f64)| inside_level(before, *capacity).min(most_bytes);

@@ -23,7 +23,6 @@ const EFFECTIVE: f64 = 0.5;
 /// A cache is the reported one within so many octaves: whoever shares the core makes it look smaller by up to a third.
 const SAME_OCTAVES: f64 = 0.5;
 
-/// Verdicts on what was found against what the system reports.
 const EQUAL: &str = "equal";
 const DIFFERS: &str = "differs";
 /// Others share a cache: the effective size is a range.
@@ -40,7 +39,6 @@ fn verdict(cache: &Cache, on_hypervisor: bool) -> &'static str {
     if apart_octaves < SAME_OCTAVES { EQUAL } else { DIFFERS }
 }
 
-/// A number that was found, and the one that is claimed, if any.
 fn against(found: f64, claimed: Option<usize>, unit: &str) -> String {
     let claim = match claimed.filter(|c| *c > 0) {
         None => "not claimed".to_owned(),
@@ -180,7 +178,6 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
     out
 }
 
-/// Marks the figures that a warning weakens.
 pub(super) fn flag(metrics: &mut [Metric], warnings: &[Warning]) {
     for w in warnings {
         for m in metrics.iter_mut().filter(|m| m.value.is_some()) {

@@ -93,12 +93,16 @@ fn chase(point: &Point, order: &str, pages: &str) -> Row {
         .with("stride_bytes", 64_i64)
 }
 
+/// Of the full plan, bytes.
+fn sizes() -> Vec<f64> {
+    plan::sizes(8, 128 << 20).into_iter().map(|s| s as f64).collect()
+}
+
 fn flat(operation: &str, over: &str, costs: &[(i64, f64)]) -> Vec<Row> {
     let point = |ns: f64| Point { size: 0.0, costs_ns: (0..12).map(|i| (i / 3, ns)).collect() };
     costs.iter().map(|(x, ns)| row(operation, &point(*ns)).with(over, *x)).collect()
 }
 
-/// What the usual machine would measure in full.
 fn rows(machine: &Machine) -> Rows {
     let mut rows = Rows::in_nanoseconds(Vec::new());
     rows.facts.set(&plan::REPORTED_CACHES, ReportedCaches::planted(&[32 << 10, 1 << 20, 32 << 20]));
@@ -106,7 +110,7 @@ fn rows(machine: &Machine) -> Rows {
     rows.facts.set(&plan::HYPERVISOR, "none".to_owned());
     rows.facts.set(&plan::HUGE_BYTES, [128 << 20; 2]);
     rows.facts.set(&plan::LIMIT, plan::Limit::None);
-    let sizes: Vec<f64> = plan::sizes(8, 128 << 20).into_iter().map(|s| s as f64).collect();
+    let sizes = sizes();
     let pages: Vec<f64> = (8..=160).map(|n| f64::from(n) * 4_096.0).collect();
     // With huge pages nothing is translated twice: as a machine without buffers.
     let no_misses = Machine { translations: [(1e9, 0.0); 2], ..machine.clone() };
@@ -134,7 +138,13 @@ fn rows(machine: &Machine) -> Rows {
     rows
 }
 
-/// Both at `slower` times their cost.
+/// Without the working sets that reach memory.
+fn short() -> Rows {
+    let mut rows = rows(&Machine::usual());
+    rows.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
+    rows
+}
+
 fn slow_down(pair: &mut Pair, slower: f64) {
     let ticks = |ticks: u64| (ticks as f64 * slower) as u64;
     (pair.short_ticks, pair.long_ticks) = (ticks(pair.short_ticks), ticks(pair.long_ticks));
@@ -289,8 +299,7 @@ fn conditions_that_weaken_it_are_told() {
     r.facts.set(&plan::HUGE_REFUSED, "never".to_owned());
     assert!(analysis(&r).warnings.iter().any(|w| w.code == "W401"));
 
-    let mut short = rows(&Machine::usual());
-    short.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
+    let mut short = short();
     short.facts.set(&plan::LIMIT, plan::Limit::Time);
     let a = analysis(&short);
     let bounded = a.warnings.iter().any(|w| w.code == "W405" && w.text.contains("bounded by time"));
@@ -330,9 +339,7 @@ fn what_was_found_is_told_to_the_parts_after_it() {
     let (least, most) = told(&rows(&Machine::usual())).last_bytes.expect("a last cache");
     assert!((26 << 20..=most).contains(&least) && most < 41 << 20, "{least} to {most}");
     // Memory not reached: what ends the curve may be any cache.
-    let mut short = rows(&Machine::usual());
-    short.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
-    assert_eq!(told(&short).last_bytes, None);
+    assert_eq!(told(&short()).last_bytes, None);
     assert_eq!(told(&Rows::in_nanoseconds(Vec::new())), DetectedCaches::default());
 }
 
@@ -354,7 +361,7 @@ fn nothing_measured_says_nothing() {
 #[test]
 fn a_last_cache_that_others_share_is_a_range() {
     let machine = Machine { drift: 0.6, ..Machine::usual() };
-    let sizes: Vec<f64> = plan::sizes(8, 128 << 20).iter().map(|s| *s as f64).collect();
+    let sizes = sizes();
     for seed in 0..20 {
         let ends = level_ends(&machine.curve(PAGE_LOCAL, &sizes, 3, seed));
         let [first, second, last] = &ends[..] else { panic!("seed {seed}: {ends:?}") };
@@ -369,7 +376,7 @@ fn a_last_cache_that_others_share_is_a_range() {
 #[test]
 fn a_last_cache_that_changes_meanwhile_is_one_cache() {
     let machine = Machine { drift: 0.93, restless: 0.06, ..Machine::usual() };
-    let sizes: Vec<f64> = plan::sizes(8, 128 << 20).iter().map(|s| *s as f64).collect();
+    let sizes = sizes();
     let curve = |seed| machine.curve(PAGE_LOCAL, &sizes, 4, seed);
     let one = (0..100).filter(|seed| level_ends(&curve(*seed)).len() == 3).count();
     println!("{one} of 100 curves show three caches");

@@ -3,7 +3,7 @@
 use machmeter_data::Unit;
 use machmeter_data::quantity::{digits, human};
 use machmeter_data::record::Finding;
-use machmeter_data::shape::{Axis, CurveRow, Dataset};
+use machmeter_data::shape::{Axis, Dataset};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
@@ -20,21 +20,15 @@ struct Point<'r> {
     row: &'r Row,
     latency: Cost,
     traffic: Option<(&'r Row, Cost)>,
+    load: String,
+    cpus: i64,
+    pause_ns: i64,
 }
 
 impl Point<'_> {
-    fn load(&self) -> String {
-        self.row.text("load")
-    }
-    fn cpus(&self) -> i64 {
-        self.row.int("load_cpus").unwrap_or(0)
-    }
-    fn pause_ns(&self) -> i64 {
-        self.row.int("pause_ns").unwrap_or(0)
-    }
     /// Bytes per second of the load.
     fn rate(&self) -> Option<f64> {
-        if self.cpus() == 0 { Some(0.0) } else { Some(1e9 / self.traffic.as_ref()?.1.value_ns()?) }
+        if self.cpus == 0 { Some(0.0) } else { Some(1e9 / self.traffic.as_ref()?.1.value_ns()?) }
     }
 }
 
@@ -47,6 +41,9 @@ fn points(rows: &Rows) -> Vec<Point<'_>> {
             traffic: of("traffic")
                 .find(|t| t.params == row.params && row.text("load") != "none")
                 .map(|t| (t, rows.cost(t))),
+            load: row.text("load"),
+            cpus: row.int("load_cpus").unwrap_or(0),
+            pause_ns: row.int("pause_ns").unwrap_or(0),
         })
         .collect()
 }
@@ -57,17 +54,17 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     for p in &points {
         out.metrics.push(p.latency.metric(&LATENCY, p.row.params.clone()));
         if let Some((row, cost)) = &p.traffic
-            && (points.len() > FEW || p.pause_ns() == 0)
+            && (points.len() > FEW || p.pause_ns == 0)
         {
             out.metrics.push(cost.metric_as(&TRAFFIC, row.params.clone(), |ns| 1e9 / ns));
         }
     }
     out.datasets.extend(curve(&points));
     conditions(rows, &points, &mut out);
-    let idle = points.iter().find(|p| p.cpus() == 0);
+    let idle = points.iter().find(|p| p.cpus == 0);
     let full = points
         .iter()
-        .filter(|p| p.cpus() > 0 && p.latency.known().is_some())
+        .filter(|p| p.cpus > 0 && p.latency.known().is_some())
         .filter_map(|p| Some((p, p.rate()?)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
     out.findings.extend(idle.zip(full).and_then(|(idle, (full, rate))| rise(idle, full, rate, &points)));
@@ -85,22 +82,22 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, rate: f64, points: &[Point<'_>]) -> 
     } else {
         "unknown"
     };
-    let cpus = full.cpus();
+    let cpus = full.cpus;
     let others = if cpus == 1 { "one other CPU moves".to_owned() } else { format!("{cpus} other CPUs move") };
     let text = format!(
         "A load from memory takes {} when the machine is idle and {} while {others} {rate} ({}): {} times.",
         ns(a.value_ns),
         ns(b.value_ns),
-        full.load(),
+        full.load,
         digits(b.value_ns / a.value_ns)
     );
     let evidence = points.iter().filter_map(|p| {
         let k = p.latency.known()?;
         Some(format!(
             "{} on {} with pauses of {}: {} [{}, {}] beside {}",
-            p.load(),
-            p.cpus(),
-            ns(p.pause_ns() as f64),
+            p.load,
+            p.cpus,
+            ns(p.pause_ns as f64),
             ns(k.value_ns),
             ns(k.low_ns),
             ns(k.high_ns),
@@ -112,15 +109,15 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, rate: f64, points: &[Point<'_>]) -> 
 
 /// A curve for each load on the most CPUs it ran on, from the idle machine on.
 fn curve(points: &[Point<'_>]) -> Option<Dataset> {
-    let most = points.iter().map(Point::cpus).max()?;
-    let idle = points.iter().find(|p| p.cpus() == 0).and_then(|p| p.latency.value_ns());
-    let loads = show::distinct(points.iter().filter(|p| p.cpus() == most && most > 0).map(Point::load));
+    let most = points.iter().map(|p| p.cpus).max()?;
+    let idle = points.iter().find(|p| p.cpus == 0).and_then(|p| p.latency.value_ns());
+    let loads = show::distinct(points.iter().filter(|p| p.cpus == most && most > 0).map(|p| &p.load));
     let row = |load: &String| {
-        let known = points.iter().filter(|p| p.load() == *load && p.cpus() == most);
+        let known = points.iter().filter(|p| p.load == *load && p.cpus == most);
         let at = known.filter_map(|p| Some((p.rate()?, p.latency.value_ns()?)));
         show::curve(load, at.chain(idle.map(|ns| (0.0, ns))).collect())
     };
-    let rows: Vec<CurveRow> = loads.iter().filter_map(row).collect();
+    let rows = loads.into_iter().filter_map(row);
     let axes = [
         Axis::linear("bandwidth of the other CPUs", Unit::BytesPerSecond),
         Axis::linear("latency of a load from memory", Unit::Nanoseconds),

@@ -9,7 +9,6 @@ mod tests;
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
-use machmeter_engine::team::Seats;
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
@@ -97,12 +96,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes().unwrap_or(0));
     let buffers = (1..most).map(|_| Buffer::new(bytes / 2, Backing::Small, Contents::Random));
     let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
-    let setting = Setting {
-        seats: Seats { cpus: cpus.to_vec(), policy: at.policy },
-        buffers: buffers.iter().collect(),
-        clock: at.clock(),
-        seed: at.host.seed,
-    };
+    let setting = Setting::of(at, cpus, buffers.iter().collect());
     let chase = Chase { working_set_bytes: bytes, pages: pages_name(backing) };
     let loaded = Loaded::new(&setting, chain).map_err(ProbeError::Cannot)?;
     let cell = |point| PointCell::new(&loaded, point, &chase);

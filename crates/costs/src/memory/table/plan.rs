@@ -10,7 +10,6 @@ use crate::memory::Params;
 use crate::memory::bandwidth::sizes::parse_bytes;
 use crate::memory::reported::ReportedCaches;
 
-/// Whether accesses overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Streamed,
@@ -33,7 +32,6 @@ pub(super) enum Place {
     Neighbor,
 }
 
-/// What a member does in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     /// The empty loop: the control.
@@ -47,7 +45,6 @@ pub(super) enum Operation {
     },
 }
 
-/// A row of the table before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) name: &'static str,
@@ -89,7 +86,6 @@ impl Line {
         }
     }
 
-    /// Whether it makes no sense for one member.
     pub(super) fn needs_two(self) -> bool {
         self.all || matches!(self.operation, Operation::Touch { place: Place::Neighbor, .. })
     }
@@ -100,7 +96,6 @@ impl Line {
         matches!(self.operation, Operation::Touch { place, access: Dependent, .. } if place != Cache)
     }
 
-    /// Whether its memory is meant to lie beyond the caches.
     pub(super) fn is_beyond_caches(self) -> bool {
         matches!(self.operation, Operation::Touch { place: Place::Local | Place::Neighbor, .. })
     }
@@ -175,7 +170,6 @@ impl Said {
 const FIRST_BYTES: u64 = 32 << 10;
 /// The same for a buffer that fits no last cache: twice this is more than all but a few have per domain.
 const LAST_BYTES: u64 = 64 << 20;
-/// See [`FIRST_BYTES`].
 const LINE_BYTES: u64 = 64;
 /// Smallest buffer beyond the caches, bytes.
 const FEWEST_BYTES: u64 = 1 << 20;

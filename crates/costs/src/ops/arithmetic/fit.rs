@@ -70,7 +70,6 @@ impl Ladder {
         })
     }
 
-    /// Whether known costs came out as known.
     pub(super) fn holds(&self) -> bool {
         self.residual < MOST_RESIDUAL
             && self.intercept_cycles.abs() < MOST_INTERCEPT

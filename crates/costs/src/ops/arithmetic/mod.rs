@@ -93,12 +93,10 @@ fn throughput<'a>(operation: &str, subject: impl Subject + 'a) -> Planned<'a> {
     Planned::new(operation, Kind::Throughput, subject)
 }
 
-/// A kernel of registers as passes of [`PASS_TURNS`].
 fn registers(name: &str) -> Option<Ready<'static>> {
     kernel::named(name)?.of_registers(PASS_TURNS)
 }
 
-/// The empty loop and the chains of additions.
 fn ladder<'a>() -> Vec<Planned<'a>> {
     let chain = |additions: u64| {
         let per_pass = additions * PASS_TURNS;
@@ -113,7 +111,6 @@ fn ladder<'a>() -> Vec<Planned<'a>> {
     CHAINS.into_iter().filter_map(chain).chain(registers("empty").map(empty)).collect()
 }
 
-/// `y = a x + y` by the compiler, and by each kernel that fits the number of elements.
 fn daxpys(pages: &Result<Pages, String>) -> Vec<Planned<'_>> {
     let mut planned = Vec::new();
     for n in ELEMENTS {

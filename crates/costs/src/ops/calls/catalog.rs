@@ -71,7 +71,6 @@ pub(super) fn all<'a>(
     rows
 }
 
-/// Calls on nothing but the process itself.
 fn plain<'a>() -> Vec<Planned<'a>> {
     const PARENT: &str = "ids of the parent";
     const IN_ORDER: &str = "times in order";
@@ -152,7 +151,6 @@ fn descriptors<'a>() -> Vec<Planned<'a>> {
     ]
 }
 
-/// The address space, the allocator, first touches.
 fn memory<'a>() -> Vec<Planned<'a>> {
     let mut rows = Vec::new();
     for bytes in [map::page_bytes(), 1 << 20] {

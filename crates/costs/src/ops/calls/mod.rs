@@ -7,7 +7,7 @@ mod touches;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
@@ -43,25 +43,19 @@ machmeter_data::code! { FAULT_GROUPS = "W444" "faults served in groups",
 
 pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };
 
-/// All rows, in the process that prices them.
 pub(super) fn with_all<T>(files: &Result<PathBuf, String>, work: impl FnOnce(Vec<Planned<'_>>) -> T) -> T {
     let place = files.as_ref().map_err(Clone::clone).and_then(|path| catalog::Place::at(path));
     let handler = Handler::install();
     work(catalog::all(&place, &handler))
 }
 
-/// A private directory in `parent` with the file that is read.
-fn files(parent: &Path) -> Result<PrivateDirectory, String> {
-    let refused = |e| format!("no files in {}: {}", parent.display(), one_line(&e));
-    let directory = PrivateDirectory::create(parent).map_err(refused)?;
-    directory.file(catalog::DATA, catalog::FILE_BYTES as u64).map_err(refused)?;
-    Ok(directory)
-}
-
 fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
+    let parent = params.files_in();
     // Removed at the end, whatever becomes of the process.
-    let files = files(&params.files_in());
+    let files = PrivateDirectory::create(&parent)
+        .and_then(|f| f.file(catalog::DATA, catalog::FILE_BYTES as u64).map(|_| f))
+        .map_err(|e| format!("no files in {}: {}", parent.display(), one_line(&e)));
     let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
     let pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
     let cells = prices::cells(PART_NAME, at, params, path, pace)?;
@@ -72,7 +66,6 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
 /// Codes of rows without a figure, in the order of the page.
 const CODES: [Code; 4] = [NO_FILES, HUGE_DENIED, FAULT_GROUPS, NO_FIGURE];
 
-/// The code that a row without a figure falls under.
 fn code_of(row: &Row) -> Code {
     let unproven = row.proof.as_ref().is_some_and(|p| p.seen < p.expected);
     match row.operation.as_str() {

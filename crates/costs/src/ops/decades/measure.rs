@@ -13,7 +13,7 @@ use machmeter_sys::kernel;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Pages;
 
-use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes};
+use super::subjects::{Area, Closes, Opens, Prints, Reads, STEP_BYTES, STREAM_TURNS, Writes};
 use super::{PART, Params, elsewhere};
 use crate::ops::daxpy::Daxpy;
 use crate::ops::repeated::{Planned, Repeated, filled};
@@ -22,8 +22,6 @@ use machmeter_engine::part::PartContext;
 
 /// Words that a row of memory reads or writes per turn.
 const WORDS: usize = 8_000;
-/// Bytes from one word to the next: a cache line, Howell's `blk_size`.
-const STEP_BYTES: usize = 64;
 /// Where in its line the word lies that is read, and the one that is written: rows that share memory must not see each other's.
 const READ_AT: usize = 0;
 const WRITTEN_AT: usize = 8;
@@ -145,7 +143,7 @@ fn areas(reads: bool, pages: &Pages) -> Result<(Vec<Area<'_>>, usize), String> {
     let mut offset = at;
     while let Some(area) = whole.part(offset, bytes) {
         let ready = kernel.ready(turns as u64, [area; 3], STEP_BYTES as u64).map_err(|e| e.to_string())?;
-        areas.push(Area { ready, memory: area.atomics(), step: STEP_BYTES / 8 });
+        areas.push(Area { ready, memory: area.atomics() });
         offset += bytes;
     }
     Ok((areas, turns * 8))

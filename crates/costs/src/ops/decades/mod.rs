@@ -37,7 +37,6 @@ pub(super) const OPERATIONS: [(&str, &str); 12] = [
     ("daxpy10000", "daxpy10000"),
 ];
 
-/// Operations that need a file in the private directory.
 const ON_FILES: [&str; 4] = ["fopen", "fprintf", "printf", "fclose"];
 
 /// Rows of other parts that join the ladder, where they were measured: the id, and the name shown.
@@ -59,7 +58,6 @@ fn elsewhere(id: &str) -> Option<(&'static str, Row)> {
     Some((arithmetic::PART.name, row.with("elements", elements).with("code", "compiled")))
 }
 
-/// The row of one of these operations, in whichever part it is.
 fn row_of<'r>(rows: &'r Rows, id: &str) -> Option<&'r Row> {
     match elsewhere(id) {
         Some((_, key)) => rows.rows.iter().find(|r| r.operation == key.operation && r.params == key.params),

@@ -210,13 +210,14 @@ pub(super) struct Area<'a> {
     pub(super) ready: Ready<'a>,
     /// The words from the first that is touched to the last.
     pub(super) memory: &'a [AtomicU64],
-    /// From one that is touched to the next, words.
-    pub(super) step: usize,
 }
+
+/// From one word that is touched to the next, bytes: a cache line, Howell's `blk_size`.
+pub(super) const STEP_BYTES: usize = 64;
 
 impl<'a> Area<'a> {
     fn touched(&self) -> StepBy<Iter<'a, AtomicU64>> {
-        self.memory.iter().step_by(self.step)
+        self.memory.iter().step_by(STEP_BYTES / 8)
     }
 }
 

@@ -2,8 +2,13 @@
 
 use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 
-use super::{ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze, elsewhere, row_of};
+use super::{Analysis, Decades, ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze, elsewhere, row_of};
 use crate::testing::params;
+
+fn ladder(a: &Analysis) -> &Decades {
+    let Shape::Decades(d) = &a.datasets[0].shape else { panic!("a ladder") };
+    d
+}
 
 /// All operations at 25 ns.
 fn all() -> Rows {
@@ -39,8 +44,11 @@ fn truncated_decades_bring_the_two_tables_of_1998_together() {
     assert_eq!(truncated[2..6], lines.map(|line| format!("{line:>25}")));
     let exact = analyze(&params(&[]), &rows, 1);
     assert!(exact.summary.lines.is_empty(), "the ladder says it");
-    let Shape::Decades(d) = &exact.datasets[0].shape else { panic!("a ladder") };
-    assert_eq!(d.rows[3].decade(Unit::Nanoseconds), Some((-8, false)), "11 ns are nearest to ten");
+    assert_eq!(
+        ladder(&exact).rows[3].decade(Unit::Nanoseconds),
+        Some((-8, false)),
+        "11 ns are nearest to ten"
+    );
 }
 
 #[test]
@@ -49,11 +57,9 @@ fn every_operation_of_1998_has_its_row_and_unknown_ones_are_left_out_with_a_reas
     rows.rows[0].refused = Some("/full: no space left on device".to_owned());
     let a = analyze(&params(&[]), &rows, 1);
     assert_eq!(a.metrics.len(), 12);
-    assert_eq!(
-        (a.metrics[0].value, a.metrics[0].why.as_deref()),
-        (None, Some("/full: no space left on device"))
-    );
-    let Shape::Decades(d) = &a.datasets[0].shape else { panic!("a ladder") };
+    let first = &a.metrics[0];
+    assert_eq!((first.value, first.why.as_deref()), (None, Some("/full: no space left on device")));
+    let d = ladder(&a);
     assert_eq!(d.rows.len(), 11, "what is not known has no place on the ladder");
     assert!(d.rows.iter().all(|r| r.name != "fopen"));
 }
@@ -62,9 +68,8 @@ fn every_operation_of_1998_has_its_row_and_unknown_ones_are_left_out_with_a_reas
 fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other() {
     let mut rows = all();
     for row in &mut rows.rows {
-        let why =
-            if ON_FILES.contains(&row.operation.as_str()) { "/full: no space" } else { "too little memory" };
-        row.refused = Some(why.to_owned());
+        let is_on_files = ON_FILES.contains(&row.operation.as_str());
+        row.refused = Some(if is_on_files { "/full: no space" } else { "too little memory" }.to_owned());
     }
     let told = |rows: &Rows| -> Vec<(String, String)> {
         analyze(&params(&[]), rows, 1).warnings.into_iter().map(|w| (w.code, w.text)).collect()
@@ -72,10 +77,8 @@ fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other()
     let none = analyze(&params(&["--truncate-decades"]), &rows, 1);
     assert!(none.datasets.is_empty() && none.summary.lines.is_empty() && none.metrics.len() == 12);
     let warnings = told(&rows);
-    assert_eq!(
-        warnings[0],
-        ("W442".to_owned(), "fopen, fprintf, printf, fclose: /full: no space".to_owned())
-    );
+    let text = "fopen, fprintf, printf, fclose: /full: no space";
+    assert_eq!(warnings[0], ("W442".to_owned(), text.to_owned()));
     assert!(warnings[1].0 == "W446" && warnings.len() == 2);
     let told_of = |r: &Row| warnings.iter().any(|w| w.1.contains(&r.operation));
     assert!(rows.rows.iter().all(told_of), "{warnings:?}");
@@ -99,11 +102,8 @@ fn what_another_part_prices_is_read_there() {
     let a = analyze(&params(&[]), &rows, 1);
     assert_eq!(a.metrics.len(), 1, "one figure for one thing");
     assert_eq!(a.metrics[0].key(), "ops.cost{kind=throughput,operation=fopen}");
-    let Shape::Decades(d) = &a.datasets[0].shape else { panic!("a ladder") };
-    assert_eq!(
-        d.rows.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(),
-        ["fopen", "thr_create", "daxpy100"]
-    );
+    let names: Vec<&str> = ladder(&a).rows.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["fopen", "thr_create", "daxpy100"]);
     assert!(row_of(&rows, "daxpy1000").is_none());
     let measures = |words: &[&str]| params::<Params>(words).measures("processes");
     assert!(measures(&[]) && !measures(&["--parts", "decades"]));

@@ -30,7 +30,6 @@ use super::table;
 use machmeter_engine::part::{Part, PartContext};
 use switch::Switches;
 
-/// Programs and children, for the process that prices them; threads.
 pub(super) use catalog::{starts, threads};
 
 const PART_NAME: &str = "processes";

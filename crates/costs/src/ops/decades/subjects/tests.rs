@@ -1,7 +1,8 @@
 use super::*;
+use crate::ops::repeated::filled;
 use machmeter_sys::call::file::c_path;
 use machmeter_sys::kernel;
-use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::pages::Pages;
 
 const PAIRS: u64 = 4;
 
@@ -72,22 +73,19 @@ fn streams_that_fail_are_neither_priced_nor_counted() {
     }
 }
 
-const STEP: usize = 64;
-
 fn areas<'a>(pages: &'a Pages, name: &str, claimed: usize) -> Vec<Area<'a>> {
     let area = |offset: usize| {
-        let extent = pages.extent().part(offset, 16 * STEP).unwrap();
-        let memory = pages.extent().part(offset, claimed * STEP).unwrap().atomics();
-        let ready = kernel::named(name).unwrap().ready(2, [extent; 3], STEP as u64).unwrap();
-        Area { ready, memory, step: STEP / 8 }
+        let extent = pages.extent().part(offset, 16 * STEP_BYTES).unwrap();
+        let memory = pages.extent().part(offset, claimed * STEP_BYTES).unwrap().atomics();
+        let ready = kernel::named(name).unwrap().ready(2, [extent; 3], STEP_BYTES as u64).unwrap();
+        Area { ready, memory }
     };
-    vec![area(0), area(32 * STEP)]
+    vec![area(0), area(32 * STEP_BYTES)]
 }
 
 #[test]
 fn words_that_were_not_read_or_written_are_missed() {
-    let pages = Pages::new(1 << 16, Backing::Small).unwrap();
-    pages.extent().atomics().iter().for_each(|w| w.store(1, Ordering::Relaxed));
+    let pages = filled(1 << 16, 1).unwrap();
     let mut reads = Reads::new(areas(&pages, "read.strided8", 16));
     visit(&mut reads, (3, 6));
     proven(&mut reads, 16 * 30);
