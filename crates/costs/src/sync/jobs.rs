@@ -23,6 +23,9 @@ pub(super) struct Job<W> {
 }
 
 pub(super) trait Work: Sized + 'static {
+    /// Whether an error is left to the next visit, which may find the CPUs free; else it refuses a row without samples.
+    const TRIES_AGAIN: bool = false;
+
     fn expected_ns(&self) -> u64;
 
     /// Where the members sit in a visit of this number.
@@ -34,7 +37,7 @@ pub(super) trait Work: Sized + 'static {
         placement.beside(&job.cpus, bits)
     }
 
-    /// A visit, at a placement of which a look says `regime_ns`. An error refuses a row that has no samples yet.
+    /// A visit, at a placement of which a look says `regime_ns`.
     fn perform(job: &mut Job<Self>, visit: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String>;
 
     fn conclude(job: Job<Self>) -> Row {
@@ -66,7 +69,7 @@ pub(super) fn add<W: Work>(
     models.extend(team::named("processes").filter(|_| full));
     for model in models {
         for job in jobs(&at.cpus(), model.model(), full) {
-            cells.push(JobCell { model, job, setting: Rc::clone(&setting) });
+            cells.push(setting.cell(model, job));
         }
     }
 }
@@ -83,12 +86,18 @@ impl Setting {
     pub(super) fn new(at: &PartContext<'_>, placement: Option<PlacementDetector>, limit_ns: u64) -> Rc<Self> {
         Rc::new(Self { policy: at.policy, clock: at.clock(), placement: RefCell::new(placement), limit_ns })
     }
+
+    pub(super) fn cell<W: Work>(self: &Rc<Self>, model: &'static dyn Team, job: Job<W>) -> JobCell<W> {
+        JobCell { model, job, setting: Rc::clone(self), lost: None }
+    }
 }
 
 pub(super) struct JobCell<W> {
-    pub(super) model: &'static dyn Team,
-    pub(super) job: Job<W>,
-    pub(super) setting: Rc<Setting>,
+    model: &'static dyn Team,
+    job: Job<W>,
+    setting: Rc<Setting>,
+    /// Why the last visit that was lost was lost.
+    lost: Option<String>,
 }
 
 impl<W: Work> Cell for JobCell<W> {
@@ -101,7 +110,7 @@ impl<W: Work> Cell for JobCell<W> {
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
-        let Self { model, job, setting } = self;
+        let Self { model, job, setting, lost } = self;
         if job.row.refused.is_some() {
             return;
         }
@@ -110,14 +119,16 @@ impl<W: Work> Cell for JobCell<W> {
         let seats = Seats { cpus: W::seats(job, visit.number), policy: setting.policy };
         let (start_ns, limit_ns) = (visit.sampler.start_ns, visit.left_ns().clamp(1, setting.limit_ns));
         let team = TeamVisit::new(*model, &seats, &setting.clock, start_ns, limit_ns, visit.bits);
-        if let Err(why) = W::perform(job, &team, regime_ns)
-            && job.row.pairs.is_empty()
-        {
-            job.row.refused = Some(why);
+        *lost = W::perform(job, &team, regime_ns).err().or(lost.take());
+        if !W::TRIES_AGAIN && job.row.pairs.is_empty() {
+            job.row.refused = lost.take();
         }
     }
 
-    fn into_rows(self: Box<Self>) -> Vec<Row> {
+    fn into_rows(mut self: Box<Self>) -> Vec<Row> {
+        if self.job.row.pairs.is_empty() {
+            self.job.row.refused = self.job.row.refused.or(self.lost);
+        }
         vec![W::conclude(self.job)]
     }
 }

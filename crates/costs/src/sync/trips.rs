@@ -1,6 +1,7 @@
 //! Rows whose turns were timed one by one: their quantiles, the modes of what spins before it sleeps, and how often members slept. Pure.
 
 use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
 use machmeter_data::shape::Cell;
 use machmeter_data::{Metric, MetricInfo, Params};
 use machmeter_engine::cost::estimate::{LEVEL, values_ns};
@@ -10,7 +11,7 @@ use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regimes::{Regime, Regimes, regimes};
 use machmeter_stats::{Interval, serial};
 
-use super::cost::COST;
+use super::cost::{COST, one_cpu};
 use machmeter_engine::disturbance::placement;
 
 /// Trips of a visit. The ten visits of a short run make 640: six beyond the 99 % quantile, the fewest that have a rank interval.
@@ -56,9 +57,18 @@ pub(super) struct Priced<'r> {
 }
 
 impl<'r> Priced<'r> {
-    /// All rows of a part, at the main placement.
-    pub(super) fn all(rows: &'r Rows, part: &'r str, levels: Option<&Regimes>) -> Vec<Self> {
-        rows.part(part).filter(|r| r.operation != "part").map(|row| Self::of(rows, row, levels)).collect()
+    /// All rows of a part, at the main placement, and what all parts warn of: moves, and rows that need two CPUs, with what
+    /// `text` says of so many.
+    pub(super) fn all(
+        rows: &'r Rows,
+        part: &'r str,
+        text: impl FnOnce(usize) -> String,
+    ) -> (Vec<Self>, Vec<Warning>) {
+        let levels = placement::levels(rows, part);
+        let own = || rows.part(part).filter(|r| r.operation != "part");
+        let moved = placement::moved(part, levels.as_ref());
+        let warnings = one_cpu(own(), text).into_iter().chain(moved).collect();
+        (own().map(|row| Self::of(rows, row, levels.as_ref())).collect(), warnings)
     }
 
     fn of(rows: &Rows, row: &'r Row, levels: Option<&Regimes>) -> Self {
@@ -73,10 +83,17 @@ impl<'r> Priced<'r> {
         Self { row, cost, trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
     }
 
+    /// Keys of its metrics: the conditions of the row, and its operation by this name.
+    pub(super) fn keys(&self, operation: &str) -> Params {
+        let mut keys = self.row.params.clone();
+        keys.remove("state");
+        keys.insert(operation.to_owned(), self.row.operation.as_str().into());
+        keys
+    }
+
     /// Its metrics as a cost, under the conditions of the row.
     pub(super) fn costs(&self) -> Vec<Metric> {
-        let mut keys = self.row.params.clone();
-        keys.insert("operation".to_owned(), self.row.operation.as_str().into());
+        let mut keys = self.keys("operation");
         keys.insert("kind".to_owned(), self.row.kind.name().into());
         self.metrics(&COST, &keys)
     }
@@ -115,6 +132,17 @@ impl<'r> Priced<'r> {
             );
         }
         out.into_iter().map(|m| m.with_apart(apart_ns)).collect()
+    }
+
+    /// CPUs that took part.
+    pub(super) fn cpus(&self) -> i64 {
+        self.row.int("cpus").unwrap_or(2)
+    }
+
+    /// Operation, and model where it is not threads.
+    pub(super) fn name(&self) -> String {
+        let (operation, model) = (&self.row.operation, self.row.text("model"));
+        if model == "threads" { operation.clone() } else { format!("{operation} ({model})") }
     }
 
     /// A condition of the row, as text.

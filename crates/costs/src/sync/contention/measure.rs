@@ -1,7 +1,5 @@
 //! The cells: rows of members that work on words at once.
 
-use std::rc::Rc;
-
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_engine::cost::{Kind, Row};
@@ -15,7 +13,7 @@ use super::PART;
 use super::operations::{CHUNK, OnWords, Operation};
 use crate::sync::Params;
 use crate::sync::cost::NEEDS_TWO;
-use crate::sync::jobs::{Job, JobCell, Setting, Work};
+use crate::sync::jobs::{Job, Setting, Work};
 use crate::sync::locks::widths;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
@@ -35,8 +33,6 @@ const TEAM_NS: u64 = 3_000_000;
 struct Counters {
     operation: Operation,
     distance_bytes: usize,
-    /// Why the last visit that was lost was lost.
-    lost: Option<String>,
     fairness: Vec<f64>,
 }
 
@@ -47,11 +43,13 @@ fn job(cpus: &[usize], operation: Operation, members: usize, distance_bytes: usi
         .with("distance_bytes", distance_bytes)
         .with("model", Threads.model());
     (row.long_turns, row.per_turn) = (CHUNKS, CHUNK as f64);
-    let what = Counters { operation, distance_bytes, lost: None, fairness: Vec::new() };
+    let what = Counters { operation, distance_bytes, fairness: Vec::new() };
     Job { row, what, cpus: cpus.iter().copied().take(members).collect() }
 }
 
 impl Work for Counters {
+    const TRIES_AGAIN: bool = true;
+
     fn expected_ns(&self) -> u64 {
         TEAM_NS + BATCHES as u64 * Pace::SHARED_BATCH_NS as u64
     }
@@ -69,23 +67,15 @@ impl Work for Counters {
     }
 
     fn perform(job: &mut Job<Self>, team: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
-        match take(team, job.what.operation, job.what.distance_bytes, BATCHES) {
-            Ok(found) => {
-                found.record(0, 0, &mut job.row, regime_ns);
-                let kept = found.of(0, 0).filter(|s| s.disturbance.is_none());
-                job.what.fairness.extend(kept.map(fairness));
-            }
-            // A lost visit is lost, and the next may find the CPUs free.
-            Err(why) => job.what.lost = Some(why),
-        }
+        let found = take(team, job.what.operation, job.what.distance_bytes, BATCHES)?;
+        found.record(0, 0, &mut job.row, regime_ns);
+        let kept = found.of(0, 0).filter(|s| s.disturbance.is_none());
+        job.what.fairness.extend(kept.map(fairness));
         Ok(())
     }
 
     /// The row, with the median of its batches' fairness and its interval.
     fn conclude(Job { mut row, what, .. }: Job<Self>) -> Row {
-        if row.pairs.is_empty() {
-            row.refused = what.lost;
-        }
         let ordered = sorted(&what.fairness).unwrap_or_default();
         if let (Some(middle), Some(i)) = (median(&ordered), quantile_interval(&ordered, 0.5, LEVEL)) {
             for (name, value) in [("fairness", middle), ("fairness_low", i.low), ("fairness_high", i.high)] {
@@ -148,7 +138,6 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         return Ok(());
     };
     let setting = Setting::new(at, Some(placement), LIMIT_NS);
-    let cell = |job| JobCell { model: &Threads, job, setting: Rc::clone(&setting) };
-    at.run(jobs(&cpus).into_iter().map(cell).collect::<CellList<'_>>());
+    at.run(jobs(&cpus).into_iter().map(|job| setting.cell(&Threads, job)).collect::<CellList<'_>>());
     Ok(())
 }

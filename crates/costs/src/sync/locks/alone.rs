@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{self, Proof, Row};
-use machmeter_engine::sampling::{Bench, Subject};
+use machmeter_engine::sampling::Subject;
 use machmeter_engine::team::Member;
 use machmeter_sys::sync::{Monitor, Semaphore, Sharing};
 
@@ -50,11 +50,11 @@ impl<L: Lock> Subject for Uncontended<L> {
 pub(super) struct UncontendedVisit;
 
 impl<'m> WithLocks<'m> for UncontendedVisit {
-    type Output = Option<Box<dyn Subject + 'm>>;
+    type Output = Result<Box<dyn Subject + 'm>, String>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
-        let lock = locks.into_iter().next()?;
-        Some(Box::new(Uncontended { lock, number: AtomicU64::new(0), turns: 0 }))
+        let lock = locks.into_iter().next().ok_or("no lock")?;
+        Ok(Box::new(Uncontended { lock, number: AtomicU64::new(0), turns: 0 }))
     }
 }
 
@@ -89,30 +89,26 @@ pub(super) fn row(operation: &str) -> Row {
         .with("model", "threads")
 }
 
+/// A row, and what is done for it or why nothing can be.
+pub(super) type Attempt<'a> = (Row, Result<Box<dyn Subject + 'a>, String>);
+
 /// The other operations when nobody waits; those that are calls into the kernel: `machmeter ops`.
-pub(super) fn primitives() -> [Bench<'static>; 2] {
+pub(super) fn primitives<'a>() -> [Attempt<'a>; 2] {
     [
-        bench("semaphore_post_wait", Semaphore::new(Sharing::Threads), |s| s.post() && s.wait()),
-        bench("condvar_signal_unheard", Monitor::new(Sharing::Threads), |m| {
+        attempt("semaphore_post_wait", Semaphore::new(Sharing::Threads), |s| s.post() && s.wait()),
+        attempt("condvar_signal_unheard", Monitor::new(Sharing::Threads), |m| {
             m.signal();
             true
         }),
     ]
 }
 
-fn bench<T: 'static>(
+fn attempt<'a, T: 'a>(
     operation: &str,
     object: std::io::Result<T>,
-    once: impl Fn(&T) -> bool + 'static,
-) -> Bench<'static> {
+    once: impl Fn(&T) -> bool + 'a,
+) -> Attempt<'a> {
     let done = Proof::new("operations that succeeded", 0, 0);
-    match object {
-        Ok(object) => Bench::new(row(operation), Repeated { once: move || once(&object), done }),
-        Err(e) => refused(row(operation), e.to_string()),
-    }
-}
-
-pub(super) fn refused<'a>(row: Row, why: String) -> Bench<'a> {
-    let done = Proof::new("", 0, 0);
-    Bench::new(row.refused(why), Repeated { once: || false, done })
+    let subject = object.map(|o| Box::new(Repeated { once: move || once(&o), done }) as Box<dyn Subject>);
+    (row(operation), subject.map_err(|e| e.to_string()))
 }

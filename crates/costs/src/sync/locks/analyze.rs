@@ -8,15 +8,12 @@ use machmeter_data::{Dataset, Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 use machmeter_engine::cost::estimate::LEVEL;
-use machmeter_stats::regimes::Regimes;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, lock};
 use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::{COST, one_cpu};
 use crate::sync::trips::Priced;
-use machmeter_engine::disturbance::placement::{self, levels};
 
 /// Fairness below which a warning is due.
 const UNFAIR_BELOW: f64 = 0.8;
@@ -24,59 +21,34 @@ const UNFAIR_BELOW: f64 = 0.8;
 const MAX_PAIRS: usize = 8;
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let levels = levels(rows, NAME);
-    let views = Priced::all(rows, NAME, levels.as_ref());
+    let (views, mut warnings) =
+        Priced::all(rows, NAME, |n| format!("{n} rows of locks and barriers need two CPUs."));
     let metrics: Vec<Metric> = metrics(&views);
-    Analysis {
-        datasets: datasets(&views),
-        findings: findings(&metrics),
-        warnings: warnings(&views, &metrics, levels.as_ref()),
-        metrics,
-        ..Analysis::default()
-    }
+    warnings.extend(broken_and_unfair(&views, &metrics));
+    let (datasets, findings) = (datasets(&views), findings(&metrics));
+    Analysis { datasets, findings, warnings, metrics, ..Analysis::default() }
 }
 
 fn metrics(views: &[Priced<'_>]) -> Vec<Metric> {
+    let handed = views.iter().filter(|v| v.is("state", "handoff"));
+    let mut pairs = show::distinct(handed.map(|v| (v.row.text("from"), v.row.text("to"))));
+    pairs.truncate(MAX_PAIRS);
     let mut out = Vec::new();
-    let mut pairs: Vec<(String, String)> = Vec::new();
     for v in views {
-        let lock = v.row.operation.as_str();
+        let keys = v.keys("lock");
         if v.is("state", "handoff") {
-            let pair = (v.row.text("from"), v.row.text("to"));
-            if !pairs.contains(&pair) {
-                pairs.push(pair.clone());
-            }
-            if pairs.iter().position(|p| *p == pair).is_some_and(|i| i < MAX_PAIRS) {
-                let keys = [("lock", lock.into()), ("model", v.row.text("model").into())];
-                let mut keys = params(keys);
-                keys.insert("from".to_owned(), pair.0.into());
-                keys.insert("to".to_owned(), pair.1.into());
+            if pairs.contains(&(v.row.text("from"), v.row.text("to"))) {
                 out.extend(v.metrics(&HANDOFF, &keys));
             }
             continue;
         }
-        let keys = params([
-            ("operation", lock.into()),
-            ("cpus", cpus(v).into()),
-            ("model", v.row.text("model").into()),
-            ("kind", v.row.kind.name().into()),
-        ]);
-        out.extend(v.metrics(&COST, &keys));
+        out.extend(v.costs());
         out.extend(fairness_of(v).map(|(value, low, high, n)| {
-            let keys = params([
-                ("lock", lock.into()),
-                ("cpus", cpus(v).into()),
-                ("model", v.row.text("model").into()),
-            ]);
             Metric::new(&FAIRNESS, keys, value, "median of batches", n as u64)
                 .with_ci(Interval::new(LEVEL, low, high, "rank"))
         }));
     }
     out
-}
-
-fn cpus(v: &Priced<'_>) -> i64 {
-    v.row.int("cpus").unwrap_or(2)
 }
 
 fn fairness_of(v: &Priced<'_>) -> Option<(f64, f64, f64, usize)> {
@@ -86,43 +58,33 @@ fn fairness_of(v: &Priced<'_>) -> Option<(f64, f64, f64, usize)> {
     center(&indices).filter(|_| proven)
 }
 
-/// Rows of the table of locks: lock and model, in the order in which they first appear.
-fn locks(views: &[Priced<'_>]) -> Vec<(String, String)> {
-    let of_locks =
-        views.iter().filter(|v| v.is("state", "contended") || (v.is("state", "alone") && is_lock(v)));
-    show::distinct(of_locks.map(|v| (v.row.operation.clone(), v.row.text("model"))))
-}
-
-fn is_lock(v: &Priced<'_>) -> bool {
-    lock::ALL.iter().any(|k| k.name() == v.row.operation)
-}
-
 fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
-    let widths = show::ascending(views.iter().filter(|v| v.is("state", "contended")).map(|v| cpus(v)));
-    let find = |lock: &(String, String), state: &str, width: Option<i64>| {
-        views.iter().find(|v| {
-            v.row.operation == lock.0
-                && v.is("model", &lock.1)
-                && v.is("state", state)
-                && width.is_none_or(|w| cpus(v) == w)
-        })
+    let contended = || views.iter().filter(|v| v.is("state", "contended"));
+    let widths = show::ascending(contended().map(Priced::cpus));
+    let find = |name: &str, state: &str, width: Option<i64>| {
+        let of = |v: &&Priced<'_>| v.name() == name && v.is("state", state);
+        views.iter().find(|v| of(v) && width.is_none_or(|w| v.cpus() == w))
     };
+    let is_alone = |v: &Priced<'_>, is_lock: bool| {
+        v.is("state", "alone") && lock::ALL.iter().any(|k| k.name() == v.row.operation) == is_lock
+    };
+    // In the order in which they first appear.
+    let locks = views.iter().filter(|v| v.is("state", "contended") || is_alone(v, true));
     let mut columns = vec![("alone".to_owned(), show::NS)];
     columns.extend(widths.iter().map(|w| (format!("wanted by {w}"), show::NS)));
     columns.push(("hand-off".to_owned(), show::NS));
     columns.push(("fairness".to_owned(), Some(Unit::One)));
     columns.push(("longest streak".to_owned(), Some(Unit::Count)));
-    let rows = locks(views).into_iter().map(|lock| {
-        let cost = |state: &str, cpus| find(&lock, state, cpus).map_or(Cell::Empty(()), Priced::cell);
+    let rows = show::distinct(locks.map(Priced::name)).into_iter().map(|name| {
+        let cost = |state: &str, cpus| find(&name, state, cpus).map_or(Cell::Empty(()), Priced::cell);
         let mut cells = vec![cost("alone", None)];
         cells.extend(widths.iter().map(|w| cost("contended", Some(*w))));
         cells.push(cost("handoff", None));
-        let widest = widths.last().and_then(|w| find(&lock, "contended", Some(*w)));
+        let widest = widths.last().and_then(|w| find(&name, "contended", Some(*w)));
         let fair = widest.and_then(fairness_of);
         cells.push(show::number(fair.map(|f| f.0)));
         let streak = widest.filter(|_| fair.is_some()).and_then(|v| v.row.extras.get(LONGEST_STREAK));
         cells.push(show::number(streak.copied()));
-        let name = if lock.1 == "threads" { lock.0.clone() } else { format!("{} ({})", lock.0, lock.1) };
         TableRow { name, cells }
     });
     let mut out = Vec::new();
@@ -131,11 +93,11 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
     out.extend(show::table(["sync.locks", "Locks", caption], columns, rows.collect()));
     let others: Vec<TableRow> = views
         .iter()
-        .filter(|v| v.is("state", "barrier") || (v.is("state", "alone") && !is_lock(v)))
+        .filter(|v| v.is("state", "barrier") || is_alone(v, false))
         .map(|v| TableRow {
             name: v.row.operation.clone(),
             cells: vec![
-                Cell::Number(cpus(v) as f64),
+                Cell::Number(v.cpus() as f64),
                 Cell::Text(v.row.text("model")),
                 v.cell(),
                 show::number(v.cost.known().map(|k| k.low_ns)),
@@ -215,18 +177,13 @@ fn findings(metrics: &[Metric]) -> Vec<Finding> {
     )]
 }
 
-fn warnings(views: &[Priced<'_>], metrics: &[Metric], levels: Option<&Regimes>) -> Vec<Warning> {
-    let text = |n| format!("{n} rows of locks and barriers need two CPUs.");
-    let mut out = Vec::from_iter(one_cpu(views.iter().map(|v| v.row), text));
-    out.extend(placement::moved(NAME, levels));
+fn broken_and_unfair(views: &[Priced<'_>], metrics: &[Metric]) -> Vec<Warning> {
+    let mut out = Vec::new();
     for v in views {
         if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {
-            let of = format!("{} ({}, {} CPUs)", v.row.operation, v.row.text("state"), cpus(v));
-            out.push(BROKEN.warning(format!(
-                "{of}: {} of {} additions are missing.",
-                p.expected - p.seen,
-                p.expected
-            )));
+            let of = format!("{} ({}, {} CPUs)", v.row.operation, v.row.text("state"), v.cpus());
+            let (missing, all) = (p.expected - p.seen, p.expected);
+            out.push(BROKEN.warning(format!("{of}: {missing} of {all} additions are missing.")));
         }
     }
     let unfair: Vec<String> = metrics
@@ -238,10 +195,8 @@ fn warnings(views: &[Priced<'_>], metrics: &[Metric], levels: Option<&Regimes>) 
         })
         .collect();
     if !unfair.is_empty() {
-        out.push(
-            UNFAIR
-                .warning(format!("Uneven shares of contended locks (Jain's index): {}.", unfair.join(", "))),
-        );
+        let unfair = unfair.join(", ");
+        out.push(UNFAIR.warning(format!("Uneven shares of contended locks (Jain's index): {unfair}.")));
     }
     out
 }

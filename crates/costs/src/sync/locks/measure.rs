@@ -35,23 +35,24 @@ pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), 
     let room = || LockMemory::new(Sharing::Threads).map_err(ProbeError::Cannot);
     let rooms: Vec<(Kind, LockMemory)> =
         lock::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
-    let mut cells = alone(&rooms);
+    let mut cells = alone(&rooms, &mut at.rows);
     jobs::add(&mut cells, at, full, VISIT_NS, plan::jobs);
     at.run(cells);
     Ok(())
 }
 
-fn alone(rooms: &[(Kind, LockMemory)]) -> CellList<'_> {
+/// What one thread does; rows of what cannot be made go to `refused`.
+fn alone<'r>(rooms: &'r [(Kind, LockMemory)], refused: &mut Vec<Row>) -> CellList<'r> {
+    let lock = |(kind, room): &'r (Kind, LockMemory)| {
+        (alone::row(kind.name()), with_locks(*kind, 1, room, alone::UncontendedVisit).flatten())
+    };
     let mut benches: Vec<Bench<'_>> = Vec::new();
-    for (kind, room) in rooms {
-        let row = alone::row(kind.name());
-        match with_locks(*kind, 1, room, alone::UncontendedVisit) {
-            Ok(Some(subject)) => benches.push(Bench { row, subject }),
-            Ok(None) => {}
-            Err(why) => benches.push(alone::refused(row, why)),
+    for (row, subject) in rooms.iter().map(lock).chain(alone::primitives()) {
+        match subject {
+            Ok(subject) => benches.push(Bench { row, subject }),
+            Err(why) => refused.push(row.refused(why)),
         }
     }
-    benches.extend(alone::primitives());
     CellList::of_benches(benches, Pace::of(Pace::SHARED_BATCH_NS, 3))
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use machmeter_engine::cost::{Cost, Row};
 use machmeter_engine::deadline;
 use machmeter_engine::selftest::machine::Machine;
-use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_engine::selftest::{Options, SelfCheck, State, check};
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Seats, Team};
@@ -35,46 +35,31 @@ pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfChe
         let turns = if kind.sleeps() { turns } else { turns / 10 };
         let id = format!("exclusion.{}", kind.name());
         let truth = members as u64 * turns;
-        checks.push(match sums(kind, &cpus, members, turns) {
-            Err(why) => SelfCheck::not_shown(&id, &what, bar, why),
-            Ok(sums) => SelfCheck::new(
-                &id,
-                &what,
-                bar,
-                format!("{truth} additions"),
-                format!("{} counted, the number says {}", sums.counted, sums.number),
-                State::of((sums.counted, sums.number) == (truth, truth)),
-            ),
+        let shown = sums(kind, &cpus, members, turns).map(|Sums { number, counted }| {
+            let found = format!("{counted} counted, the number says {number}");
+            (format!("{truth} additions"), found, State::of((counted, number) == (truth, truth)))
         });
+        checks.push(check(&id, &what, bar, shown));
     }
     checks
 }
 
 pub(super) fn open_lock(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
-    let (id, what, bar) = (
-        "open.noticed",
-        "a lock that lets everybody in, measured like the others",
-        "no figure, and the reason",
-    );
+    let what = "a lock that lets everybody in, measured like the others";
     let cpus = machine.allowed.to_vec();
-    if cpus.len() < 2 {
-        return vec![SelfCheck::not_shown(id, what, bar, NEEDS_TWO)];
-    }
-    vec![match row_of_an_open_lock(&cpus[..2]) {
-        Err(why) => SelfCheck::not_shown(id, what, bar, why),
-        Ok(row) => {
-            let lost = row.proof.as_ref().map_or(0, |p| p.expected.saturating_sub(p.seen));
-            let (found, refused) = match Cost::of(&row, 1.0, 1) {
-                Cost::Unknown { why } => (format!("no figure: {why}"), true),
-                known => (format!("{known:?}"), false),
-            };
-            let made = row.proof.map_or(0, |p| p.expected);
-            let truth = format!("{lost} additions of {made} lost ({})", PART.name);
-            // Members that never met lost nothing: then nothing was injected.
-            let state = if lost == 0 { State::NotShown } else { State::of(refused) };
-            SelfCheck::new(id, what, bar, truth, found, state)
-        }
-    }]
+    let row = cpus.get(..2).ok_or_else(|| NEEDS_TWO.to_owned()).and_then(row_of_an_open_lock);
+    let shown = row.map(|row| {
+        let (found, refused) = match Cost::of(&row, 1.0, 1) {
+            Cost::Unknown { why } => (format!("no figure: {why}"), true),
+            known => (format!("{known:?}"), false),
+        };
+        let (made, seen) = row.proof.map_or((0, 0), |p| (p.expected, p.seen));
+        let lost = made.saturating_sub(seen);
+        // Members that never met lost nothing: then nothing was injected.
+        let state = if lost == 0 { State::NotShown } else { State::of(refused) };
+        (format!("{lost} additions of {made} lost ({})", PART.name), found, state)
+    });
+    vec![check("open.noticed", what, "no figure, and the reason", shown)]
 }
 
 /// Longest trial, ns.

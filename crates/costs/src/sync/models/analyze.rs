@@ -10,39 +10,32 @@ use super::measure::{PROCESSES, USER_THREADS, WITHOUT};
 use super::{NO_USER_THREADS, PART};
 use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::{NEEDS_TWO, ONE_CPU};
+use crate::sync::cost::NEEDS_TWO;
 use crate::sync::trips::Priced;
-use machmeter_engine::disturbance::placement::{self, levels};
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let levels = levels(rows, PART.name);
-    let own = Priced::all(rows, PART.name, levels.as_ref());
-    let mut out = Analysis::default();
-    out.metrics.extend(own.iter().flat_map(Priced::costs));
+    let text = |n: usize, why: &str| format!("models: {n} rows were not measured: {why}");
+    let (own, warnings) = Priced::all(rows, PART.name, |n| text(n, NEEDS_TWO));
+    let metrics = own.iter().flat_map(Priced::costs).collect();
+    let mut out = Analysis { metrics, warnings, ..Analysis::default() };
     out.datasets.extend(table(&own));
-    out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
-    for (why, code) in [(NEEDS_TWO, &ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
-        let refused = own.iter().filter(|v| v.row.refused.as_deref() == Some(why)).count();
-        if refused > 0 {
-            out.warnings.push(code.warning(format!("models: {refused} rows were not measured: {why}")));
-        }
-    }
+    let without = own.iter().filter(|v| v.row.refused.as_deref() == Some(WITHOUT)).count();
+    out.warnings.extend((without > 0).then(|| NO_USER_THREADS.warning(text(without, WITHOUT))));
     out
 }
 
 /// One row for each operation and number of CPUs, one column for each model.
 fn table(own: &[Priced<'_>]) -> Option<Dataset> {
-    let keys = show::distinct(own.iter().map(|v| (v.row.operation.as_str(), v.row.int("cpus").unwrap_or(1))));
-    let find = |operation: &str, cpus, model: &str| {
-        own.iter()
-            .find(|v| v.row.operation == operation && v.is("model", model) && v.row.int("cpus") == Some(cpus))
-    };
-    let cell = |operation: &str, cpus, model: &str| match find(operation, cpus, model).map(|v| &v.cost) {
-        Some(Cost::Known(k)) => Cell::Number(k.value_ns),
-        Some(Cost::Below { bound_ns, .. }) => {
-            Cell::Text(format!("< {}", human(*bound_ns, Unit::Nanoseconds)))
+    let keys = show::distinct(own.iter().map(|v| (v.row.operation.as_str(), v.cpus())));
+    let cell = |operation: &str, cpus, model: &str| {
+        let of = |v: &&Priced<'_>| v.row.operation == operation && v.is("model", model) && v.cpus() == cpus;
+        match own.iter().find(of).map(|v| &v.cost) {
+            Some(Cost::Known(k)) => Cell::Number(k.value_ns),
+            Some(Cost::Below { bound_ns, .. }) => {
+                Cell::Text(format!("< {}", human(*bound_ns, Unit::Nanoseconds)))
+            }
+            Some(Cost::Unknown { .. }) | None => Cell::Empty(()),
         }
-        Some(Cost::Unknown { .. }) | None => Cell::Empty(()),
     };
     let models = [PROCESSES, USER_THREADS];
     let rows: Vec<TableRow> = keys

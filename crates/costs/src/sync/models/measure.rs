@@ -1,7 +1,5 @@
 //! The cells: what is created, on the thread that measures, and operations of two members.
 
-use std::rc::Rc;
-
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::experiment::CellList;
@@ -15,7 +13,7 @@ use super::operations::{self, Operation};
 use super::user_threads;
 use crate::sync::Params;
 use crate::sync::cost::NEEDS_TWO;
-use crate::sync::jobs::{Job, JobCell, Setting, Work};
+use crate::sync::jobs::{Job, Setting, Work};
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
 
@@ -62,7 +60,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), 
     let placement = PlacementDetector::of(at).map(|p| p.rarely(LOOK_NS));
     let setting = Setting::new(at, placement, 3 * VISIT_NS + TEAM_NS);
     for (model, job) in jobs(&at.cpus()) {
-        cells.push(JobCell { model, job, setting: Rc::clone(&setting) });
+        cells.push(setting.cell(model, job));
     }
     at.run(cells);
     Ok(())
@@ -70,53 +68,36 @@ pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), 
 
 fn created<'a>(at: &mut PartContext<'_>) -> CellList<'a> {
     let row = |operation, model| row(operation, Kind::Latency, model, 1);
-    #[cfg(not(feature = "user-threads"))]
-    let benches: Vec<Bench<'_>> = Vec::new();
     #[cfg(feature = "user-threads")]
     let benches = vec![
         Bench::new(row("create_join", USER_THREADS), user_threads::Create::new(false)),
         Bench::new(row("create_join_new_stack", USER_THREADS), user_threads::Create::new(true)),
         Bench::new(row("switch", USER_THREADS).per_turn(2.0), user_threads::Switch::default()),
     ];
+    #[cfg(not(feature = "user-threads"))]
+    let benches: Vec<Bench<'_>> = Vec::new();
     if cfg!(not(feature = "user-threads")) {
-        for operation in ["create_join", "create_join_new_stack", "switch"] {
-            at.rows.push(row(operation, USER_THREADS).refused(WITHOUT));
-        }
+        let names = ["create_join", "create_join_new_stack", "switch"];
+        at.rows.extend(names.map(|operation| row(operation, USER_THREADS).refused(WITHOUT)));
     }
     CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))
 }
 
-struct Joint {
-    operation: Operation,
-    /// Why the last visit that was lost was lost.
-    lost: Option<String>,
-}
+impl Work for Operation {
+    const TRIES_AGAIN: bool = true;
 
-impl Work for Joint {
     fn expected_ns(&self) -> u64 {
         VISIT_NS + TEAM_NS
     }
 
     fn perform(job: &mut Job<Self>, team: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
-        let (operation, row) = (job.what.operation, &mut job.row);
-        // A lost visit is lost, and the next may find the CPUs free.
-        if let Err(why) = operations::visit(team, operation, Pace::SHARED_BATCH_NS, VISIT_NS, row, regime_ns)
-        {
-            row.rejected.failed += 1;
-            job.what.lost = Some(why);
-        }
-        Ok(())
-    }
-
-    fn conclude(Job { mut row, what, .. }: Job<Self>) -> Row {
-        if row.pairs.is_empty() && row.refused.is_none() {
-            row.refused = what.lost;
-        }
-        row.reached()
+        let row = &mut job.row;
+        operations::visit(team, job.what, Pace::SHARED_BATCH_NS, VISIT_NS, row, regime_ns)
+            .inspect_err(|_| row.rejected.failed += 1)
     }
 }
 
-fn jobs(all: &[usize]) -> Vec<(&'static dyn Team, Job<Joint>)> {
+fn jobs(all: &[usize]) -> Vec<(&'static dyn Team, Job<Operation>)> {
     let job = |(operation, model, cpus): (Operation, &str, usize)| {
         let mut row = row(&operation.name(), operation.kind(), model, cpus).per_turn(operation.per_turn());
         let team = team::named(model);
@@ -130,7 +111,7 @@ fn jobs(all: &[usize]) -> Vec<(&'static dyn Team, Job<Joint>)> {
         } else if cpus.is_empty() {
             row.refused = Some(NEEDS_TWO.to_owned());
         }
-        (team.unwrap_or(&Threads), Job { row, what: Joint { operation, lost: None }, cpus })
+        (team.unwrap_or(&Threads), Job { row, what: operation, cpus })
     };
     OF_TWO.map(job).into()
 }

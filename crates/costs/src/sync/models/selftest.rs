@@ -18,7 +18,7 @@ use super::measure::{PROCESSES, THREADS, row};
 use super::operations::{self, Operation};
 use crate::sync::cost::NEEDS_TWO;
 use machmeter_engine::selftest::machine::{Machine, Steal};
-use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_engine::selftest::{Options, SelfCheck, State, check};
 
 /// Most by which processes may differ from threads.
 const APART: f64 = 0.10;
@@ -47,41 +47,28 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     const LIMIT_NS: u64 = 500_000_000;
     let what = "one of three member processes is killed, another one sleeps on";
     let bar = "the member and the signal named, in time, and no process left";
-    let id = "killed.member";
-    let pids = match Arena::new(3, 0) {
-        Ok(pids) => pids,
-        Err(e) => return vec![SelfCheck::not_shown(id, what, bar, e)],
-    };
-    let seats = Seats { cpus: vec![machine.cpu; 3], policy: Policy::ordinary() };
-    let begin_ns = monotonic_ns();
-    let run = Processes.run(&seats, LIMIT_NS, &|m: &Member<'_>| {
-        let me = std::process::id();
-        pids.cell(m.rank).store(u64::from(me), Ordering::Release);
-        match m.rank {
-            1 => drop(process::kill_process(me as i32)),
-            2 => nanosleep_until(monotonic_ns() + 60_000_000_000),
-            _ => {}
-        }
+    let shown = Arena::new(3, 0).map_err(|e| e.to_string()).map(|pids| {
+        let seats = Seats { cpus: vec![machine.cpu; 3], policy: Policy::ordinary() };
+        let begin_ns = monotonic_ns();
+        let run = Processes.run(&seats, LIMIT_NS, &|m: &Member<'_>| {
+            let me = std::process::id();
+            pids.cell(m.rank).store(u64::from(me), Ordering::Release);
+            match m.rank {
+                1 => drop(process::kill_process(me as i32)),
+                2 => nanosleep_until(monotonic_ns() + 60_000_000_000),
+                _ => {}
+            }
+        });
+        let took_ns = monotonic_ns() - begin_ns;
+        let pid = |rank: usize| pids.cell(rank).load(Ordering::Acquire) as i32;
+        let left = (0..3).filter(|rank| pid(*rank) > 0 && process::state_of(pid(*rank)).is_some()).count();
+        let said = run.map_or_else(|e| e.to_string(), |()| "nothing".to_owned());
+        let named = said.contains("member 1 was killed by SIGKILL");
+        let found = format!("'{said}' after {:.2} s, {left} processes left", took_ns as f64 / 1e9);
+        let state = State::of(named && left == 0 && took_ns < LIMIT_NS + 1_000_000_000);
+        ("member 1 gets SIGKILL".to_owned(), found, state)
     });
-    let took_ns = monotonic_ns() - begin_ns;
-    let left = (0..3).filter(|rank| {
-        let pid = pids.cell(*rank).load(Ordering::Acquire);
-        pid > 0 && process::state_of(pid as i32).is_some()
-    });
-    let left = left.count();
-    let said = run.map_or_else(|e| e.to_string(), |()| "nothing".to_owned());
-    vec![SelfCheck::new(
-        id,
-        what,
-        bar,
-        "member 1 gets SIGKILL".to_owned(),
-        format!("'{said}' after {:.2} s, {left} processes left", took_ns as f64 / 1e9),
-        State::of(
-            said.contains("member 1 was killed by SIGKILL")
-                && left == 0
-                && took_ns < LIMIT_NS + 1_000_000_000,
-        ),
-    )]
+    vec![check("killed.member", what, bar, shown)]
 }
 
 /// One operation of two members on two CPUs, by threads and by processes in turns.
@@ -165,7 +152,7 @@ mod user_threads {
     use machmeter_sys::thread::monotonic_ns;
     use machmeter_sys::user_threads::{Stacks, bare_switches};
 
-    use super::super::user_threads::{STACK_BYTES, Switch};
+    use super::super::user_threads::{Switch, map_stacks};
     use super::{BARE_BAR, BARE_ID, BARE_WHAT, Machine, Options, SelfCheck, State, Steal};
 
     /// Most by which the run queue may make a switch costlier.
@@ -176,10 +163,7 @@ mod user_threads {
 
     impl Subject for Bare {
         fn prepare(&mut self) -> Result<(), String> {
-            if self.0.count() == 0 {
-                self.0 = Stacks::new(2, STACK_BYTES).map_err(|e| e.to_string())?;
-            }
-            Ok(())
+            map_stacks(&mut self.0, 2)
         }
 
         fn run(&mut self, turns: u64) -> bool {

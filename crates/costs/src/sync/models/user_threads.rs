@@ -8,6 +8,14 @@ use machmeter_sys::user_threads::{Stacks, create_and_join, run_all};
 
 pub(super) const STACK_BYTES: usize = 64 * 1024;
 
+/// Maps `n` stacks, the first time.
+pub(super) fn map_stacks(stacks: &mut Stacks, n: usize) -> Result<(), String> {
+    if stacks.count() == 0 {
+        *stacks = Stacks::new(n, STACK_BYTES).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
 /// Made on a stack that was in use before, or on a new one each time.
 pub(super) struct Create {
     new_stack: bool,
@@ -24,10 +32,7 @@ impl Create {
 
 impl Subject for Create {
     fn prepare(&mut self) -> Result<(), String> {
-        if self.stacks.count() == 0 {
-            self.stacks = Stacks::new(1, STACK_BYTES).map_err(|e| e.to_string())?;
-        }
-        Ok(())
+        map_stacks(&mut self.stacks, 1)
     }
 
     fn run(&mut self, turns: u64) -> bool {
@@ -45,8 +50,7 @@ impl Subject for Create {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        let what = "user threads that added one".to_owned();
-        Some(Proof { what, expected: self.made, seen: self.ran.get() })
+        Some(Proof::new("user threads that added one", self.made, self.ran.get()))
     }
 }
 
@@ -60,10 +64,7 @@ pub(super) struct Switch {
 
 impl Subject for Switch {
     fn prepare(&mut self) -> Result<(), String> {
-        if self.stacks.count() == 0 {
-            self.stacks = Stacks::new(2, STACK_BYTES).map_err(|e| e.to_string())?;
-        }
-        Ok(())
+        map_stacks(&mut self.stacks, 2)
     }
 
     fn run(&mut self, turns: u64) -> bool {
@@ -79,7 +80,6 @@ impl Subject for Switch {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        let what = "switches made".to_owned();
-        Some(Proof { what, expected: self.asked, seen: self.switched.get() })
+        Some(Proof::new("switches made", self.asked, self.switched.get()))
     }
 }
