@@ -71,23 +71,15 @@ pub(crate) fn of_runs(info: &MetricInfo, keys: Keys, values: &[f64]) -> Option<M
     })
 }
 
-/// Time of all names, and of those that are not apply, by applies.
-fn overheads_ns(t: &Timed) -> Vec<f64> {
-    let apply = Name::Apply as usize;
-    let of = |(total, called): (&Vec<f64>, &Vec<u64>)| {
-        (total.iter().sum::<f64>() - total[apply]) / called[apply].max(1) as f64
-    };
-    t.total_ns.iter().zip(&t.called).map(of).collect()
-}
-
 fn of_graph(t: &Timed) -> Vec<Metric> {
-    let apply = Name::Apply as usize;
+    let (apply, kernel_ns) = (Name::Apply as usize, worth::kernel_ns(t));
     let efficiency: Vec<f64> = t.total_ns.iter().map(|r| r[apply] / r.iter().sum::<f64>()).collect();
     let mut out: Vec<Metric> = of_runs(&EFFICIENCY, keys(t), &efficiency).into_iter().collect();
-    out.extend(of_runs(&OVERHEAD, keys(t), &overheads_ns(t)));
+    let overheads = kernel_ns.iter().zip(&t.called).map(|(ns, called)| ns / called[apply].max(1) as f64);
+    out.extend(of_runs(&OVERHEAD, keys(t), &overheads.collect::<Vec<_>>()));
     for name in Name::ALL.iter().filter(|n| **n != Name::Apply) {
-        let of = |r: &Vec<f64>| r[*name as usize] / (r.iter().sum::<f64>() - r[apply]);
-        let shares: Vec<f64> = t.total_ns.iter().map(of).collect();
+        let shares: Vec<f64> =
+            t.total_ns.iter().zip(&kernel_ns).map(|(r, ns)| r[*name as usize] / ns).collect();
         let mut keys = keys(t);
         keys.insert("timer".to_owned(), Name::TEXTS[*name as usize].into());
         out.extend(of_runs(&SHARE, keys, &shares).filter(|m| m.value.is_some_and(|v| v >= LEAST_SHARE)));
@@ -97,12 +89,7 @@ fn of_graph(t: &Timed) -> Vec<Metric> {
 
 /// Wall times of runs without timers, ns.
 pub(crate) fn walls_ns(t: &Timed, rows: &Rows) -> Vec<f64> {
-    let is_it = |r: &&Row| {
-        r.operation == "run"
-            && r.text("graph") == t.graph
-            && r.text("kernel") == t.kernel
-            && r.int("granularity") == Some(i64::from(t.granularity))
-    };
+    let is_it = |r: &&Row| r.operation == "run" && r.params == keys(t);
     let wall = |p: &Pair| p.long_ticks.max(1) as f64 * rows.ns_per_tick();
     rows.part(PART).find(is_it).map(|r| r.pairs.iter().map(wall).collect()).unwrap_or_default()
 }

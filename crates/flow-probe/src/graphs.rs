@@ -7,12 +7,13 @@ use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::part::PartContext;
 use machmeter_flow::table::{Table, at_quantile};
 use machmeter_flow::timer::{Calibration, Sums};
-use machmeter_flow::{Choice, Ended, Graph, Name, Program, Sampling, graphs};
+use machmeter_flow::{Choice, Graph, Name, Program, Sampling, graphs};
 use machmeter_sys::clock::{self, OrderedCounter, SourceId, TickSource};
 use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use crate::Params;
+use crate::analyze::keys;
 use crate::files::{self, Over};
 use crate::kernels::Kernel;
 use crate::predict::{Past, Predicted, predict};
@@ -96,22 +97,15 @@ fn quantiles(sums: &Sums, ns_per_tick: f64) -> Vec<DistributionRow> {
 
 impl<'a> Job<'a> {
     fn new(known: &'static Known, over: &'a Over, kernel: Kernel, granularity: u32) -> Self {
-        let mut row = Row::new(PART, "run", Kind::Latency)
-            .with("graph", known.name)
-            .with("kernel", kernel.name())
-            .with("granularity", i64::from(granularity));
-        row.long_turns = 1;
-        let g = (known.build)(Graph::new(known.name).fused(kernel.is_fused), over);
-        let timed = Timed {
-            graph: known.name.to_owned(),
-            kernel: kernel.name(),
-            granularity,
-            boxes: g.box_count(),
-            schedules: g.schedule_count(),
-            queues: g.queue_count(),
-            ..Timed::default()
-        };
-        Self { known, over, kernel, row, timed, profiles: Profiles::default() }
+        let (graph, name) = (known.name.to_owned(), kernel.name());
+        let timed = Timed { graph, kernel: name, granularity, ..Timed::default() };
+        let mut row = Row::new(PART, "run", Kind::Latency);
+        (row.params, row.long_turns) = (keys(&timed), 1);
+        let mut job = Self { known, over, kernel, row, timed, profiles: Profiles::default() };
+        let g = job.graph();
+        (job.timed.boxes, job.timed.schedules) = (g.box_count(), g.schedule_count());
+        job.timed.queues = g.queue_count();
+        job
     }
 
     fn graph(&self) -> Graph {
@@ -143,9 +137,7 @@ impl<'a> Job<'a> {
         drop(plain);
         let mut timed = self.program()?;
         timed.log().calibrate();
-        if timed.run(sampling, u64::MAX, seed) != Ended::Over {
-            return Err("it did not end".to_owned());
-        }
+        timed.run(sampling, u64::MAX, seed);
         let sums = timed.log().sums();
         self.timed.called.push(sums.all().iter().map(|s| s.called).collect());
         self.timed.total_ns.push(sums.all().iter().map(|s| s.total_ticks() * ns_per_tick).collect());

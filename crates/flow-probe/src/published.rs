@@ -58,23 +58,15 @@ fn metrics(p: &Published) -> Vec<Metric> {
         ])
     };
     let n = p.table.row("apply").map_or(0, |r| r.called);
-    let of =
-        |info, value: Option<f64>| Some(Metric::new(info, keys(), value?, "totals of a published table", n));
-    let mut out: Vec<Metric> = [of(&EFFICIENCY, p.table.efficiency()), of(&OVERHEAD, p.table.overhead_ns())]
-        .into_iter()
-        .flatten()
-        .collect();
+    let of = |info, keys, value, n| Metric::new(info, keys, value, "totals of a published table", n);
+    let mut out: Vec<Metric> =
+        p.table.efficiency().map(|e| of(&EFFICIENCY, keys(), e, n)).into_iter().collect();
+    out.extend(p.table.overhead_ns().map(|ns| of(&OVERHEAD, keys(), ns, n)));
     let overhead_ns = p.table.total_ns() * (1.0 - p.table.efficiency().unwrap_or(0.0));
     for r in p.table.rows.iter().filter(|r| r.name != "apply") {
         let mut keys = keys();
         keys.insert("timer".to_owned(), plain(&r.name).into());
-        out.push(Metric::new(
-            &SHARE,
-            keys,
-            r.total_ns / overhead_ns,
-            "totals of a published table",
-            r.called,
-        ));
+        out.push(of(&SHARE, keys, r.total_ns / overhead_ns, r.called));
     }
     out
 }
@@ -107,14 +99,13 @@ fn contradictions(p: &Published) -> Vec<String> {
     let rest = of(Group::Rest.text()).unwrap_or(0.0);
     for (group, printed) in &p.claims {
         // A total adds up what its groups were rounded by.
-        let (found, bound) = if group == "total" {
-            (Some(100.0 - rest), CLAIMS_OFF * (p.claims.len() - 1).max(1) as f64)
+        let (what, found, bound) = if group == "total" {
+            let bound = CLAIMS_OFF * (p.claims.len() - 1).max(1) as f64;
+            ("all groups together are".to_owned(), Some(100.0 - rest), bound)
         } else {
-            (of(group), CLAIMS_OFF)
+            (format!("{group} is"), of(group), CLAIMS_OFF)
         };
         if let Some(found) = found.filter(|f| (f - printed).abs() > bound) {
-            let what =
-                if group == "total" { "all groups together are".to_owned() } else { format!("{group} is") };
             out.push(format!("{what} {found:.0} % of the overhead, printed {printed:.0} %"));
         }
     }

@@ -10,6 +10,7 @@ use crate::analyze::{keys, of_runs, walls_ns};
 use crate::graphs::Timed;
 use crate::info::{LATENCY, PREDICTION, RATE, RATIO, WORTH};
 use crate::kernels::Kernel;
+use crate::profile::BoxCost;
 
 /// The three ideas, in the order of the switches of a kernel's name.
 pub(crate) const IDEAS: [&str; 3] = ["fused boxes", "mirrored queues", "bitmap"];
@@ -21,7 +22,7 @@ fn ideas(kernel: Kernel) -> [bool; 3] {
 }
 
 /// The kernel's time of each run: all that is not apply, ns.
-fn kernel_ns(t: &Timed) -> Vec<f64> {
+pub(crate) fn kernel_ns(t: &Timed) -> Vec<f64> {
     let apply = Name::Apply as usize;
     t.total_ns.iter().map(|r| r.iter().sum::<f64>() - r[apply]).collect()
 }
@@ -40,8 +41,7 @@ fn rounds(timed: &[Timed], graph: &str, granularity: u32) -> Option<Vec<[f64; 8]
     Some((0..n).map(|i| std::array::from_fn(|bits| by_bits[bits][i])).collect())
 }
 
-/// What an idea takes away of the excess: the mean over all orders in which the three could be introduced (Shapley 1953),
-/// so that the three add up to all of it.
+/// What an idea takes away of the excess: the mean over all orders of introducing the three (Shapley 1953), which adds up.
 pub(crate) fn share(ns: &[f64; 8], idea: usize) -> f64 {
     // An idea comes first, second or last in two of six orders each; second behind either of the others.
     const WEIGHTS: [f64; 3] = [1.0 / 3.0, 1.0 / 6.0, 1.0 / 3.0];
@@ -85,14 +85,13 @@ pub(crate) fn prediction(t: &Timed, rows: &Rows) -> Option<Metric> {
     of_runs(&PREDICTION, keys(t), &ratios)
 }
 
-/// Firings of the first box, a source, in a run.
-fn source_firings(t: &Timed) -> Option<f64> {
-    Some(t.profile.boxes.first()?.loaded() as f64)
-}
-
-/// How fast a graph takes tokens, and how long they stay in it.
+/// How fast a graph takes tokens, by firings of its first box, a source, and how long they stay in it.
 pub(crate) fn pace(t: &Timed, rows: &Rows) -> Vec<Metric> {
-    let Some(n) = source_firings(t).filter(|n| *n > 0.0) else { return Vec::new() };
+    let firings = t.profile.boxes.first().map_or(0, BoxCost::loaded);
+    if firings == 0 {
+        return Vec::new();
+    }
+    let n = firings as f64;
     let walls_ns = walls_ns(t, rows);
     let of = |info: &MetricInfo, keys: Keys, f: &dyn Fn(f64) -> f64| {
         of_runs(info, keys, &walls_ns.iter().map(|ns| f(*ns)).collect::<Vec<_>>())
@@ -114,41 +113,34 @@ const KNEE: f64 = 0.95;
 
 /// The least granularity that has nearly the best rate, by graph and kernel.
 pub(crate) fn knees(metrics: &[Metric]) -> Vec<Finding> {
-    let rates: Vec<(&Metric, String, f64)> = metrics
-        .iter()
-        .filter(|m| m.id == RATE.id)
-        .filter_map(|m| {
-            let of = |name: &str| m.params.get(name).map(ToString::to_string);
-            Some((m, format!("{} by {}", of("graph")?, of("kernel")?), m.value?))
-        })
-        .collect();
-    let mut out: Vec<Finding> = Vec::new();
-    for (_, name, _) in &rates {
-        let own: Vec<&(&Metric, String, f64)> = rates.iter().filter(|r| r.1 == *name).collect();
-        let best = own.iter().map(|r| r.2).fold(0.0, f64::max);
-        if own.len() < 3 || out.iter().any(|f| f.text.starts_with(name.as_str())) {
-            continue;
+    // By graph and kernel: granularities, as they were measured, and rates.
+    let mut by_name: Vec<(String, Vec<(String, f64)>)> = Vec::new();
+    for m in metrics.iter().filter(|m| m.id == RATE.id) {
+        let of = |name: &str| m.params.get(name).map_or_else(String::new, ToString::to_string);
+        let Some(rate) = m.value else { continue };
+        let (name, rate) = (format!("{} by {}", of("graph"), of("kernel")), (of("granularity"), rate));
+        match by_name.iter_mut().find(|n| n.0 == name) {
+            Some((_, rates)) => rates.push(rate),
+            None => by_name.push((name, vec![rate])),
         }
-        // In the order of granularities, as they were measured.
-        let Some((knee, _, rate)) = own.iter().find(|r| r.2 >= KNEE * best) else { continue };
-        let granularity = knee.params.get("granularity").map(ToString::to_string).unwrap_or_default();
-        out.push(Finding {
+    }
+    let knee = |(name, rates): (String, Vec<(String, f64)>)| {
+        let best = rates.iter().map(|r| r.1).fold(0.0, f64::max);
+        let (granularity, rate) = rates.iter().find(|r| r.1 >= KNEE * best).filter(|_| rates.len() > 2)?;
+        let shown = |(g, rate): &(String, f64)| {
+            format!("granularity {g}: {:.4} M firings of the source per s", rate / 1e6)
+        };
+        Some(Finding {
             id: "flow.knee".to_owned(),
             verdict: "present".to_owned(),
             text: format!(
                 "{name}: a granularity of {granularity} has {:.0} % of the best rate; more adds latency, and little else",
                 100.0 * rate / best
             ),
-            evidence: own
-                .iter()
-                .map(|r| {
-                    let g = r.0.params.get("granularity").map(ToString::to_string).unwrap_or_default();
-                    format!("granularity {g}: {:.4} M firings of the source per s", r.2 / 1e6)
-                })
-                .collect(),
-        });
-    }
-    out
+            evidence: rates.iter().map(shown).collect(),
+        })
+    };
+    by_name.into_iter().filter_map(knee).collect()
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl Builder<'_> {
         let graph = self.graph;
         let (mut arcs, mut ports) = (Vec::new(), Vec::new());
         for (e, edge) in graph.edges.iter().enumerate() {
-            let Kind::Static { initial } = &edge.kind else { continue };
+            let Kind::Static(initial) = &edge.kind else { continue };
             let local = |b: usize| mine.iter().position(|m| *m == b);
             let Some((from, out)) = ports_of(graph, e).find(|(_, p)| p.way == Way::Out) else { continue };
             let Some(from) = local(from) else { continue };
@@ -216,7 +216,7 @@ impl Builder<'_> {
             let edge = &graph.edges[p.edge];
             let iteration = u64::from(p.rate) * repetitions;
             match (&edge.kind, p.place) {
-                (Kind::Static { initial }, Some(place)) if p.way == Way::Out => {
+                (Kind::Static(initial), Some(place)) if p.way == Way::Out => {
                     let iteration_bytes = iteration * edge.token_bytes as u64;
                     let offset = self.take_bytes(initial.len() as u64 + most * iteration_bytes);
                     self.offsets[place.number()] = offset + initial.len();
@@ -231,7 +231,7 @@ impl Builder<'_> {
                         s.delays.push(Delay { offset, bytes: initial.len(), iteration_bytes });
                     }
                 }
-                (Kind::Static { .. }, _) => {}
+                (Kind::Static(_), _) => {}
                 (Kind::Queue { number, is_segmented, .. }, place) => {
                     let need = place.map_or(u64::from(p.rate), |_| iteration);
                     let offset = match (place, self.choice.queues) {
@@ -255,18 +255,13 @@ impl Builder<'_> {
                     }
                     self.writers[number.number()] = (need, Waiter { is_any: false, ..waiter });
                     s.room_in.push(*number);
-                    match place {
-                        Some(place) => {
-                            let reader = ports_of(graph, p.edge).find_map(|(_, p)| p.end).expect("checked");
-                            s.outputs.push(StaticOut { queue: *number, reader, place, need, offset });
-                            s.forwards.extend(is_segmented.then_some(*number));
-                        }
-                        None => {
-                            if let Some((group, _)) = group_of(graph, p.edge) {
-                                self.distributors[group.number()] = waiter.schedule;
-                                s.group = Some(group);
-                            }
-                        }
+                    if let Some(place) = place {
+                        let reader = ports_of(graph, p.edge).find_map(|(_, p)| p.end).expect("checked");
+                        s.outputs.push(StaticOut { queue: *number, reader, place, need, offset });
+                        s.forwards.extend(is_segmented.then_some(*number));
+                    } else if let Some((group, _)) = group_of(graph, p.edge) {
+                        self.distributors[group.number()] = waiter.schedule;
+                        s.group = Some(group);
                     }
                 }
             }
@@ -286,8 +281,9 @@ impl Builder<'_> {
                 Queues::Mirrored => Some(Rc::new(Memory::mirrored(bytes).map_err(no_memory)?)),
                 Queues::Copying => None,
             };
-            let readers: Vec<Id<ReadEnd>> = ports_of(graph, e).filter_map(|(_, p)| p.end).collect();
-            for end in &readers {
+            let mut readers: Vec<Id<ReadEnd>> = Vec::new();
+            for (end, place) in ports_of(graph, e).filter_map(|(_, p)| Some((p.end?, p.place))) {
+                readers.push(end);
                 let memory = match &mirrored {
                     Some(shared) => Rc::clone(shared),
                     None => Rc::new(Memory::plain(bytes).map_err(no_memory)?),
@@ -295,9 +291,7 @@ impl Builder<'_> {
                 let (need, waiter) = self.readers[end.number()];
                 ends[end.number()] = Some(ReadEnd {
                     queue: number,
-                    place: ports_of(graph, e)
-                        .find(|(_, p)| p.end.is_some_and(|x| x.number() == end.number()))
-                        .and_then(|(_, p)| p.place),
+                    place,
                     read: Cell::new(0),
                     read_at: Cell::new(0),
                     write_at: Cell::new(0),

@@ -40,7 +40,7 @@ pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
             return wrong(format!("edge {name}: tokens without bytes"));
         }
         match edge.kind {
-            Kind::Static { .. } => {
+            Kind::Static(_) => {
                 let a = &graph.boxes[from];
                 if let Some((b, _)) = readers.iter().find(|(b, _)| graph.boxes[*b].schedule != a.schedule) {
                     let (a, b) = (&a.name, &graph.boxes[*b].name);

@@ -49,11 +49,8 @@ impl<A, B, T: Token> Fused<A, B, T> {
     }
 }
 
-impl<A, B, X, T, Y> Primitive for Fused<A, B, T>
+impl<X: Token, T: Token, Y: Token, A, B> Primitive for Fused<A, B, T>
 where
-    X: Token,
-    T: Token,
-    Y: Token,
     A: Primitive<Ports = (In<X>, Out<T>)>,
     B: Primitive<Ports = (In<T>, Out<Y>)>,
 {
@@ -79,11 +76,8 @@ pub struct ByValue<A, B, T> {
     pub empty: T,
 }
 
-impl<A, B, X, T, Y> Primitive for ByValue<A, B, T>
+impl<X: Token, T: Token, Y: Token, A, B> Primitive for ByValue<A, B, T>
 where
-    X: Token,
-    T: Token,
-    Y: Token,
     A: Primitive<Ports = (In<X>, Out<T>)>,
     B: Primitive<Ports = (In<T>, Out<Y>)>,
 {
@@ -116,12 +110,7 @@ impl<F> Blocks<F> {
     }
 }
 
-impl<F, X, Y> Primitive for Blocks<F>
-where
-    X: Token,
-    Y: Token,
-    F: Primitive<Ports = (In<X>, Out<Y>)>,
-{
+impl<X: Token, Y: Token, F: Primitive<Ports = (In<X>, Out<Y>)>> Primitive for Blocks<F> {
     type Ports = (In<X>, Out<Y>);
 
     #[inline]
@@ -145,12 +134,7 @@ pub struct TokenByToken<F> {
     pub chain: F,
 }
 
-impl<F, X, Y> Primitive for TokenByToken<F>
-where
-    X: Token,
-    Y: Token,
-    F: Primitive<Ports = (In<X>, Out<Y>)>,
-{
+impl<X: Token, Y: Token, F: Primitive<Ports = (In<X>, Out<Y>)>> Primitive for TokenByToken<F> {
     type Ports = (In<X>, Out<Y>);
 
     #[inline]
@@ -189,9 +173,8 @@ where
 /// assert_eq!(g.box_count(), 3);
 /// ```
 ///
-/// Tokens are handed on in registers: for members that do little to few tokens. Those that do more to blocks than to
-/// single tokens get blocks of 8 KiB where rates are said after semicolons: tokens that the first takes a firing, and what each gives.
-/// The next one takes what the last one gives: `chain!(g, x; 4 => "pairs" Pairs; 2, "sum" Sum; 1 => y, 0.0)`.
+/// Tokens are handed on in registers, for members that do little to few tokens; or by blocks of 8 KiB where rates are said, what
+/// the first takes a firing and what each gives: `chain!(g, x; 4 => "pairs" Pairs; 2, "sum" Sum; 1 => y, 0.0)`.
 #[macro_export]
 macro_rules! chain {
     ($g:expr, $x:expr => $($name:literal $member:expr),+ => $y:expr, $empty:expr) => {

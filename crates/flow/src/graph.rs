@@ -51,8 +51,7 @@ impl<T: Token> Edge<T> {
     pub fn output(self, rate: u32) -> Out<T> {
         Out { edge: self.number, rate, place: Id::new(UNBOUND), tokens: PhantomData }
     }
-    /// A port that reads as it likes; its schedule runs when at least so many tokens are there.
-    /// With 0 the schedule does not wait for it: for a queue that an earlier box of the same schedule writes.
+    /// A port that reads as it likes; its schedule waits for at least so many tokens: 0 where an earlier box of it writes them.
     pub fn reader(self, least: u32) -> ReadPort<T> {
         ReadPort { edge: self.number, least, end: Id::new(UNBOUND), tokens: PhantomData }
     }
@@ -80,10 +79,8 @@ pub(crate) struct PortSpec {
 }
 
 pub(crate) enum Kind {
-    /// With tokens that are there at the beginning.
-    Static {
-        initial: Vec<u8>,
-    },
+    /// With tokens that are there at the beginning, as bytes.
+    Static(Vec<u8>),
     Queue {
         number: Id<Queue>,
         capacity: u64,
@@ -121,6 +118,7 @@ pub(crate) struct GroupSpec {
 }
 
 /// A graph of boxes.
+#[derive(Default)]
 pub struct Graph {
     pub(crate) name: String,
     pub(crate) is_fused: bool,
@@ -151,12 +149,9 @@ impl Binder<'_> {
         *counter += 1;
         Id::new(*counter - 1)
     }
-    fn is_queue(&self, edge: usize) -> bool {
-        matches!(self.edges[edge].kind, Kind::Queue { .. })
-    }
     pub(crate) fn input(&mut self, edge: usize, rate: u32) -> Id<Place> {
-        let place = Self::next(self.places);
-        let end = self.is_queue(edge).then(|| Self::next(self.ends));
+        let is_queue = matches!(self.edges[edge].kind, Kind::Queue { .. });
+        let (place, end) = (Self::next(self.places), is_queue.then(|| Self::next(self.ends)));
         self.ports.push(PortSpec { edge, way: Way::In, rate, place: Some(place), end });
         place
     }
@@ -175,27 +170,14 @@ impl Binder<'_> {
         self.ports.push(PortSpec { edge, way: Way::Out, rate: least, place: None, end: None });
         match self.edges[edge].kind {
             Kind::Queue { number, .. } => number,
-            Kind::Static { .. } => Id::new(UNBOUND),
+            Kind::Static(_) => Id::new(UNBOUND),
         }
     }
 }
 
 impl Graph {
     pub fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            is_fused: false,
-            schedules: Vec::new(),
-            edges: Vec::new(),
-            boxes: Vec::new(),
-            groups: Vec::new(),
-            controls: Vec::new(),
-            queues: 0,
-            family_queues: 0,
-            places: 0,
-            ends: 0,
-            states: 0,
-        }
+        Self { name: name.to_owned(), ..Self::default() }
     }
 
     /// Whether [`crate::chain!`] makes one box of a chain.
@@ -235,16 +217,15 @@ impl Graph {
 
     /// An edge between boxes of one schedule: one writes, any number read.
     pub fn edge<T: Token>(&mut self, name: &str) -> Edge<T> {
-        self.push_edge(name, Kind::Static { initial: Vec::new() })
+        self.delayed(name, &[])
     }
 
     /// An edge with tokens that are there at the beginning.
     pub fn delayed<T: Token>(&mut self, name: &str, initial: &[T]) -> Edge<T> {
-        self.push_edge(name, Kind::Static { initial: bytes_of(initial).to_vec() })
+        self.push_edge(name, Kind::Static(bytes_of(initial).to_vec()))
     }
 
-    /// Values of this static edge decide how many tokens boxes with dynamic ports take or give, or where:
-    /// [`virtual_time`](crate::virtual_time) keeps them.
+    /// Values of this static edge decide what boxes with dynamic ports do: [`virtual_time`](crate::virtual_time) keeps them.
     pub fn control<T: Token>(&mut self, edge: Edge<T>) {
         self.controls.push(edge.number);
     }
@@ -284,16 +265,8 @@ impl Graph {
         let mut binder =
             Binder { edges: &self.edges, places: &mut self.places, ends: &mut self.ends, ports: Vec::new() };
         let erased = Erased::new(state, ports, &mut binder);
-        let ports = binder.ports;
-        let schedule = self.schedules.len() - 1;
-        self.boxes.push(BoxSpec {
-            name: name.to_owned(),
-            schedule,
-            ports,
-            reads_any: false,
-            members,
-            erased,
-        });
+        let (name, schedule, ports) = (name.to_owned(), self.schedules.len() - 1, binder.ports);
+        self.boxes.push(BoxSpec { name, schedule, ports, reads_any: false, members, erased });
     }
 
     /// The box added last runs when any of its dynamic inputs has what it needs, not all of them.

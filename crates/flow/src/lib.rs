@@ -1,8 +1,7 @@
 //! A dataflow runtime kernel that characterizes itself.
 //!
-//! A graph has boxes. Boxes that exchange fixed numbers of tokens a firing form static schedules, fired in an order found beforehand;
-//! queues connect schedules, and a dynamic scheduler fires those whose queues have what they need. Each of three things can be done
-//! in the way of the published kernel (Barnes, Gedae) or in a faster one: [`Choice`].
+//! Boxes with fixed rates form static schedules, fired in an order found beforehand; queues connect schedules, and a dynamic
+//! scheduler fires those that can run, in the way of the published kernel (Barnes, Gedae) or in a faster one: [`Choice`].
 //!
 //! ```text
 //! Graph ── build ──> Program ── run ──> Run (counts, and with timers a table)

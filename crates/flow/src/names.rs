@@ -43,14 +43,7 @@ impl Group {
     ];
 
     pub fn text(self) -> &'static str {
-        match self {
-            Self::Apply => "apply",
-            Self::RunSchedPass => "run-sched-pass",
-            Self::Copies => "copies",
-            Self::ScheduleState => "schedule state",
-            Self::QueueManagement => "queue management",
-            Self::Rest => "the rest",
-        }
+        ["apply", "run-sched-pass", "copies", "schedule state", "queue management", "the rest"][self as usize]
     }
 }
 

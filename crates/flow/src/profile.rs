@@ -93,15 +93,11 @@ impl Profile {
 
     /// The first firings, and looks at queues, ticks counted from the first firing.
     pub fn firings(&self) -> Vec<Firing> {
-        let from = self.begin_ticks.get().unwrap_or(0);
-        let own = |f: &Firing| Firing { begin_ticks: f.begin_ticks - from, ..*f };
-        self.firings.borrow().iter().map(own).collect()
+        self.firings.borrow().clone()
     }
 
     pub fn looks(&self) -> Vec<Look> {
-        let from = self.begin_ticks.get().unwrap_or(0);
-        let own = |l: &Look| Look { at_ticks: l.at_ticks - from, levels: l.levels.clone() };
-        self.looks.borrow().kept.iter().map(own).collect()
+        self.looks.borrow().kept.clone()
     }
 
     /// Of each box the values that decide what others do, as bytes.
@@ -132,7 +128,9 @@ impl Watch for Profile {
         if let Some(bytes) = call.control().filter(|_| outcome == Outcome::Done) {
             sums.control.extend_from_slice(bytes);
         }
-        self.begin_ticks.set(self.begin_ticks.get().or(Some(begin_ticks)));
+        let first_ticks = self.begin_ticks.get().unwrap_or(begin_ticks);
+        self.begin_ticks.set(Some(first_ticks));
+        let begin_ticks = begin_ticks - first_ticks;
         let mut firings = self.firings.borrow_mut();
         if firings.len() < self.most_firings {
             firings.push(Firing { number, begin_ticks, ticks });

@@ -108,18 +108,13 @@ impl Program {
 
     /// Runs until sources are over, or for so many turns of the scheduler.
     pub fn run(&mut self, sampling: Sampling, most_turns: u64, seed: u64) -> Ended {
-        match (self.choice.queues, self.choice.ready) {
-            (Queues::Copying, Ready::Heap) => drive::<Of<true, Heap>>(&self.core, sampling, most_turns, seed),
-            (Queues::Copying, Ready::Bitmap) => {
-                drive::<Of<true, Bitmap>>(&self.core, sampling, most_turns, seed)
-            }
-            (Queues::Mirrored, Ready::Heap) => {
-                drive::<Of<false, Heap>>(&self.core, sampling, most_turns, seed)
-            }
-            (Queues::Mirrored, Ready::Bitmap) => {
-                drive::<Of<false, Bitmap>>(&self.core, sampling, most_turns, seed)
-            }
-        }
+        let drive = match (self.choice.queues, self.choice.ready) {
+            (Queues::Copying, Ready::Heap) => drive::<Of<true, Heap>>,
+            (Queues::Copying, Ready::Bitmap) => drive::<Of<true, Bitmap>>,
+            (Queues::Mirrored, Ready::Heap) => drive::<Of<false, Heap>>,
+            (Queues::Mirrored, Ready::Bitmap) => drive::<Of<false, Bitmap>>,
+        };
+        drive(&self.core, sampling, most_turns, seed)
     }
 
     /// Times of the kernel's events.

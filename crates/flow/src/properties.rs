@@ -5,33 +5,32 @@ use std::rc::Rc;
 
 use machmeter_stats::random::Random;
 
+use crate::boxes::function;
 use crate::tests::{choices, reference, segments};
 use crate::{Edge, Ended, FlowError, Graph, In, Many, Out, Outcome, Primitive, Program, Sampling};
 
-/// Sees that each input counts up, and counts up on each output.
-struct Counter {
-    read: Vec<u32>,
-    written: Vec<u32>,
-    wrong: Rc<Cell<u64>>,
-    firings: Rc<Cell<u64>>,
-}
-impl Primitive for Counter {
-    type Ports = (Vec<In<u32>>, Vec<Out<u32>>);
-    fn apply(&mut self, (mut x, mut y): (Many<'_, In<u32>>, Many<'_, Out<u32>>)) -> Outcome {
-        for (i, next) in self.read.iter_mut().enumerate() {
+/// Wrong tokens, and firings.
+type Counts = (Cell<u64>, Cell<u64>);
+type Ports = (Vec<In<u32>>, Vec<Out<u32>>);
+
+/// Sees that each input counts up from 0, and counts up on each output from these.
+fn counter(inputs: usize, mut written: Vec<u32>, counts: Rc<Counts>) -> impl Primitive<Ports = Ports> {
+    let mut read = vec![0; inputs];
+    function::<Ports, _>(move |(mut x, mut y): (Many<'_, In<u32>>, Many<'_, Out<u32>>)| {
+        for (i, next) in read.iter_mut().enumerate() {
             for token in x.at(i) {
-                self.wrong.set(self.wrong.get() + u64::from(token != next));
+                counts.0.set(counts.0.get() + u64::from(token != next));
                 *next += 1;
             }
         }
-        for (i, next) in self.written.iter_mut().enumerate() {
+        for (i, next) in written.iter_mut().enumerate() {
             for token in y.at(i) {
                 (*token, *next) = (*next, *next + 1);
             }
         }
-        self.firings.set(self.firings.get() + 1);
+        counts.1.set(counts.1.get() + 1);
         Outcome::Done
-    }
+    })
 }
 
 struct Arc {
@@ -65,7 +64,7 @@ fn arcs(random: &mut Random) -> (usize, Vec<Arc>) {
     (boxes, all)
 }
 
-fn graph(boxes: usize, arcs: &[Arc], wrong: &Rc<Cell<u64>>, firings: &Rc<Cell<u64>>) -> Graph {
+fn graph(boxes: usize, arcs: &[Arc], counts: &Rc<Counts>) -> Graph {
     let mut g = Graph::new("random");
     g.schedule("all");
     g.iterations(20);
@@ -85,8 +84,7 @@ fn graph(boxes: usize, arcs: &[Arc], wrong: &Rc<Cell<u64>>, firings: &Rc<Cell<u6
                 written.push(a.initial);
             }
         }
-        let (wrong, firings) = (Rc::clone(wrong), Rc::clone(firings));
-        let counter = Counter { read: vec![0; inputs.len()], written, wrong, firings };
+        let counter = counter(inputs.len(), written, Rc::clone(counts));
         g.add(&format!("b{b}"), counter, (inputs, outputs));
     }
     g
@@ -98,15 +96,15 @@ fn consistent_graphs_run_within_their_bounds_and_others_are_refused_with_the_cyc
     let (mut inconsistent, mut deadlocked) = (0, 0);
     for round in 0..1_000 {
         let (boxes, mut arcs) = arcs(&mut random);
-        let (wrong, firings) = (Rc::default(), Rc::default());
+        let counts = Rc::<Counts>::default();
         let choice = choices(1 + random.below(9) as u32)[round % 4];
-        let mut program = Program::new(graph(boxes, &arcs, &wrong, &firings), choice).unwrap();
+        let mut program = Program::new(graph(boxes, &arcs, &counts), choice).unwrap();
         assert_eq!(program.run(Sampling::Never, u64::MAX, 1), Ended::Over);
-        assert!(firings.get() > 0 && wrong.get() == 0, "round {round}: {} wrong tokens", wrong.get());
+        assert!(counts.1.get() > 0 && counts.0.get() == 0, "round {round}: {} wrong tokens", counts.0.get());
         // The arcs after the tree close cycles: one other rate contradicts it.
         if arcs.len() >= boxes {
             arcs[boxes - 1].gives += 1;
-            match Program::new(graph(boxes, &arcs, &wrong, &firings), choice) {
+            match Program::new(graph(boxes, &arcs, &counts), choice) {
                 Err(FlowError::Inconsistent(_, cycle)) => assert!(cycle.contains(" of e"), "{cycle}"),
                 other => panic!("round {round}: {:?}", other.err()),
             }
@@ -116,7 +114,7 @@ fn consistent_graphs_run_within_their_bounds_and_others_are_refused_with_the_cyc
         if let Some(back) = arcs.iter_mut().find(|a| a.from >= a.to) {
             back.initial = back.takes - 1;
             let (b, to) = (format!("b{}", back.from), format!("b{}", back.to));
-            match Program::new(graph(boxes, &arcs, &wrong, &firings), choice) {
+            match Program::new(graph(boxes, &arcs, &counts), choice) {
                 Err(FlowError::Deadlock(_, cycle)) => {
                     assert!(cycle.contains(&b) && cycle.contains(&to), "{cycle}");
                     deadlocked += 1;
@@ -135,18 +133,11 @@ fn random_segments_on_exclusive_branches_are_those_of_a_single_branch() {
     let mut random = Random::new(11);
     for round in 0..10_000 {
         let n = random.below(12);
-        let lengths: Vec<u32> = (0..n)
-            .map(|_| {
-                if random.below(100) < 20 {
-                    0
-                } else {
-                    {
-                        let most = 1 << random.below(7);
-                        random.below(most) as u32
-                    }
-                }
-            })
-            .collect();
+        let mut length = || {
+            let most = if random.below(100) < 20 { 1 } else { 1 << random.below(7) };
+            random.below(most) as u32
+        };
+        let lengths: Vec<u32> = (0..n).map(|_| length()).collect();
         let choice = choices(1 + random.below(6) as u32)[round % 4];
         assert!(segments(&lengths, choice) == reference(&lengths), "{lengths:?} {choice:?}");
     }

@@ -1,8 +1,7 @@
 //! Dynamic queues: one end writes, each end that reads gets all tokens. Counts are of tokens and never wrap.
 //!
-//! With [`Queues::Copying`](crate::Queues) each reading end has a ring of its own, tokens are copied into and out of the memory of
-//! schedules, and a ring is turned where tokens or room would split. With `Mirrored` all ends share one ring that is mapped twice,
-//! no window ever splits, and ports point into it.
+//! With [`Queues::Copying`](crate::Queues) each reading end has its own ring, turned where tokens or room would split. With
+//! `Mirrored` all share one ring that is mapped twice, and ports point into it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

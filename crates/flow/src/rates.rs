@@ -75,10 +75,7 @@ fn repetitions(boxes: usize, arcs: &[Arc]) -> Result<Vec<u64>, NoOrder> {
                     (_, true) => (a.from, a.takes, a.gives),
                     _ => continue,
                 };
-                let (n, d) = (
-                    n.checked_mul(times).ok_or(NoOrder::TooMany)?,
-                    d.checked_mul(over).ok_or(NoOrder::TooMany)?,
-                );
+                let (n, d) = n.checked_mul(times).zip(d.checked_mul(over)).ok_or(NoOrder::TooMany)?;
                 let both = gcd(n, d);
                 let rate = (n / both, d / both);
                 match rates[other] {

@@ -145,8 +145,7 @@ fn tail(histogram: &LogHistogram, above: f64) -> f64 {
     if all > 0.0 { beyond / all } else { 0.0 }
 }
 
-/// Least share of the total that calls longer than `limit` must have, by their number, mean, deviation and greatest alone:
-/// the sum of squares is at most `limit` times the sum of those below and `most` times the sum of those above.
+/// Least share of the total in calls longer than `limit`: squares sum to at most `limit` times those below and `most` times those above.
 pub fn least_tail(called: u64, mean: f64, deviation: f64, most: f64, limit: f64) -> f64 {
     let n = called as f64;
     let (sum, squares) = (n * mean, (n - 1.0).max(0.0) * deviation.powi(2) + n * mean.powi(2));

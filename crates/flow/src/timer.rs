@@ -19,8 +19,8 @@
 //! assert_eq!(sums.raw_ticks(), sums.wall_ticks);
 //! ```
 //!
-//! A stamp is fenced on both sides: an unfenced one hides behind the work and books 8 to 9 ns of it on its neighbor. What lies
-//! between two stamps is a slice; it belongs to the innermost event, and a constant part of it, the same for all, is the timer's own.
+//! Stamps are fenced: an unfenced one books 8 to 9 ns of the work on its neighbor. A slice between two belongs to the innermost
+//! event; a constant part of it is the timer's own.
 
 use std::cell::{Cell, RefCell};
 
@@ -164,8 +164,6 @@ pub struct Sums {
     /// Outside of all events, and what reductions took, ticks.
     pub between_ticks: u64,
     pub reduction_ticks: u64,
-    /// Slices outside of all events.
-    pub between_slices: u64,
 }
 
 impl Sums {
@@ -179,7 +177,6 @@ impl Sums {
             wall_ticks: 0,
             between_ticks: 0,
             reduction_ticks: 0,
-            between_slices: 0,
         }
     }
 
@@ -197,26 +194,19 @@ impl Sums {
         events + self.open.iter().map(|e| e.ticks).sum::<u64>() + self.between_ticks + self.reduction_ticks
     }
 
-    /// Time of all events, the timer's own part taken off, ticks.
-    pub fn total_ticks(&self) -> f64 {
-        self.by_code.iter().map(Sum::total_ticks).sum()
-    }
-
     fn take(&mut self, stamp: u64) {
         // 56 bits of a counter of 5 GHz last for 166 days.
         let (ticks, operation, code) = (stamp >> 8, stamp & OPERATION, (stamp & CODE) as u8);
+        let mark = stamp & (OPERATION | CODE);
         if let Some(last) = self.last.replace(ticks) {
             let slice = ticks.wrapping_sub(last) & (u64::MAX >> 8);
             match self.open.last_mut() {
-                _ if stamp & (OPERATION | CODE) == REDUCED => self.reduction_ticks += slice,
+                _ if mark == REDUCED => self.reduction_ticks += slice,
                 Some(event) => {
                     event.ticks += slice;
                     event.slices += 1;
                 }
-                None => {
-                    self.between_ticks += slice;
-                    self.between_slices += 1;
-                }
+                None => self.between_ticks += slice,
             }
         }
         match operation {
@@ -227,15 +217,13 @@ impl Sums {
                 self.close();
                 self.open.push(Event { code, ticks: 0, slices: 0 });
             }
-            _ => match stamp & (OPERATION | CODE) {
-                START => self.started = Some(ticks),
-                STOP => {
-                    let started = self.started.take().unwrap_or(ticks);
-                    self.wall_ticks += ticks.wrapping_sub(started) & (u64::MAX >> 8);
-                    self.last = None;
-                }
-                _ => {}
-            },
+            _ if mark == START => self.started = Some(ticks),
+            _ if mark == STOP => {
+                let started = self.started.take().unwrap_or(ticks);
+                self.wall_ticks += ticks.wrapping_sub(started) & (u64::MAX >> 8);
+                self.last = None;
+            }
+            _ => {}
         }
     }
 
@@ -366,9 +354,8 @@ impl Log {
             Spread { mean: undisturbed_mean(sum), deviation, least: sum.least, most: sum.most }
         };
         pairs.sort_by(f64::total_cmp);
-        let deviation = stddev(&pairs).unwrap_or(0.0);
-        let pair =
-            Spread { mean: pairs[pairs.len() / 2], deviation, least: pairs[0], most: pairs[pairs.len() - 1] };
+        let (mean, least, most) = (pairs[pairs.len() / 2], pairs[0], pairs[pairs.len() - 1]);
+        let pair = Spread { mean, deviation: stddev(&pairs).unwrap_or(0.0), least, most };
         self.clear();
         self.reduced.borrow_mut().own_ticks = own.mean;
         Calibration { own, pair }

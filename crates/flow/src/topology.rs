@@ -52,7 +52,7 @@ impl Topology {
             };
             let queue = match edge.kind {
                 Kind::Queue { number, .. } => Some(number.number()),
-                Kind::Static { .. } => None,
+                Kind::Static(_) => None,
             };
             for (to, _) in ports_of(graph, e).filter(|(_, p)| p.way == Way::In) {
                 edges.push(Link { name: edge.name.clone(), from, to, queue });

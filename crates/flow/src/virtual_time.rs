@@ -1,14 +1,13 @@
 //! Virtual time: the same scheduler over boxes that take `a + b load` and do nothing else, after Gedae's GSIM.
 //!
-//! Boxes with dynamic ports do their work, for what they read and write is theirs to decide; values that they decide by come from a
-//! tape that a real run made. So counts and levels of queues are exact, whatever granularity, queue sizes or kernel are asked for,
-//! and time is as good as the lines are.
+//! Boxes with dynamic ports do their work; values that they decide by come from the tape of a real run. So counts are exact.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::Outcome;
+use crate::check::wrong;
 use crate::graph::{FlowError, Graph};
 use crate::kernel::{Call, Watch};
 use crate::names::Name;
@@ -17,8 +16,7 @@ use crate::program::{Choice, Program};
 use crate::scheduler::Sampling;
 use crate::topology::Topology;
 
-/// What something takes by its load: lines `a + b load` from one measured load to the next, because a box whose tokens leave a
-/// cache has no single one. Never below zero.
+/// What something takes by its load: lines from one measured load to the next, since caches end. Never below zero.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cost {
     /// Load and ns, ascending.
@@ -41,8 +39,7 @@ impl Cost {
         Self { points: vec![(0.0, ns)] }
     }
 
-    /// Beyond the measured loads it is the line through the least and the greatest, from the nearer. Of a single load it is
-    /// proportional to it: boxes work on tokens.
+    /// Beyond the measured loads by the line through the least and the greatest; of a single one proportional to it.
     pub fn at(&self, load: u64) -> f64 {
         let x = load as f64;
         let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else { return 0.0 };
@@ -80,20 +77,20 @@ impl Tape {
     pub fn of(graph: Graph) -> Result<Self, FlowError> {
         let topology = Topology::of(&graph);
         if let Some(s) = graph.schedules.iter().find(|s| s.period_ns.is_some()) {
-            return Err(FlowError::Wrong(format!(
+            return wrong(format!(
                 "{}: schedule {} runs once a period, and virtual time has no such clock",
                 graph.name, s.name
-            )));
+            ));
         }
         let name = graph.name.clone();
         let profile = Rc::new(Profile::new(&graph, 0));
-        let watch: Rc<dyn Watch> = Rc::clone(&profile) as Rc<dyn Watch>;
+        let watch = Rc::clone(&profile) as Rc<dyn Watch>;
         Program::watched(graph, Choice::FAST, &watch)?.run(Sampling::Never, u64::MAX, 1);
         match profile.left_early() {
-            Some(number) => Err(FlowError::Wrong(format!(
+            Some(number) => wrong(format!(
                 "{name}: box {} is not always done, so that virtual time cannot stand for it: let `iterations` end its schedule",
                 topology.boxes[number].name
-            ))),
+            )),
             None => Ok(Self(profile.controls())),
         }
     }
@@ -157,10 +154,8 @@ pub fn forecast(graph: Graph, choice: Choice, costs: &Costs, tape: &Tape) -> Res
     let topology = Topology::of(&graph);
     let (name, n) = (graph.name.clone(), topology.boxes.len());
     if costs.boxes.len() != n || tape.0.len() != n || costs.names.len() != Name::ALL.len() {
-        return Err(FlowError::Wrong(format!(
-            "{name}: {n} boxes, and costs of {}: they are of another graph",
-            costs.boxes.len()
-        )));
+        let costs = costs.boxes.len();
+        return wrong(format!("{name}: {n} boxes, and costs of {costs}: they are of another graph"));
     }
     let seeming = Rc::new(Seeming {
         costs: costs.boxes.clone(),
@@ -170,12 +165,11 @@ pub fn forecast(graph: Graph, choice: Choice, costs: &Costs, tape: &Tape) -> Res
         is_short: Cell::new(false),
         ns: Cell::new(0.0),
     });
-    let watch: Rc<dyn Watch> = Rc::clone(&seeming) as Rc<dyn Watch>;
-    let mut program = Program::watched(graph, choice, &watch)?;
+    let mut program = Program::watched(graph, choice, &(Rc::clone(&seeming) as Rc<dyn Watch>))?;
     // Timers count; the time that they see is that of this simulation, and not used.
     program.run(Sampling::Always, u64::MAX, 1);
     if seeming.is_short.get() {
-        return Err(FlowError::Wrong(format!("{name}: it needs more values than its tape has")));
+        return wrong(format!("{name}: it needs more values than its tape has"));
     }
     let sums = program.log().sums();
     let called: Vec<u64> = sums.all().iter().map(|s| s.called).collect();
@@ -188,7 +182,7 @@ pub fn forecast(graph: Graph, choice: Choice, costs: &Costs, tape: &Tape) -> Res
         kernel_ns: Name::ALL.iter().enumerate().map(of_name).sum(),
         queues: program.queues().map(|(name, a, b, c)| (name.to_owned(), a, b, c)).collect(),
         copied_bytes: program.copied_bytes(),
-        called: called.clone(),
+        called,
     })
 }
 

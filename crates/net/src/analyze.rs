@@ -103,7 +103,7 @@ fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut 
     let [transport, wait, direction] = names;
     let way = Way { transport, wait, direction };
     let located = |row: &Row| located(rows, row, levels);
-    let trains = || rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
+    let trains = || rows.rows.iter().filter(|r| way.owns(r, Operation::TRAIN));
     let points = points(&rows.rows, &way, &located);
     let table = match fit(&points) {
         Ok(table) => table,
@@ -232,7 +232,7 @@ impl Found {
 }
 
 fn of_trips(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Trips> {
-    if !Operation::Trip.is_of(row, "there") {
+    if !Operation::TRIP.is_of(row, "there") {
         return None;
     }
     let (transport, wait) = (row.text("transport"), row.text("wait"));
@@ -259,7 +259,7 @@ fn trip(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Metric> {
 
 /// S; without a figure where searches differ, or where no size waited.
 fn threshold(row: &Row) -> Option<Metric> {
-    if !Operation::Threshold.is_of(row, "there") {
+    if !Operation::THRESHOLD.is_of(row, "there") {
         return None;
     }
     let keys = params([("transport", row.text("transport").into())]);

@@ -152,14 +152,14 @@ impl<'n> ReceiveCell<'n> {
     fn times_ns(&self) -> Result<Vec<f64>, String> {
         let mut near = self.ends.near.borrow_mut();
         near.begin(self.turns)?;
-        let own: Vec<f64> = if self.near_delay_ns > 0 {
-            (0..RECEIVE_TURNS).map_while(|_| near.waited_turn(self.near_delay_ns)).collect()
-        } else {
-            let _ = (0..RECEIVE_TURNS).all(|_| near.turn(0));
-            Vec::new()
-        };
+        if self.near_delay_ns > 0 {
+            let own = (0..RECEIVE_TURNS).map_while(|_| near.waited_turn(self.near_delay_ns)).collect();
+            near.end()?;
+            return Ok(own);
+        }
+        let _ = (0..RECEIVE_TURNS).all(|_| near.turn(0));
         near.end()?;
-        Ok(if self.near_delay_ns > 0 { own } else { near.ended.receive_ns.clone() })
+        Ok(near.ended.receive_ns.clone())
     }
 }
 
@@ -239,7 +239,7 @@ const WAITS_NS: u64 = 5_000_000;
 impl ThresholdCell {
     pub(crate) fn new(transport: &'static Transport, is_coarse: bool) -> Self {
         let way = Way { transport: transport.name, wait: name_of(Wait::Polling), direction: "there" };
-        Self { row: way.row(Operation::Threshold), transport, is_coarse, searches: 0 }
+        Self { row: way.row(Operation::THRESHOLD), transport, is_coarse, searches: 0 }
     }
 
     /// Whether a fresh link takes a message of this size; `None` where it refuses the size itself.
@@ -265,14 +265,12 @@ impl ThresholdCell {
             Ok(taken == Some(true))
         };
         // By powers of two first: large messages cost time.
-        let mut bytes = 1;
-        while bytes <= MOST_TRIED {
+        for bytes in (0..).map(|i| 1 << i).take_while(|bytes| *bytes <= MOST_TRIED) {
             if !try_bytes(bytes)? {
                 high = bytes;
                 break;
             }
             low = bytes;
-            bytes *= 2;
         }
         while !self.is_coarse && high - low > 1 && high <= MOST_TRIED {
             let middle = low.midpoint(high);
@@ -297,7 +295,7 @@ impl Cell for ThresholdCell {
 
     fn visit(&mut self, _visit: &mut Visit<'_>) {
         let (bytes, refuses) = match self.search() {
-            Ok(found) => found,
+            Ok((bytes, refuses)) => (bytes as f64, refuses),
             Err(why) => {
                 self.row.refused = Some(why);
                 return;
@@ -306,21 +304,17 @@ impl Cell for ThresholdCell {
         self.searches += 1;
         let extras = &mut self.row.extras;
         let [least, most, searches] = THRESHOLD;
-        let bytes = bytes as f64;
         let before = |name: &str| extras.get(name).copied().unwrap_or(bytes);
         let (low, high) = (before(least).min(bytes), before(most).max(bytes));
-        extras.insert(least.to_owned(), low);
-        extras.insert(most.to_owned(), high);
-        extras.insert(searches.to_owned(), f64::from(self.searches));
-        extras.insert(REFUSES.to_owned(), f64::from(u8::from(refuses)));
+        let (n, refuses) = (f64::from(self.searches), f64::from(u8::from(refuses)));
+        extras.extend(
+            [(least, low), (most, high), (searches, n), (REFUSES, refuses)].map(|(k, v)| (k.to_owned(), v)),
+        );
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
-        let mut row = self.row;
-        if self.searches == 0 && row.refused.is_none() {
-            row.refused = Some("not reached in the time given".to_owned());
-        }
-        vec![row]
+        // It has no pairs.
+        vec![if self.searches == 0 { self.row.reached() } else { self.row }]
     }
 }
 

@@ -1,5 +1,4 @@
-//! Self-test: a link of known rate between two network namespaces, measured by this program as two users of two machines would. Needs no
-//! rights: a user namespace gives them.
+//! Self-test: a link of known rate between two network namespaces, by `serve` and `--peer`; a user namespace gives the rights.
 
 use std::fs;
 use std::process::Command;
@@ -9,15 +8,13 @@ use machmeter_engine::selftest::machine::Machine;
 use machmeter_engine::selftest::{self, Options, SelfCheck, State, percent};
 use machmeter_sys::process::program;
 
-/// Rates, Mbit/s, with sizes that are longer than the bucket of the rate limit, so that both trains pay for all of their bytes, and
-/// the seconds that their trains need.
+/// Rates, Mbit/s, with sizes longer than the bucket of the limit, so that trains pay for all bytes, and seconds that they need.
 const LINKS: [(u32, &str, u32); 2] = [(1_000, "8K-32K", 5), (100, "8K-20K", 8)];
 /// Bytes of an Ethernet frame with 1448 B of TCP's, whose headers the rate limit counts.
 const FRAME_BYTES: f64 = 1514.0 / 1448.0;
 const OFF: f64 = 0.03;
 
-/// Two ends of a pair of virtual Ethernet devices, each behind a bucket of four frames; one end serves, the other measures. The
-/// token goes through a directory that only these namespaces see.
+/// A pair of virtual Ethernet devices behind buckets of four frames; the token goes through a directory of these namespaces.
 const SCRIPT: &str = r#"
 mount -t tmpfs none /run
 ip netns add far

@@ -61,7 +61,7 @@ pub(crate) fn measure(
     let mut near = near.borrow_mut();
     let row = |link: &crate::near::OpenLink| {
         let way = Way { transport: link.transport.name, wait: name_of(link.wait), direction: "there" };
-        let mut row = way.row(Operation::Trip).with("size_bytes", 1_i64).with("load", request.name.as_str());
+        let mut row = way.row(Operation::TRIP).with("size_bytes", 1_i64).with("load", request.name.as_str());
         row.long_turns = 1;
         row
     };

@@ -23,8 +23,7 @@ const TRIPS: usize = 256;
 const LOOK_EVERY_NS: u64 = 50_000_000;
 /// Share of the time that the first round of trains may plan with; the rest is for breaks, overheads and single trips.
 const TRAINS_SHARE: f64 = 0.6;
-/// First looks at what messages take: sizes, turns (rings and buffers have no memory before their first), time of them at most,
-/// and what one turn may take to be followed by the next size, ns.
+/// First looks at what messages take: sizes, turns, time of them at most, and what a turn may take before a larger size, ns.
 const FIRST_SIZES: [u64; 4] = [1, 4 << 10, 64 << 10, 1 << 20];
 const FIRST_TURNS: usize = 24;
 const FIRST_TAKES_NS: u64 = 20_000_000;
@@ -72,7 +71,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         let way = |direction| Way { transport: transport.name, wait: name_of(*wait), direction };
         let trips = Turns { link, ..ONE };
         let pace = Pace::of(1e5, TRIPS).among(Company::Everybody);
-        let mut row = way("there").row(Operation::Trip).with("size_bytes", 1_i64);
+        let mut row = way("there").row(Operation::TRIP).with("size_bytes", 1_i64);
         row.long_turns = 1;
         links.push(PatternCell::new(&ends, row, Pattern::new(near, trips, 0), pace));
         if *wait == Wait::Sleeping {
@@ -83,13 +82,12 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
             links.push(ThresholdCell::new(transport, at.host.level == Level::Quick));
         } else {
             let why = "left out: a search takes dozens of fresh links, and a peer gives one";
-            at.rows.push(way("there").row(Operation::Threshold).refused(why));
+            at.rows.push(way("there").row(Operation::THRESHOLD).refused(why));
         }
         let segment_bytes = near.borrow().links[link].link.segment_bytes();
         let mut sizes = Sizes::of((range.0, range.1.min(largest(transport))), segment_bytes);
         for direction in params.directions() {
-            let cost = first_look(near, link, &sizes.all);
-            let cost = match cost {
+            let cost = match first_look(near, link, &sizes.all) {
                 Ok(cost) => cost,
                 Err(why) => {
                     at.rows.push(way(direction).train(sizes.all[0], 1, 0).refused(why));
@@ -140,19 +138,13 @@ fn first_look(near: &RefCell<Near>, link: usize, sizes: &[u64]) -> Result<Cost, 
     let last = sizes.last().copied().unwrap_or(1);
     for bytes in FIRST_SIZES.into_iter().filter(|b| *b <= last.max(1)) {
         near.begin(Turns { link, bytes, ..ONE })?;
-        let mut least_ns = f64::INFINITY;
         let until_ns = monotonic_ns() + FIRST_TAKES_NS;
-        for _ in 0..FIRST_TURNS {
+        let once = |_| {
             let begin_ns = monotonic_ns();
-            if begin_ns >= until_ns {
-                break;
-            }
-            let done = near.turn(0);
-            let took_ns = (monotonic_ns() - begin_ns) as f64;
-            if done {
-                least_ns = least_ns.min(took_ns);
-            }
-        }
+            let done = begin_ns < until_ns && near.turn(0);
+            if done { (monotonic_ns() - begin_ns) as f64 } else { f64::INFINITY }
+        };
+        let least_ns = (0..FIRST_TURNS).map(once).fold(f64::INFINITY, f64::min);
         near.end()?;
         if least_ns.is_finite() {
             seen.push((bytes, least_ns));

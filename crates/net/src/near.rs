@@ -11,8 +11,7 @@ use machmeter_sys::thread::monotonic_ns;
 use crate::far;
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 
-/// What an answer beside the link may take, ns. The far end answers by itself after the limit of a link, and a
-/// message of which a part was moved has it twice; a third is for ends that do not get their CPU.
+/// What an answer beside the link may take, ns: a message moved in part has the limit twice, a third is for ends without a CPU.
 const ANSWER_WITHIN_NS: u64 = 3 * LIMIT_NS + 1_000_000_000;
 /// Ends of a pattern that are sent where messages get lost.
 const ENDS: usize = 3;
@@ -134,19 +133,9 @@ impl Near {
 
     /// With a far end that has the other ends already, in the same order.
     pub(crate) fn over(control: Box<dyn Control>, links: Vec<OpenLink>) -> Self {
-        let (message, ended) = (Vec::new(), Ended::default());
-        Self {
-            control,
-            links,
-            work: Box::new(spin),
-            message,
-            turns: None,
-            pattern: 0,
-            number: 0,
-            back: 0,
-            sent: 0,
-            ended,
-        }
+        let (work, ended) = (Box::new(spin), Ended::default());
+        let (message, turns, pattern, number, back, sent) = (Vec::new(), None, 0, 0, 0, 0);
+        Self { control, links, work, message, turns, pattern, number, back, sent, ended }
     }
 
     /// Orders a pattern and waits until the far end is ready.

@@ -1,5 +1,4 @@
-//! What both ends of a link say to each other beside it: one JSON value a line. Nothing but messages crosses the link while time is
-//! taken; the last message of a pattern says so itself.
+//! What both ends say to each other beside the link, one JSON value a line: nothing but messages crosses the link itself.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,4 @@
-//! A far end on another machine: who may use it, and how links to it are made. Both sides show that they have the same token, which
-//! never crosses; each further connection of a session shows it again.
+//! A far end on another machine. Both sides show that they have the same token, which never crosses, on each connection.
 //!
 //! ```text
 //! machmeter net --peer                           machmeter serve
@@ -179,13 +178,9 @@ pub(crate) fn connect(
     let mut session = Session { server: greeting.challenge, ..Session::default() };
     random_by_call(&mut session.client).map_err(failed)?;
     let links = kinds.iter().map(|(t, wait)| (t.name.to_owned(), *wait == Wait::Polling)).collect();
-    let request = Request {
-        machmeter_net: PROTOCOL,
-        challenge: session.client,
-        proof: token.proof("client", &session),
-        links,
-        congestion: congestion.map(str::to_owned),
-    };
+    let (challenge, proof) = (session.client, token.proof("client", &session));
+    let congestion_asked = congestion.map(str::to_owned);
+    let request = Request { machmeter_net: PROTOCOL, challenge, proof, links, congestion: congestion_asked };
     MessageWriter::new(&requests).send(&request).map_err(failed)?;
     let mut admissions: MessageReader<Admission, _> = MessageReader::new(&replies, LINE_BYTES);
     let mut ports = match admissions.next(within()) {

@@ -6,34 +6,24 @@ use machmeter_model::loggps::{TRAIN, grid};
 /// The part that all rows belong to.
 pub(crate) const PART: &str = "links";
 
-/// What a row measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
-    /// A turn of PRTT(n, d, s).
-    Train,
-    /// A receive call of a message that is there.
-    Receive,
-    /// Single round trips of the smallest message, each by itself.
-    Trip,
-    /// A turn of the work between messages, while the far end waits.
-    Work,
-    /// The size from which a send waits for the receiver.
-    Threshold,
-}
+/// What a row measures, by name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation(&'static str);
 
 impl Operation {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Receive => "receive",
-            Self::Trip => "trip",
-            Self::Work => "work",
-            Self::Threshold => "threshold",
-        }
-    }
+    /// A turn of PRTT(n, d, s).
+    pub(crate) const TRAIN: Self = Self("train");
+    /// A receive call of a message that is there.
+    pub(crate) const RECEIVE: Self = Self("receive");
+    /// Single round trips of the smallest message, each by itself.
+    pub(crate) const TRIP: Self = Self("trip");
+    /// A turn of the work between messages, while the far end waits.
+    pub(crate) const WORK: Self = Self("work");
+    /// The size from which a send waits for the receiver.
+    pub(crate) const THRESHOLD: Self = Self("threshold");
 
     pub(crate) fn is_of(self, row: &Row, direction: &str) -> bool {
-        row.operation == self.name() && row.text("direction") == direction
+        row.operation == self.0 && row.text("direction") == direction
     }
 }
 
@@ -52,7 +42,7 @@ pub(crate) struct Way<'w> {
 
 impl Way<'_> {
     pub(crate) fn row(&self, operation: Operation) -> Row {
-        Row::new(PART, operation.name(), Kind::Latency)
+        Row::new(PART, operation.0, Kind::Latency)
             .with("transport", self.transport)
             .with("wait", self.wait)
             .with("direction", self.direction)
@@ -60,7 +50,7 @@ impl Way<'_> {
 
     /// PRTT(messages, work, size).
     pub(crate) fn train(&self, size_bytes: u64, messages: u32, work: u64) -> Row {
-        self.row(Operation::Train)
+        self.row(Operation::TRAIN)
             .with("size_bytes", size_bytes)
             .with("messages", messages)
             .with("work", work)

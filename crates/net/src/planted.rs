@@ -1,5 +1,4 @@
-//! A link with planted parameters in real time: stamps through a ring in shared memory, and ends that spin as long as each parameter says.
-//! What was achieved is logged, since spinning and looking at the clock take time, too.
+//! A link with planted parameters in real time: stamps through shared memory, and ends that spin. What was achieved is logged.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

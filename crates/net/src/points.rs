@@ -46,8 +46,7 @@ pub(crate) fn located(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Optio
     (ns > 0.0 && sigma_ns > 0.0).then_some(Measured { ns, sigma_ns })
 }
 
-/// Pairs without those that something delayed, which would move the median: what disturbs only lengthens, so that the lower half of
-/// the values says how wide they lie by themselves.
+/// Pairs without those that something delayed: that only lengthens, so that the lower half says how wide values lie by themselves.
 fn undelayed(row: &Row, pairs: Vec<Pair>, ns_per_tick: f64) -> Vec<Pair> {
     let values = values_ns(row, &pairs, ns_per_tick);
     let at = |s: &[f64], p| quantile(s, p);
@@ -77,7 +76,7 @@ pub(crate) fn points(
     located: &dyn Fn(&Row) -> Option<Measured>,
 ) -> Vec<SizePoint> {
     let mut trains: BTreeMap<(u64, u32, u64), Measured> = BTreeMap::new();
-    for row in rows.iter().filter(|r| way.owns(r, Operation::Train)) {
+    for row in rows.iter().filter(|r| way.owns(r, Operation::TRAIN)) {
         if let (Some(key), Some(found)) = (train_of(row), located(row)) {
             trains.insert(key, found);
         }
@@ -85,11 +84,11 @@ pub(crate) fn points(
     // Files of round trips hold single messages alone.
     let has_trains = trains.keys().any(|k| k.1 == TRAIN);
     let there = Way { direction: "there", ..*way };
-    let work = rows.iter().find(|r| there.owns(r, Operation::Work)).and_then(located);
+    let work = rows.iter().find(|r| there.owns(r, Operation::WORK)).and_then(located);
     let work = work.map(|turns| turns.over(WORK_TURNS as f64));
     let received = |size_bytes: u64| {
         let is_size = |r: &&Row| {
-            way.owns(r, Operation::Receive)
+            way.owns(r, Operation::RECEIVE)
                 && r.int("size_bytes").and_then(|s| u64::try_from(s).ok()) == Some(size_bytes)
         };
         rows.iter().find(is_size).and_then(located)

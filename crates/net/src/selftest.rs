@@ -122,8 +122,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
     Ok(analyze(&crate::Params::default(), &rows, seed).metrics)
 }
 
-/// Sizes that are known by how the kernel or we make the link: 16 pages of a pipe (pipe(7)), the ring's capacity. Others are searched
-/// three times.
+/// Sizes that are known: 16 pages of a pipe (pipe(7)), the ring's capacity. Others are searched three times.
 const SIZES: [(&str, Option<u64>); 4] =
     [("pipe", Some(65_536)), ("shm", Some(1 << 20)), ("unix", None), ("tcp", None)];
 

@@ -114,7 +114,7 @@ impl<'n> Links<'n> {
     /// The cells of a link in one direction: trains of all sizes, those kept back, and the work between messages, once for a link.
     pub(crate) fn add_link(&mut self, link: usize, way: Way<'static>, sizes: Sizes, cost: Cost) {
         if !self.tracks.iter().any(|t| t.link == link) {
-            let row = Way { direction: "there", ..way }.row(Operation::Work);
+            let row = Way { direction: "there", ..way }.row(Operation::WORK);
             let work = Pattern::work_alone(&self.ends.near, Turns { link, ..ONE });
             self.push(PatternCell::new(self.ends, row, work, Pattern::WORK_PACE));
         }
@@ -178,7 +178,7 @@ impl<'n> Links<'n> {
             let delay_ns = (2.0 * track.cost.turn_ns(messages, bytes)) as u64 + 20_000;
             let (far_ns, near_ns) = if track.is_there() { (delay_ns, 0) } else { (0, delay_ns) };
             let turns = Turns { delay_ns: far_ns, ..track.turns(bytes, messages) };
-            let row = track.way.row(Operation::Receive).with("size_bytes", bytes);
+            let row = track.way.row(Operation::RECEIVE).with("size_bytes", bytes);
             let row = row.per_turn(f64::from(crate::cells::PARTS));
             self.cells.push(ReceiveCell::new(self.ends, row, turns, near_ns));
         }
@@ -235,7 +235,7 @@ impl Set for Links<'_> {
             // Trains of large messages come one a visit, and need several.
             let complete = 3 * own.len() >= 2 * track.sizes.all.len();
             if complete && !track.has_overheads {
-                let is_work = |r: &&Row| Way { direction: "there", ..track.way }.owns(r, Operation::Work);
+                let is_work = |r: &&Row| Way { direction: "there", ..track.way }.owns(r, Operation::WORK);
                 let work =
                     rows.rows.iter().find(is_work).and_then(&located).map(|m| m.ns / WORK_TURNS as f64);
                 let gaps: Vec<(u64, f64)> = own.iter().map(|p| (p.size_bytes, p.gap.ns)).collect();

@@ -16,6 +16,7 @@ use machmeter_sys::link::{Link, Transport, Wait};
 
 use crate::analyze::{analyze, links};
 use crate::cells::Ends;
+use crate::measure::ONE;
 use crate::near::{Control, Near, OpenLink};
 use crate::orders::{Answer, END, Ended, Order, Turns};
 use crate::plan::{Sizes, Way};
@@ -46,7 +47,7 @@ const WORK_NS: f64 = 0.6;
 struct World {
     now_ns: Shared<f64>,
     segments: Vec<Planted>,
-    turns: Shared<Option<Turns>>,
+    turns: Shared<Turns>,
     /// Messages of this turn that were sent, when the link is free again, and when the far end is.
     sent: Shared<u32>,
     link_free_ns: Shared<f64>,
@@ -59,6 +60,12 @@ struct World {
 impl World {
     fn segment(&self, bytes: u64) -> Planted {
         *self.segments.iter().rev().find(|s| s.from_bytes <= bytes).unwrap_or(&self.segments[0])
+    }
+
+    fn noise(&self) -> f64 {
+        let random = &mut self.random.borrow_mut();
+        let spike = if random.unit() < self.noise.spikes { random.unit() } else { 0.0 };
+        (1.0 + self.noise.base * random.normal()).max(0.5) * (1.0 + spike)
     }
 }
 
@@ -90,7 +97,7 @@ impl Link for SimulatedLink {
     fn receive(&mut self, message: &mut [u8]) -> io::Result<()> {
         let w = &self.0;
         let s = w.segment(message.len() as u64);
-        let turns = w.turns.get().unwrap();
+        let turns = w.turns.get();
         let delay_ns = if turns.there > 1 { turns.delay_ns as f64 } else { 0.0 };
         let there_ns = w.far_free_ns.get() + delay_ns + s.send_ns;
         let here_ns = there_ns + s.latency_ns + s.per_byte_ns * (message.len() as f64 - 1.0);
@@ -117,7 +124,7 @@ struct Beside {
 impl Control for Beside {
     fn send(&mut self, order: &Order) -> Result<(), RoleError> {
         let Order::Turns(turns) = order;
-        self.world.turns.set(Some(*turns));
+        self.world.turns.set(*turns);
         self.world.received.set(0);
         self.waits = true;
         Ok(())
@@ -127,20 +134,11 @@ impl Control for Beside {
         if std::mem::take(&mut self.waits) {
             return Ok(Answer::Ready);
         }
-        let turns = self.world.turns.get().unwrap();
+        let (turns, messages) = (self.world.turns.get(), self.world.received.get());
         let recv_ns = self.world.segment(turns.bytes).recv_ns;
-        let mut random = self.world.random.borrow_mut();
-        let timed = if turns.delay_ns > 0 { self.world.received.get() / u64::from(turns.there) } else { 0 };
-        let noise = self.world.noise;
-        let receive_ns = (0..timed).map(|_| recv_ns * noise.factor(&mut random)).collect();
-        Ok(Answer::Ended(Ended { messages: self.world.received.get(), preempted: 0, receive_ns, why: None }))
-    }
-}
-
-impl Noise {
-    fn factor(&self, random: &mut Random) -> f64 {
-        let spike = if random.unit() < self.spikes { random.unit() } else { 0.0 };
-        (1.0 + self.base * random.normal()).max(0.5) * (1.0 + spike)
+        let timed = if turns.delay_ns > 0 { messages / u64::from(turns.there) } else { 0 };
+        let receive_ns = (0..timed).map(|_| recv_ns * self.world.noise()).collect();
+        Ok(Answer::Ended(Ended { messages, receive_ns, ..Ended::default() }))
     }
 }
 
@@ -150,8 +148,7 @@ impl Timing for Clock {
     fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
         let start_ns = self.0.now_ns.get();
         work();
-        let took_ns = self.0.now_ns.get() - start_ns;
-        let took_ns = took_ns * self.0.noise.factor(&mut self.0.random.borrow_mut());
+        let took_ns = (self.0.now_ns.get() - start_ns) * self.0.noise();
         self.0.now_ns.set(start_ns + took_ns);
         // Steps of 10 ns.
         (took_ns / 10.0).round() as u64 * 10
@@ -178,11 +175,11 @@ pub(crate) fn found(
     let world = Rc::new(World {
         now_ns: Shared::new(1.0),
         segments: segments.to_vec(),
-        turns: Shared::new(None),
-        sent: Shared::new(0),
-        link_free_ns: Shared::new(0.0),
-        far_free_ns: Shared::new(0.0),
-        received: Shared::new(0),
+        turns: Shared::new(ONE),
+        sent: Shared::default(),
+        link_free_ns: Shared::default(),
+        far_free_ns: Shared::default(),
+        received: Shared::default(),
         noise,
         random: RefCell::new(Random::new(seed)),
     });

@@ -1,11 +1,9 @@
-//! Interval of a quantity that differs from run to run by more than any one run can see: the layout of memory that a process was given,
-//! the clock of that hour. Earlier runs tell how much.
+//! Interval of a quantity that differs from run to run by more than any one run can see; earlier runs tell how much.
 //!
-//! One-way random effects: a run's value is off by what its own interval tells and by what runs differ by. The variance between runs
-//! is the one with which both together explain how the values scatter (R. C. Paule, J. Mandel, "Consensus values and weighting
-//! factors", J. Res. Natl. Bur. Stand. 1982): a run that knows little of itself has little to say about the others.
+//! One-way random effects; variance between runs by R. C. Paule, J. Mandel, "Consensus values and weighting factors", 1982.
 
 use crate::Interval;
+use crate::bisection::narrowed;
 use crate::distribution::{normal_quantile, t_quantile};
 use crate::error::finite;
 
@@ -21,9 +19,8 @@ pub struct Estimate {
     pub own: Interval,
 }
 
-/// The interval of `this` run's value for the quantity itself: its own, widened by what it and the `earlier` runs differ by. Never
-/// narrower than its own. Differences are taken as ratios where all values are positive; where nothing that is said is
-/// negative, the interval is not either. `None` with fewer than [`FEWEST`] earlier runs, or figures that are not finite.
+/// The interval of `this` run's value, widened by what it and the `earlier` runs differ by: ratios where all values are positive.
+/// Never negative where no end is. `None` with fewer than [`FEWEST`] earlier runs, or figures that are not finite.
 pub fn among_runs(this: Estimate, earlier: &[Estimate]) -> Option<Interval> {
     let all: Vec<Estimate> = earlier.iter().copied().chain([this]).collect();
     let ends = |e: &Estimate| [e.value, e.own.low, e.own.high];
@@ -51,9 +48,8 @@ pub fn among_runs(this: Estimate, earlier: &[Estimate]) -> Option<Interval> {
     Interval::new(this.own.level, low.min(this.own.low), high.max(this.own.high))
 }
 
-/// The variance that values have in addition to their own, each a value and its variance: with weights of one over the sum of
-/// both, the squared distances from the weighted mean of their group add up to the degrees of `freedom`. 0 where their own
-/// variances explain more than there is. `None` without freedom or with figures that are not finite.
+/// The variance that values (each with its own) have in addition: weighted squared distances then add up to the degrees of `freedom`.
+/// 0 where their own explain more than there is. `None` without freedom or with figures that are not finite.
 pub fn variance_between(groups: &[Vec<[f64; 2]>], freedom: f64) -> Option<f64> {
     const HALVINGS: usize = 200;
     let all = || groups.iter().flatten().flatten();
@@ -75,15 +71,7 @@ pub fn variance_between(groups: &[Vec<[f64; 2]>], freedom: f64) -> Option<f64> {
     }
     // It falls with the variance, and is not above zero at that of the values as they stand.
     let plain: f64 = groups.iter().map(|g| distance(g, &|_| 1.0)).sum();
-    let (mut low, mut high) = (0.0, finite(plain / freedom)?);
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        if excess(middle) > 0.0 {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
+    let [_, high] = narrowed(0.0, finite(plain / freedom)?, HALVINGS, |between| excess(between) > 0.0);
     Some(high)
 }
 
@@ -101,15 +89,10 @@ mod tests {
     #[test]
     fn intervals_cover_whatever_runs_differ_by() {
         let mut random = Random::new(11);
-        for (earlier, between, within) in [
-            (2, 0.1, 0.001),
-            (2, 0.1, 0.1),
-            (3, 0.1, 0.1),
-            (5, 0.0, 0.1),
-            (11, 0.1, 0.001),
-            (11, 0.1, 0.1),
-            (11, 0.0, 0.1),
-        ] {
+        let few = [(2, 0.1, 0.001), (2, 0.1, 0.1), (3, 0.1, 0.1), (5, 0.0, 0.1)];
+        for (earlier, between, within) in
+            few.into_iter().chain([(11, 0.1, 0.001), (11, 0.1, 0.1), (11, 0.0, 0.1)])
+        {
             let covers = (0..2_000).filter(|_| {
                 let past: Vec<Estimate> = (0..earlier).map(|_| run(&mut random, between, within)).collect();
                 among_runs(run(&mut random, between, within), &past).unwrap().contains(10.0)
@@ -164,13 +147,11 @@ mod tests {
         let known = among_runs(e(100.0, 0.1), &past).unwrap();
         past.push(e(100.0, 15.0));
         let with = among_runs(e(100.0, 0.1), &past).unwrap();
-        assert!(
-            known.width() > 8.0 && (with.width() / known.width() - 1.0).abs() < 0.1,
-            "{known:?} {with:?}"
-        );
+        let wider = |than: Interval| (than.width() / known.width() - 1.0).abs();
+        assert!(known.width() > 8.0 && wider(with) < 0.1, "{known:?} {with:?}");
         // One that claims to know itself exactly is heard, and no more than that.
         past.push(e(100.0, 0.0));
         let exact = among_runs(e(100.0, 0.1), &past).unwrap();
-        assert!((exact.width() / known.width() - 1.0).abs() < 0.2, "{exact:?}");
+        assert!(wider(exact) < 0.2, "{exact:?}");
     }
 }

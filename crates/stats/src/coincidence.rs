@@ -1,9 +1,7 @@
 //! Do two CPUs stop together more often than chance would have it.
 //!
-//! Observed coincidences of two event lists are compared with those after shifting one list around the circle of
-//! the observation time by random amounts. That keeps each list's own rhythm and clustering and destroys only
-//! the relation between them (Lotwick & Silverman 1982, for point processes; the "shift predictor" of spike-train
-//! analysis, Perkel, Gerstein & Moore 1967).
+//! One list is shifted around the circle of the observation time, which keeps its own rhythm and destroys only the relation
+//! (Lotwick & Silverman 1982; the "shift predictor" of Perkel, Gerstein & Moore 1967).
 
 use crate::random::Random;
 
@@ -33,10 +31,9 @@ pub struct Coincidence {
 
 /// Coincidences of two event lists observed during `[0, span_s)`.
 ///
-/// `shifts` and `seed` are those of the random shifts: the smallest possible `p` is `1 / (shifts + 1)`. `None` if there are
-/// no shifts, a list is empty, times are not finite, not within the span or end before they start. The lists need no
-/// order. Lists that both follow one strict period coincide at every shift that is a multiple of it, so a common timer
-/// that fires with a fixed phase gives a large `ratio` but a `p` no smaller than the share of such shifts.
+/// The smallest possible `p` is `1 / (shifts + 1)`. The lists need no order. `None` if there are no shifts, a list is empty, times
+/// are not finite, not within the span or end before they start. Of two lists of one strict period `p` is no smaller than the
+/// share of shifts that are multiples of it.
 pub fn coincidence(a: &[Event], b: &[Event], span_s: f64, shifts: usize, seed: u64) -> Option<Coincidence> {
     let span_ok = span_s > 0.0 && span_s.is_finite();
     let valid = |e: &Event| 0.0 <= e.start_s && e.start_s <= e.end_s && e.end_s <= span_s;
@@ -46,13 +43,10 @@ pub fn coincidence(a: &[Event], b: &[Event], span_s: f64, shifts: usize, seed: u
     let reference = merged(b);
     let observed = hits(a, 0.0, &reference, span_s);
     let mut random = Random::new(seed);
-    let (mut total, mut reached) = (0_usize, 0_usize);
-    for _ in 0..shifts {
-        let shifted = hits(a, random.unit() * span_s, &reference, span_s);
-        total += shifted;
-        reached += usize::from(shifted >= observed);
-    }
-    let expected = total as f64 / shifts as f64;
+    let shifted: Vec<usize> =
+        (0..shifts).map(|_| hits(a, random.unit() * span_s, &reference, span_s)).collect();
+    let reached = shifted.iter().filter(|n| **n >= observed).count();
+    let expected = shifted.iter().sum::<usize>() as f64 / shifts as f64;
     Some(Coincidence {
         observed,
         expected,

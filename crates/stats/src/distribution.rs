@@ -1,9 +1,7 @@
 //! Cumulative probabilities and quantiles of the normal, Student t and binomial laws.
 //!
-//! The gamma and error functions are statrs's. The incomplete beta function is our own continued fraction
-//! (modified Lentz; *Numerical Recipes*, 3rd ed., section 6.4) because rank intervals need it for a million
-//! trials, where a fixed iteration limit is not enough. Quantiles invert the cumulative function by bisection
-//! over the order of floating-point numbers, so they are as exact as the function they invert.
+//! The incomplete beta function is our own continued fraction (modified Lentz; *Numerical Recipes*, 3rd ed., section 6.4): rank
+//! intervals need it for a million trials, beyond the iterations of statrs, whose gamma and error functions serve here.
 
 use crate::bisection::first;
 use crate::error::finite;

@@ -29,7 +29,6 @@ pub struct Bucket {
     pub count: u64,
 }
 
-#[allow(clippy::inline_always, reason = "part of the hot path of record")]
 #[inline(always)]
 fn slot(value: u64) -> usize {
     let shift = (63 - SUB_BITS) - (value | (1 << SUB_BITS)).leading_zeros();
@@ -50,7 +49,6 @@ impl LogHistogram {
     }
 
     /// Counts one value.
-    #[allow(clippy::inline_always, reason = "recorded inside timed loops, where a call would be measured")]
     #[inline(always)]
     pub fn record(&mut self, value: u64) {
         let cell = &mut self.counts[slot(value) & (SLOTS - 1)];

@@ -1,11 +1,8 @@
 //! Levels of a memory hierarchy from a curve: the price of a load over the size of its working set.
 //!
-//! Model: every store that a working set W outgrows adds to the price of those loads that it no longer serves. Of a store of
-//! capacity C these are `1 - C / W` where a part of a larger set stays (random and adaptive replacement), and
-//! `1 / (1 + (C / W)^4)` where the least recently used line goes: pages fall on colors at random, and a color of 8 ways
-//! misses once more than 8 of its pages are in use. Capacities are searched on a grid; prices follow by least squares of
-//! relative errors, no step being negative; their number is that of the least description length (Schwarz 1978). Curves:
-//! Saavedra-Barrera & Smith, "Measuring Cache and TLB Performance and Their Effect on Benchmark Run Times" (1995).
+//! Model: a store of capacity C that a working set W outgrows misses `1 - C / W` of the loads where a part of a larger set stays
+//! (random replacement), `1 / (1 + (C / W)^4)` where the least recently used line goes (colors of 8 ways). Capacities are searched
+//! on a grid, prices by least squares, steps by description length (Schwarz 1978). Curves: Saavedra-Barrera & Smith (1995).
 //!
 //! Constants marked "fixtures" were chosen on one half of `fixtures/ladders` and are judged on the other half.
 

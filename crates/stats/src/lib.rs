@@ -1,9 +1,7 @@
 //! Statistics on slices for heavy-tailed, autocorrelated measurements.
 //!
-//! Every function is pure: slices and options in, values out, no I/O, no clock, no global state. Randomized
-//! procedures take a seed and give the same answer for the same seed. No function panics or returns NaN or
-//! infinity: what cannot be computed (too few values, non-finite input, a parameter out of range) is `None` or
-//! a [`StatsError`] that says why.
+//! Every function is pure; randomized ones take a seed. None panics or returns NaN or infinity: what cannot be computed is `None`
+//! or a [`StatsError`] that says why.
 //!
 //! | module | question |
 //! | --- | --- |

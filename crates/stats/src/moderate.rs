@@ -1,8 +1,8 @@
 //! Variances of many alike quantities lend to each other: each alone rests on few values, all together on many.
 //!
-//! The moderated t of G. K. Smyth (Statistical Applications in Genetics and Molecular Biology 3, 2004): variances are taken to be drawn
-//! from a scaled inverse chi-square law, whose scale and degrees of freedom are found by the moments of their logarithms.
+//! The moderated t of G. K. Smyth (Statistical Applications in Genetics and Molecular Biology 3, 2004).
 
+use crate::bisection::narrowed;
 use crate::spread;
 
 /// A variance and its degrees of freedom.
@@ -20,8 +20,8 @@ const MOST_PRIOR_DOF: f64 = 12.0;
 /// Variances from which a prior is estimated at least.
 const LEAST: usize = 2;
 
-/// What each of `own` becomes when it borrows from the others as far as they agree, and their prior: what one of which nothing is known
-/// has. Those that are not above 0 or not finite neither lend nor borrow; of fewer than two there is no prior.
+/// What each of `own` becomes when it borrows from the others as far as they agree, and their prior. Those that are not above 0
+/// or not finite neither lend nor borrow; of fewer than two there is no prior.
 pub fn moderated(own: &[Variance]) -> (Vec<Variance>, Option<Variance>) {
     let is_sound = |v: &Variance| v.value > 0.0 && v.value.is_finite() && v.dof >= 1.0 && v.dof.is_finite();
     let sound: Vec<Variance> = own.iter().copied().filter(is_sound).collect();
@@ -74,12 +74,7 @@ fn trigamma(mut x: f64) -> f64 {
 
 /// The positive `x` whose [`trigamma`] is `y`, by bisection on its logarithm: it falls from infinity to nothing.
 fn trigamma_inverse(y: f64) -> f64 {
-    let (mut low, mut high) = (-20.0_f64, 20.0_f64);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if trigamma(middle.exp()) > y { low = middle } else { high = middle }
-    }
-    high.exp()
+    narrowed(-20.0, 20.0, 60, |ln| trigamma(ln.exp()) > y)[1].exp()
 }
 
 #[cfg(test)]
@@ -113,12 +108,8 @@ mod tests {
         assert!((of_all.value / 0.04 - 1.0).abs() < 0.15 && of_all.dof > 0.8 * MOST_PRIOR_DOF, "{of_all:?}");
         let far = |all: &[Variance]| all.iter().map(|v| (v.value / 0.04).ln().abs()).fold(0.0, f64::max);
         assert!(far(&lent) < 0.6 * far(&alike), "{} {}", far(&lent), far(&alike));
-        let different: Vec<_> = (0..200)
-            .map(|i| {
-                let sd = if i % 2 == 0 { 0.02 } else { 2.0 };
-                drawn(&mut random, sd, 5)
-            })
-            .collect();
+        let different: Vec<_> =
+            (0..100).flat_map(|_| [0.02, 2.0].map(|sd| drawn(&mut random, sd, 5))).collect();
         assert!(prior(&different).unwrap().dof < 0.8);
         let unknown = Variance { value: 0.0, dof: 5.0 };
         assert_eq!(moderated(&[alike[0], unknown]), (vec![alike[0], unknown], None));

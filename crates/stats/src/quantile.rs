@@ -1,9 +1,7 @@
 //! Quantiles and distribution-free intervals for them.
 //!
-//! Quantiles are type 7 of Hyndman & Fan, "Sample Quantiles in Statistical Packages" (1996): linear between
-//! order statistics, the default of numpy and R. Intervals are rank intervals from the binomial law (David &
-//! Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1): they assume independent draws and nothing about
-//! the distribution. For correlated series use [`crate::serial`].
+//! Type 7 of Hyndman & Fan, "Sample Quantiles in Statistical Packages" (1996), the default of numpy and R. Rank intervals by David
+//! & Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1, of independent draws; for correlated series use [`crate::serial`].
 
 use crate::bisection::first;
 use crate::distribution::binomial_cdf;

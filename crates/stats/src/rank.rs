@@ -10,32 +10,31 @@ use crate::error::{check, finite};
 use crate::interval::{Interval, valid_level};
 use crate::quantile::sorted;
 
+/// Probabilities in ascending order, each with its place in the input; a value that is no probability counts as 1.
+fn ordered(p: &[f64]) -> Vec<(f64, usize)> {
+    let valid = |p: &f64| if (0.0..=1.0).contains(p) { *p } else { 1.0 };
+    let mut order: Vec<(f64, usize)> = p.iter().map(valid).zip(0..).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    order
+}
+
 /// Holm's step-down adjustment: rejecting where the result is below `alpha` keeps the chance of any false
 /// rejection below `alpha`. Output in input order; a value that is no probability counts as 1.
 pub fn holm(p: &[f64]) -> Vec<f64> {
-    let valid = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|a, b| valid(p[*a]).total_cmp(&valid(p[*b])));
-    let mut adjusted = vec![1.0; p.len()];
-    let mut reached = 0.0_f64;
-    for (rank, index) in order.into_iter().enumerate() {
-        reached = reached.max((valid(p[index]) * (p.len() - rank) as f64).min(1.0));
+    let (mut adjusted, mut reached) = (vec![1.0; p.len()], 0.0_f64);
+    for (rank, (p, index)) in ordered(p).into_iter().enumerate() {
+        reached = reached.max((p * (adjusted.len() - rank) as f64).min(1.0));
         adjusted[index] = reached;
     }
     adjusted
 }
 
-/// Benjamini and Hochberg's step-up adjustment (Journal of the Royal Statistical Society B 57, 1995): rejecting where the result is at most
-/// `q` keeps the expected share of false rejections among all at `q`. Output in input order; a value that is no probability counts as 1.
+/// Benjamini and Hochberg's step-up adjustment (J. R. Stat. Soc. B 57, 1995): rejecting where the result is at most `q` keeps the
+/// expected share of false rejections at `q`. Output in input order; a value that is no probability counts as 1.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
-    let valid = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|a, b| valid(p[*b]).total_cmp(&valid(p[*a])));
-    let mut adjusted = vec![1.0; p.len()];
-    let mut reached = 1.0_f64;
-    for (larger, index) in order.into_iter().enumerate() {
-        let rank = p.len() - larger;
-        reached = reached.min(valid(p[index]) * p.len() as f64 / rank as f64);
+    let (mut adjusted, mut reached) = (vec![1.0; p.len()], 1.0_f64);
+    for (before, (p, index)) in ordered(p).into_iter().enumerate().rev() {
+        reached = reached.min(p * adjusted.len() as f64 / (before + 1) as f64);
         adjusted[index] = reached;
     }
     adjusted
@@ -61,8 +60,7 @@ fn mid_ranks(xs: &[f64]) -> (Vec<f64>, f64) {
 /// Products of the sizes of two samples up to which, without ties, the exact law of U is used.
 const EXACT_PRODUCT: usize = 2500;
 
-/// Mid-ranks of both samples together, and the deviation of Mann and Whitney's U under no difference where its law is taken as
-/// normal; none where the exact one is used.
+/// Mid-ranks of both samples together, and the deviation of U under no difference where its law is taken as normal.
 fn pooled(x: &[f64], y: &[f64]) -> (Vec<f64>, Option<f64>) {
     let all: Vec<f64> = x.iter().chain(y).map(|v| v + 0.0).collect();
     let (ranks, ties) = mid_ranks(&all);
@@ -72,8 +70,8 @@ fn pooled(x: &[f64], y: &[f64]) -> (Vec<f64>, Option<f64>) {
     (ranks, (!exact).then(|| variance.max(0.0).sqrt()))
 }
 
-/// Mann and Whitney's test whether values of `x` tend to be larger or smaller than values of `y`: the two-sided probability of a
-/// result at least this far from no difference. `None` if either is empty or not finite.
+/// Mann and Whitney's test whether values of `x` tend to be larger or smaller than those of `y`: its two-sided probability.
+/// `None` if either is empty or not finite.
 pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<f64> {
     check("x", x, 1).ok()?;
     check("y", y, 1).ok()?;
@@ -92,8 +90,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<f64> {
 
 /// `P(U <= u)` for `u` in `0..=n*m` under no difference.
 fn u_cumulative(n: usize, m: usize) -> Vec<f64> {
-    // ways[k][u]: choices of k ranks among those seen so far whose rank sum exceeds its minimum by u.
-    // The counts stay below C(100, 50), about 1e29, and are only ever added, so f64 loses nothing that matters.
+    // ways[k][u]: choices of k ranks among those seen so far whose sum exceeds its minimum by u; below C(100, 50).
     let width = n * m + 1;
     let mut ways = vec![vec![0.0_f64; width]; n + 1];
     ways[0][0] = 1.0;
@@ -128,8 +125,7 @@ pub struct Shift {
 
 /// Shift of `y` against `x`: the median of all pairwise differences.
 ///
-/// Exact for any sizes in time linear in `x.len() + y.len()`: the wanted difference is found by bisection over
-/// the ordered bit patterns of `f64`, counting pairs at each step. `None` if either is empty or not finite.
+/// Exact in time linear in both lengths, by bisection over bit patterns. `None` if either is empty or not finite.
 pub fn hodges_lehmann(x: &[f64], y: &[f64], level: f64) -> Option<Shift> {
     check("x", x, 1).ok()?;
     check("y", y, 1).ok()?;

@@ -1,9 +1,6 @@
-//! Levels between which a series jumps: a virtual machine's two CPUs are on one core, then on one die, then on two, and what
-//! they pay each other jumps with it. Found by clustering the logarithms of the values in one dimension: a level is a mode of
-//! their density that lies at least a given factor away from the next, with a valley between that the samples prove.
-//!
-//! Disturbed samples lie above their level, spread over decades; they make no level, since they are not dense anywhere, and
-//! take the level of their neighbors in time.
+//! Levels between which a series jumps, as costs between two CPUs of a guest do with their placement. A level is a mode of the
+//! density of logarithms, a given factor from the next, with a valley between that the samples prove. Disturbed samples are dense
+//! nowhere; they take the level of their neighbors in time.
 
 use crate::distribution::binomial_cdf;
 use crate::error::{StatsError, check, check_pair, out_of_range};
@@ -148,8 +145,7 @@ fn levels(logs: &[f64], gap: f64) -> Levels {
     }
 }
 
-/// Whether two neighboring peaks are two levels: far enough apart, with a deep valley, and with more samples than chance
-/// would put on the smaller of them.
+/// Whether two neighboring peaks are two levels: far apart, with a deep valley, and more samples on the smaller than by chance.
 fn apart(density: &Density, logs: &[f64], ordered: &[f64], gap: f64, [left, cut, right]: [usize; 3]) -> bool {
     let smaller = if density.at[left] < density.at[right] { left } else { right };
     if density.x(right) - density.x(left) < gap || density.at[cut] > VALLEY * density.at[smaller] {
@@ -223,23 +219,15 @@ impl Density {
 
 /// Samples without a level take that of the nearest in time that has one.
 fn filled(times: &[f64], tags: &[Option<usize>]) -> Vec<usize> {
-    let mut before: Vec<Option<usize>> = Vec::with_capacity(tags.len());
-    let mut last = None;
-    for (i, t) in tags.iter().enumerate() {
-        last = t.map(|_| i).or(last);
-        before.push(last);
-    }
-    let mut next = None;
-    let mut out = vec![0; tags.len()];
-    for i in (0..tags.len()).rev() {
-        next = tags[i].map(|_| i).or(next);
-        let nearest = match (before[i], next) {
-            (Some(b), Some(n)) if times[i] - times[b] > times[n] - times[i] => Some(n),
-            (b, n) => b.or(n),
-        };
-        out[i] = nearest.and_then(|j| tags[j]).unwrap_or(0);
-    }
-    out
+    let known: Vec<(usize, usize)> = tags.iter().enumerate().filter_map(|(i, t)| Some((i, (*t)?))).collect();
+    let nearest = |i: usize| {
+        let (before, behind) = known.split_at(known.partition_point(|k| k.0 <= i));
+        match (before.last(), behind.first()) {
+            (Some(b), Some(n)) if times[i] - times[b.0] > times[n.0] - times[i] => n.1,
+            (b, n) => b.or(n).map_or(0, |k| k.1),
+        }
+    };
+    (0..tags.len()).map(nearest).collect()
 }
 
 /// Where stays are long, a single sample that differs from the two before and the two after is one of them that was disturbed.
@@ -263,14 +251,8 @@ fn weights(times: &[f64]) -> Vec<f64> {
     if n < 2 || times[n - 1] <= times[0] {
         return vec![1.0; n];
     }
-    let middle = |i: usize| f64::midpoint(times[i], times[i + 1]);
-    (0..n)
-        .map(|i| {
-            let from = if i == 0 { times[0] } else { middle(i - 1) };
-            let to = if i + 1 == n { times[n - 1] } else { middle(i) };
-            to - from
-        })
-        .collect()
+    let middle = |i: usize| f64::midpoint(times[i.saturating_sub(1)], times[i.min(n - 1)]);
+    (0..n).map(|i| middle(i + 1) - middle(i)).collect()
 }
 
 #[cfg(test)]

@@ -39,7 +39,12 @@ pub fn line(x: &[f64], y: &[f64], weighting: Weighting<'_>) -> Result<Line, Stat
         // The sign is kept for the check.
         Weighting::Sigma(sigma) => sigma.iter().map(|s| 1.0 / (s * s.abs())).collect(),
     };
-    let moments = Moments::of(&points(x, y, &weights)?);
+    check_pair("weights and points", weights.len(), x.len())?;
+    if let Some(&w) = weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
+        return Err(out_of_range("weight", w, "positive and finite"));
+    }
+    let mut moments = Moments::default();
+    (0..x.len()).for_each(|i| moments.add([x[i], y[i], weights[i]]));
     let (center, scatter) = (moments.mean_x, moments.xx / moments.weight);
     // What is left of `x` without its mean is rounding.
     if scatter.sqrt() <= 1e-13 * (y.len() as f64 * (scatter + center * center)).sqrt() {
@@ -149,15 +154,6 @@ pub fn chi_square_q(chi2: f64, dof: usize) -> Option<f64> {
     gamma_q(dof as f64 / 2.0, chi2 / 2.0)
 }
 
-/// Points with their weights, which must be positive.
-fn points(x: &[f64], y: &[f64], weights: &[f64]) -> Result<Vec<[f64; 3]>, StatsError> {
-    check_pair("weights and points", weights.len(), x.len())?;
-    match weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
-        Some(&value) => Err(out_of_range("weight", value, "positive and finite")),
-        None => Ok((0..x.len()).map(|i| [x[i], y[i], weights[i]]).collect()),
-    }
-}
-
 /// Weighted means and central moments of a growing set of points (West 1979).
 #[derive(Default)]
 pub(crate) struct Moments {
@@ -170,14 +166,6 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    fn of(points: &[[f64; 3]]) -> Self {
-        let mut moments = Self::default();
-        for p in points {
-            moments.add(*p);
-        }
-        moments
-    }
-
     pub(crate) fn add(&mut self, [x, y, w]: [f64; 3]) {
         self.weight += w;
         let share = w / self.weight;

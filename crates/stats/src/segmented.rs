@@ -20,8 +20,8 @@ pub struct Curve<'a> {
 /// Indices at which new lines begin when consecutive stretches of `x` (ascending, repeats allowed) have lines of their own,
 /// one a curve, of at least `min_points` values of `x` each. All curves break together.
 ///
-/// Neighboring lines need not meet: protocol switches and cache edges jump. A break must gain more than errors can. The number
-/// of breaks, `max_breaks` at most, minimizes `error + ((2 curves + 1) breaks + 2 curves) ln n`, where n counts all values.
+/// Neighboring lines need not meet. The number of breaks, `max_breaks` at most, minimizes
+/// `error + ((2 curves + 1) breaks + 2 curves) ln n`, where n counts all values.
 ///
 /// # Errors
 /// No curve, fewer points than a segment needs, more than 4096, unequal lengths, non-finite input, `x` not ascending,
@@ -85,8 +85,7 @@ fn search(x: &[f64], curves: &[Curve<'_>], breaks: usize, min_points: usize) -> 
     let mut tables: Vec<Level> = (0..=breaks).map(|_| empty()).collect();
     let mut errors = vec![0.0; n];
     for end in min_points..=n {
-        // Growing the segment backward one point at a time keeps full precision where prefix sums would lose the
-        // small sizes of a sweep over many octaves.
+        // Prefix sums would lose the small sizes of a sweep over many octaves.
         errors.fill(0.0);
         for curve in curves {
             let mut moments = Moments::default();

@@ -1,8 +1,7 @@
 //! Spectra and memory of evenly sampled series.
 //!
-//! Welch, "The Use of Fast Fourier Transform for the Estimation of Power Spectra" (1967). Scaling and conventions
-//! are those of `scipy.signal.welch`: one-sided power spectral density, constant detrending per segment, periodic
-//! Hann window. Counts of noise are ruled by rare long holes: pass them through [`clip_robust`] first.
+//! Welch, "The Use of Fast Fourier Transform for the Estimation of Power Spectra" (1967), scaled as `scipy.signal.welch`: one-sided
+//! density, constant detrending, periodic Hann window. Pass counts with rare long holes through [`clip_robust`] first.
 
 use crate::error::{StatsError, check, finite, out_of_range};
 use crate::fourier;

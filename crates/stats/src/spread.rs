@@ -1,8 +1,7 @@
 //! Location and spread: moments, and the robust measures that survive heavy tails.
 //!
-//! Sources: Chan, Golub & `LeVeque`, "Algorithms for Computing the Sample Variance" (1983), which finds the corrected
-//! two-pass form more exact than Welford's single pass where the mean dwarfs the spread, as in time stamps; Neumaier
-//! (1974) for the compensated sum; Huber & Ronchetti, *Robust Statistics* (2009) for the MAD.
+//! Sources: Chan, Golub & `LeVeque`, "Algorithms for Computing the Sample Variance" (1983); Neumaier (1974) for the compensated
+//! sum; Huber & Ronchetti, *Robust Statistics* (2009) for the MAD.
 
 use crate::error::{check, finite};
 use crate::quantile::select_median;
@@ -60,8 +59,7 @@ pub fn mad(xs: &[f64]) -> Option<f64> {
 
 /// Asymptotic efficiency of the MAD of normal data (Huber & Ronchetti 2009, section 5.1).
 const MAD_EFFICIENCY: f64 = 0.3674;
-/// What makes the mean MAD of so few normal values that of many, from 2 on (C. Croux, P. J. Rousseeuw, "Time-efficient algorithms for two
-/// highly robust estimators of scale", 1992); of n > 9 it is n / (n - 0.8).
+/// Makes the mean MAD of few normal values that of many, from 2 on (Croux & Rousseeuw 1992); of n > 9 it is n / (n - 0.8).
 const MAD_OF_FEW: [f64; 8] = [1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107];
 
 /// Standard deviation by the [`mad`], whatever fewer than half of the values are, and the degrees of freedom of as uncertain a plain one.
@@ -93,10 +91,7 @@ mod tests {
             assert!((mean - 1.0).abs() < 0.03, "{n} values: {mean}");
             let variance = all.iter().map(|a| (a.0 - mean).powi(2)).sum::<f64>() / RUNS as f64;
             let ratio = variance * 2.0 * all[0].1;
-            assert!(
-                n < 15 || (0.75..1.3).contains(&ratio),
-                "{n} values: variance {ratio} times what was said"
-            );
+            assert!(n < 15 || (0.75..1.3).contains(&ratio), "{n} values: variance {ratio} times the said");
         }
         assert_eq!(robust_deviation(&[1.0]), None);
     }

@@ -1,9 +1,6 @@
-//! Interval of a median of values that were taken in visits: values of one visit are alike, because whatever the machine did at that
-//! moment it did to all of them.
+//! Interval of a median of values that were taken in visits: what the machine did at that moment it did to all of a visit.
 //!
-//! Woodruff's method ("Confidence Intervals for Medians and Other Position Measures", J. Am. Stat. Assoc. 1952) with visits as
-//! clusters: the share of values below the median has a variance between visits; that of independent values is its lower bound.
-//! The ranks that this share may be at bound the median.
+//! Woodruff's method (J. Am. Stat. Assoc. 1952) with visits as clusters; never narrower than of independent values.
 
 use crate::Interval;
 use crate::distribution::t_quantile;

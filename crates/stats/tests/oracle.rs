@@ -155,10 +155,8 @@ fn spectra() {
         let highest = want.iter().copied().fold(0.0, f64::max);
         for (i, (got, want)) in got.power.iter().zip(&want).enumerate() {
             // Bin 0 is rounding noise after the mean is taken out.
-            assert!(
-                (got - want).abs() <= 1e-9 * want + 1e-15 * highest,
-                "{name}[{i}]: {got} instead of {want}"
-            );
+            let off = (got - want).abs();
+            assert!(off <= 1e-9 * want + 1e-15 * highest, "{name}[{i}]: {got} instead of {want}");
         }
     }
 }

@@ -163,8 +163,7 @@ fn coverage(law: Law, n: usize, seed: u64) -> [Seen; 6] {
     seen
 }
 
-/// Asserts coverage between 93 and 97 % (two standard errors of the count beyond) for every figure with intervals for most
-/// streams, and that `must` of the six have them.
+/// Asserts coverage between 93 and 97 % (two standard errors beyond) where most streams have intervals, as `must` of six do.
 fn assert_coverage(law: Law, n: usize, must: usize) {
     let seen = coverage(law, n, 5);
     let shown: Vec<String> = seen
@@ -183,46 +182,38 @@ fn assert_coverage(law: Law, n: usize, must: usize) {
     assert!(mostly >= must, "{law:?} n {n}: intervals for {mostly} figures only");
 }
 
+/// Streams of laws by their length, each with the number of figures that must have intervals.
+fn assert_covered(laws: &[(Law, &[(usize, usize)])]) {
+    for (law, lengths) in laws {
+        lengths.iter().for_each(|(n, must)| assert_coverage(*law, *n, *must));
+    }
+}
+
 #[test]
 fn autoregressions_are_covered() {
-    for (rho, n, must) in [
-        (0.0, 34, 4),
-        (0.0, 60, 5),
-        (0.0, 100, 5),
-        (0.0, 1000, 6),
-        (0.4, 60, 4),
-        (0.4, 100, 4),
-        (0.4, 300, 5),
-        (0.4, 1000, 6),
-        (0.7, 300, 5),
-        (0.7, 1000, 6),
-        (0.9, 1000, 4),
-        (0.9, 3000, 6),
-    ] {
-        assert_coverage(Law::Normal(rho), n, must);
-    }
+    assert_covered(&[
+        (Law::Normal(0.0), &[(34, 4), (60, 5), (100, 5), (1000, 6)]),
+        (Law::Normal(0.4), &[(60, 4), (100, 4), (300, 5), (1000, 6)]),
+        (Law::Normal(0.7), &[(300, 5), (1000, 6)]),
+        (Law::Normal(0.9), &[(1000, 4), (3000, 6)]),
+    ]);
 }
 
 #[test]
 fn skewed_lateness_is_covered() {
-    for (rho, n, must) in [
-        (0.0, 34, 4),
-        (0.0, 100, 5),
-        (0.4, 100, 4),
-        (0.4, 300, 5),
-        (0.4, 1000, 6),
-        (0.9, 1000, 4),
-        (0.9, 3000, 6),
-    ] {
-        assert_coverage(Law::Exponential(rho), n, must);
-    }
+    assert_covered(&[
+        (Law::Exponential(0.0), &[(34, 4), (100, 5)]),
+        (Law::Exponential(0.4), &[(100, 4), (300, 5), (1000, 6)]),
+        (Law::Exponential(0.9), &[(1000, 4), (3000, 6)]),
+    ]);
 }
 
 #[test]
 fn bursts_are_covered_where_there_are_enough_of_them() {
-    assert_coverage(Law::Bursts(0.2, 4.0), 1000, 6);
-    assert_coverage(Law::Bursts(0.2, 4.0), 3000, 6);
-    assert_coverage(Law::Bursts(0.05, 8.0), 10_000, 4);
+    assert_covered(&[
+        (Law::Bursts(0.2, 4.0), &[(1000, 6), (3000, 6)]),
+        (Law::Bursts(0.05, 8.0), &[(10_000, 4)]),
+    ]);
 }
 
 #[test]
@@ -288,11 +279,8 @@ fn what_cannot_be_known_is_refused_with_a_reason() {
     let xs: Vec<f64> = (0..300).map(|_| random.exponential()).collect();
     let text = |q| quantile_interval(&xs, q, &[300], 0.95).map_err(|e| e.to_string());
     assert!(text(0.95).is_ok());
-    assert!(
-        text(0.999).unwrap_err().contains("independent samples) needs at least 6000"),
-        "{:?}",
-        text(0.999)
-    );
+    let refused = text(0.999).unwrap_err();
+    assert!(refused.contains("independent samples) needs at least 6000"), "{refused}");
     assert!(mean_interval(&xs[..10], &[10], 0.95).is_err());
     assert!(mean_interval(&xs, &[200], 0.95).is_err(), "segments do not add up");
     assert!(mean_interval(&[1.0; 50], &[50], 0.95).is_err(), "a constant has no variance to learn from");

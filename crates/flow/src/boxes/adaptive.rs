@@ -1,5 +1,5 @@
 //! Space-time adaptive processing behind Doppler filters of two staggers (Ward 1994, section 5.3), and detection at a constant rate
-//! of false alarms. Powers are in units of the noise of one channel there.
+//! of false alarms. Powers are in units of one channel's noise.
 
 use std::cell::Cell;
 use std::f32::consts::TAU;
@@ -242,8 +242,7 @@ impl Primitive for ApplyWeights {
     }
 }
 
-/// Puts the mean of cells around it beside each power of a row. `reference` counts the cells on each side, `guard` those between.
-/// Next to an end of the row more of them are on the other side.
+/// Puts the mean of `reference` cells on each side beside each power of a row, `guard` cells away; at an end more on the other side.
 pub fn average_references(row: usize, reference: usize, guard: usize) -> impl Stage<f32, [f32; 2]> {
     let all = 2 * reference;
     Blocks::one_to_one(row, row, move |x: &[f32], y: &mut [[f32; 2]]| {
@@ -257,8 +256,7 @@ pub fn average_references(row: usize, reference: usize, guard: usize) -> impl St
     })
 }
 
-/// Gives the ratio of a power to its mean where a false alarm has at most this probability, otherwise 0. The mean is that of `n`
-/// independent powers of Gaussian noise.
+/// Gives the ratio of a power to the mean of `n` where a false alarm has at most this probability, otherwise 0.
 pub fn compare_threshold(probability: f64, n: f64) -> impl Stage<[f32; 2], f32> {
     let factor = (n * (probability.powf(-1.0 / n) - 1.0)) as f32;
     Blocks::one_to_one(ALL, ALL, move |x: &[[f32; 2]], y: &mut [f32]| {
@@ -295,8 +293,7 @@ pub fn list_detections(cells: Cells) -> impl Stage<f32, Spot> {
     })
 }
 
-/// Compares detections with the truth: targets injected, targets found, false alarms. Spots are the same at most one gate, bin
-/// and beam apart.
+/// Targets injected, targets found, false alarms. Spots are the same at most one gate, bin and beam apart.
 pub fn compare_truth(
     bins: usize,
     targets: usize,

@@ -8,8 +8,7 @@ use crate::error::StatsError;
 
 /// Largest chance that a log without rhythm yields any comb.
 pub const FALSE_ALARM: f64 = 5e-4;
-/// Numbers of harmonics summed by the search: one finds broad teeth, many find narrow teeth in a crowd. Powers of two,
-/// so that finding a harmonic's place needs no division.
+/// Numbers of harmonics summed by the search: few find broad teeth, many narrow ones. Powers of two need no division.
 const HARMONIC_SUMS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Rounds of finding and removing; more than anyone reads.
 const MAX_ROUNDS: usize = 12;
@@ -32,13 +31,9 @@ pub struct Comb {
 
 /// Finds the periodic sources with fundamentals in `fmin_hz..=fmax_hz`, strongest evidence first.
 ///
-/// Bins and transforms the log, sums powers over harmonics, corrects for every trial, walks from the best line
-/// to the lowest frequency whose harmonics are all there, refines it on the exact times, takes its events out
-/// by weight and starts again. Long holes and bursts raise the local background instead of raising alarms. A
-/// comb needs three cycles within the log. Where the teeth of two combs coincide (10 and 15 Hz in phase), the
-/// shared events count for the stronger one, and the other shows only by what is left. Logs without rhythm give an empty list, all but [`FALSE_ALARM`] of
-/// the time. Cost grows with span times `fmax_hz` and with the combs found: about a second for 10^5 events in 10 s,
-/// seven for as many in 300 s, both up to 2 kHz.
+/// Walks from the best sum over harmonics to the lowest frequency whose harmonics are all there, refines it on the exact times,
+/// takes its events out by weight and starts again. A comb needs three cycles within the log; events that two share count for the
+/// stronger. Logs without rhythm give none, all but [`FALSE_ALARM`] of the time. About a second for 10^5 events in 10 s.
 ///
 /// # Errors
 /// Fewer than 5 events, non-finite times, all at one time, or an empty band.
@@ -103,37 +98,26 @@ fn best_line(grid: &Grid, fmin_hz: f64, fmax_hz: f64, sums: &[usize]) -> Option<
     (p <= FALSE_ALARM).then_some(Line { freq_hz, harmonics, p })
 }
 
-/// Climbs on the exact times: first within the segments of the grid, then over ever longer coherent stretches
-/// and with ever more harmonics, each step starting well inside the main lobe of the next.
+/// Climbs on the exact times over ever longer coherent stretches, each step starting well inside the main lobe of the next.
 fn refine(log: &Log, weights: &[f64], grid: &Grid, freq_hz: f64, harmonics: usize) -> f64 {
-    let mut segments = grid.segments;
-    let mut freq_hz = freq_hz;
-    let step = |freq_hz: f64, segments: usize, harmonics: usize| {
+    let step = |freq_hz: f64, segments: usize| {
         let reach = 0.3 * segments as f64 / (log.span_s * harmonics as f64);
         climb(freq_hz, reach, |f| harmonic_power(&log.times_s, weights, log.span_s, segments, f, harmonics))
     };
-    freq_hz = step(freq_hz, segments, harmonics);
-    while segments > 1 {
-        segments = segments.div_ceil(2);
-        freq_hz = step(freq_hz, segments, harmonics);
-    }
-    freq_hz
+    let halved = |segments: &usize| (*segments > 1).then(|| segments.div_ceil(2));
+    std::iter::successors(Some(grid.segments), halved).fold(freq_hz, step)
 }
 
 /// How strict a test of missing harmonics is, as a natural logarithm of its chance level.
 const DESCEND_LN_P: f64 = -11.5;
 const KEEP_LN_P: f64 = -6.9;
-/// Least power of the harmonics in between, relative to the others. One tooth gives 1; a comb of 250 Hz beside an
-/// independent one of 500 Hz with all its events gives about 0.2, so that the faster one is found first.
+/// Least power of the harmonics in between, relative to the others: one tooth gives 1, two combs an octave apart 0.2.
 const SHARE: f64 = 0.3;
 
 /// The lowest frequency of which `freq_hz` is a multiple and whose harmonics are all present.
 ///
-/// Down: a line at `freq_hz` belongs to `freq_hz / q` if the harmonics that are not multiples of `q` are there,
-/// too. Up: if they are not, `freq_hz` itself is a subharmonic and the comb has `q` times its frequency.
-fn fundamental(grid: &Grid, freq_hz: f64, harmonics: usize) -> Option<f64> {
-    let mut freq_hz = freq_hz;
-    let mut harmonics = harmonics;
+/// Down where harmonics that are not multiples of `q` are there, too; up where they are not.
+fn fundamental(grid: &Grid, mut freq_hz: f64, mut harmonics: usize) -> Option<f64> {
     for q in [2, 3, 5, 7] {
         while harmonics >= q && !between_present(grid, freq_hz, q, harmonics, KEEP_LN_P, false) {
             freq_hz *= q as f64;
@@ -153,8 +137,7 @@ fn fundamental(grid: &Grid, freq_hz: f64, harmonics: usize) -> Option<f64> {
     freq_hz.is_finite().then_some(freq_hz)
 }
 
-/// Whether the harmonics of `freq_hz` that are not multiples of `q`, up to number `last`, carry power like those
-/// that are; with `all`, they must also be there as regularly.
+/// Whether harmonics up to `last` that are not multiples of `q` carry power like those that are; with `all`, as regularly.
 fn between_present(grid: &Grid, freq_hz: f64, q: usize, last: usize, ln_p: f64, all: bool) -> bool {
     let background = grid.segments as f64;
     let (mut on, mut between) = (Vec::new(), Vec::new());
@@ -169,8 +152,7 @@ fn between_present(grid: &Grid, freq_hz: f64, q: usize, last: usize, ln_p: f64, 
     let level = (on.iter().sum::<f64>() / on.len() as f64 - background).max(0.0);
     let single = background + (1.5 * background.sqrt()).max(0.15 * level);
     let present = |powers: &[f64]| powers.iter().filter(|p| **p > single).count();
-    // Other combs can supply some of the harmonics (10 and 15 Hz every second one of 5 Hz), hence the share;
-    // weak ones come and go, and single ones may fall into a zero of the shape of the tooth, hence not all.
+    // Other combs can supply some of the harmonics, hence the share; weak ones come and go, hence not all.
     let regular = present(&between) * on.len() * 4 >= present(&on) * between.len() * 3;
     let significant = ln_gamma_tail(between.len() as f64 * background, sum) < ln_p;
     significant && sum / between.len() as f64 - background > SHARE * level && (regular || !all)
@@ -180,10 +162,8 @@ fn is_prime(q: usize) -> bool {
     (2..=q.isqrt()).all(|d| !q.is_multiple_of(d))
 }
 
-/// Measures the comb at `freq_hz` and takes it out of the weights; `None` if it is too small to be one, or if a
-/// sum over harmonics saw what the exact test of the folded events does not.
-fn describe(log: &Log, weights: &mut [f64], freq_hz: f64, line: &Line, fmax_hz: f64) -> Option<Comb> {
-    let mut freq_hz = freq_hz;
+/// Measures the comb at `freq_hz` and takes it out of the weights; `None` if it is too small, or fails the exact test.
+fn describe(log: &Log, weights: &mut [f64], mut freq_hz: f64, line: &Line, fmax_hz: f64) -> Option<Comb> {
     let mut tooth = find_tooth(&log.times_s, weights, freq_hz);
     let mut fit = None;
     for _ in 0..2 {

@@ -15,9 +15,8 @@ pub(super) struct Tooth {
 }
 
 impl Tooth {
-    /// Chance that `n` events without rhythm gather like this at any of `cycles` independent frequencies, phases and
-    /// widths (Bonferroni over the binomial tail). Holds for a handful of events, where sums over harmonics do not
-    /// follow their limiting law.
+    /// Chance that events without rhythm gather like this at any of `cycles` independent frequencies, phases and widths
+    /// (Bonferroni over the binomial tail); holds for a handful of events, too.
     pub(super) fn chance(&self, cycles: f64) -> f64 {
         let inside = self.excess + self.background * self.width;
         let n = inside + self.background * (1.0 - self.width);

@@ -1,13 +1,8 @@
-//! What a stream is too short for: figures that a few independent samples or a few clusters carry are refused, and those that
-//! barely are not get wider intervals.
+//! What a stream is too short for: figures that few independent samples or clusters carry are refused. Those that barely are not
+//! get wider intervals: streams that pass by luck are those whose variance came out small.
 //!
-//! The widening is what makes refusing honest: the streams that pass a threshold by luck are those whose variance came out
-//! small, and without it their intervals would hold the truth in 70 to 90 % only.
-//!
-//! Clusters are counted by the third moment of sums over blocks: `(sum s^2)^3 / (sum s^3)^2` is `k` for `k` equal clusters that
-//! stand out of nothing, `n / 4` for `n` independent exponential values and very large for what is symmetric. It has the sign
-//! of the third moment: values that stand out below carry a figure as well. A mean that `k` clusters carry is as uncertain, and
-//! as lopsided, as a count of `k` events.
+//! Clusters by the third moment of sums over blocks: `(sum s^2)^3 / (sum s^3)^2` is `k` for `k` equal clusters, `n / 4` for `n`
+//! exponential values, with the sign of the third moment. A mean that `k` carry is as uncertain as a count of `k` events.
 
 use super::memory::Memory;
 use crate::distribution::normal_quantile;
@@ -64,8 +59,7 @@ impl Reach {
     }
 }
 
-/// Factor on the variance of the mean of a centered stream, at least 1, and how far the ends of its interval lie. By segments,
-/// memory within them does not matter.
+/// Factor on the variance of the mean of a centered stream, at least 1, and how far the ends of its interval lie.
 pub(super) fn of_mean(z: &[f64], by_segments: bool, level: f64) -> Result<(f64, Reach), StatsError> {
     let samples = Memory::of(z).samples();
     let factor = independence(z.len(), samples, WIDER_MEAN, by_segments)?;
@@ -74,9 +68,8 @@ pub(super) fn of_mean(z: &[f64], by_segments: bool, level: f64) -> Result<(f64, 
     Ok((factor, if clusters > 0.0 { reach } else { Reach { low: reach.high, high: reach.low, ..reach } }))
 }
 
-/// How far the ends of the interval of a number of events lie from it (Garwood, "Fiducial Limits for the Poisson Distribution",
-/// Biometrika 1936), in units of the normal law's, which they come to where there are many. Chi-square quantiles as by Wilson
-/// & Hilferty (1931).
+/// How far the ends of the interval of a number of events lie from it (Garwood, Biometrika 1936), in units of the normal law's.
+/// Chi-square quantiles as by Wilson & Hilferty (1931).
 fn poisson(events: f64, level: f64) -> Option<Reach> {
     let u = normal_quantile(0.5 + level / 2.0)?;
     let k = events.clamp(1.0, 1e9);
@@ -89,8 +82,7 @@ fn poisson(events: f64, level: f64) -> Option<Reach> {
     Some(Reach { low, high, clusters: events })
 }
 
-/// Factor on the variance of the share of a stream of yes and no, at least 1. `hits` is that stream (1 and 0), centered; `like`
-/// the figures behind the answers, centered.
+/// Factor on the variance of the share of `hits` (1 and 0), at least 1; `like` are the figures behind them. Both are centered.
 pub(super) fn of_share(hits: &[f64], share: f64, like: &[f64], by_segments: bool) -> Result<f64, StatsError> {
     let rarer = share.min(1.0 - share);
     let behind = Memory::of(like).samples();
@@ -147,8 +139,7 @@ fn enough(clusters: f64, needed: f64) -> Result<(), StatsError> {
     Err(StatsError::TooFew { what: CLUSTERS, needed: needed.ceil() as usize, got: clusters as usize })
 }
 
-/// The fewest clusters over blocks from twice the memory up to lengths of which there are `blocks`, negative where they stand
-/// out below. What has no memory is its own block.
+/// The fewest clusters over blocks from twice the memory up to lengths of which there are `blocks`; negative below the mean.
 fn clusters(z: &[f64], samples: f64, blocks: usize) -> f64 {
     if samples < MEMORY {
         return carried_by(z, 1);

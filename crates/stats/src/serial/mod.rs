@@ -1,30 +1,21 @@
 //! Intervals for the mean, a share and quantiles of a stream whose neighbors in time are alike.
 //!
-//! The variance of a mean is taken from the lowest frequencies of the stream: the mean square of its first `K` cosine
-//! coefficients, Student's t with `K` degrees of freedom (Mueller, "HAC Corrections for Strongly Autocorrelated Time
-//! Series", JBES 2014; Lazarus, Lewis, Stock & Watson, "HAR Inference: Recommendations for Practice", JBES 2018: equal-weighted
-//! cosines). `K` is as large as a first-order autoregression of the stream leaves the spectrum flat below it; what curvature
-//! remains is corrected (by the memory between neighbors and that between the means of 64 bins), and `K` is halved while the lower half carries visibly more than the upper one (drift, slow parts).
-//! Streams recorded in segments use the segments as units where there are [`SEGMENTS`] of them, or where they differ by more
-//! than the frequencies say.
+//! Means: mean square of the first `K` cosine coefficients, Student's t with `K` degrees of freedom (Mueller, JBES 2014; Lazarus, Lewis,
+//! Stock & Watson, JBES 2018). `K` is as large as an autoregression leaves the spectrum flat, halved where drift shows.
+//! Segments are the units where there are [`SEGMENTS`] of them, or where they differ visibly.
 //!
-//! Shares are Wilson intervals (1927) and quantiles interpolated rank intervals (Hutson, "Calculating Nonparametric Confidence
-//! Intervals for Quantiles Using Fractional Order Statistics", J. Appl. Stat. 1999), both on the number of independent samples
-//! that the variance amounts to, reduced for its own degrees of freedom as in Korn & Graubard (1998).
+//! Shares are Wilson intervals (1927), quantiles interpolated rank intervals (Hutson, J. Appl. Stat. 1999), both on the
+//! independent samples that the variance amounts to, reduced as in Korn & Graubard (1998).
 //!
-//! Refused, with the reason: figures of fewer than about 13 independent samples, and figures that fewer than three clusters carry
-//! (`doubt`); an interval of a mean that few clusters carry is as lopsided as that of a count of so many events, and clusters that
-//! shift a mean by less than half of itself do not carry it. Coverage where an interval is given for most streams (tests: 34 to
-//! 20,000 values; correlation 0 to 0.9, normal, exponential, lognormal, spells of 5 and 20 % of the time, 1/f; mean, shares of 5, 20
-//! and 50 %, median, 95 % quantile): 93 to 97 %, means of 1/f streams and of lognormal ones with a sigma of 2 from 88 % on, means of
-//! drifting ones 99 %, shares of 34 to 100 values up to 98 %, since their counts are whole numbers. Where it is given for few streams only, those that pass are a selection, and cover less; so do medians of recordings with some four
-//! bursts of forty values (88 %, given for two of three). No interval can tell of what did not happen in the recording: one
-//! without a single burst says nothing of bursts.
+//! Refused (`doubt`): figures of fewer than about 13 independent samples, or that fewer than three clusters carry.
+//! Coverage where most streams have an interval: 93 to 97 % (tests); from 88 % on for means of 1/f and of lognormal streams with
+//! a sigma of 2. Where few have one, those that pass are a selection, and cover less.
 
 mod doubt;
 mod memory;
 mod variance;
 
+use crate::bisection::narrowed;
 use crate::distribution::{beta_regularized, normal_quantile, t_quantile};
 use crate::error::{StatsError, check, check_pair, out_of_range};
 use crate::interval::{Interval, valid_level};
@@ -65,13 +56,19 @@ pub struct Estimate {
     pub n_eff: f64,
 }
 
-/// Precision of the mean of `xs`, recorded in consecutive segments of the given lengths (one segment: `&[xs.len()]`), and how
-/// far the ends of its interval lie.
+const FAILED: StatsError = StatsError::Overflow("the interval");
+
+impl Estimate {
+    fn new(value: f64, level: f64, [low, high]: [f64; 2], n_eff: f64) -> Result<Self, StatsError> {
+        Ok(Self { value, interval: Interval::new(level, low, high).ok_or(FAILED)?, n_eff })
+    }
+}
+
+/// Precision of the mean of `xs`, recorded in consecutive segments of these lengths, and how far the ends of its interval lie.
 ///
 /// # Errors
-/// [`StatsError::TooFew`] for fewer than [`FEWEST`] values, fewer than about 13 independent ones or clusters too few to carry the
-/// mean, or a stream that never changes; [`StatsError::LengthMismatch`] when the segments do not add up;
-/// [`StatsError::NonFinite`].
+/// Fewer than [`FEWEST`] values, about 13 independent ones, or clusters that carry the mean; a stream that never changes;
+/// segments that do not add up; values that are not finite.
 fn precision(xs: &[f64], segments: &[usize], level: f64) -> Result<(Precision, doubt::Reach), StatsError> {
     let (z, spread) = centered(xs, segments)?;
     let v = variance(&z, segments, None)?;
@@ -154,13 +151,12 @@ pub fn ratio_interval(
     reach.carries(value, half)?;
     // What is never negative has no negative mean.
     let least = if num.iter().all(|x| *x >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
-    let interval = Interval::new(level, (value - half * reach.low).max(least), value + half * reach.high);
-    let interval = interval.ok_or(StatsError::Overflow("the interval"))?;
-    Ok(Estimate { value, interval, n_eff: p.n_eff })
+    let ends = [(value - half * reach.low).max(least), value + half * reach.high];
+    Estimate::new(value, level, ends, p.n_eff)
 }
 
-/// Share of a stream of yes and no. `like` is a stream of figures that the answers come from (response times): where all
-/// answers are the same they tell nothing of their correlation, and the bound rests on the independent samples of `like`.
+/// Share of a stream of yes and no. `like` are the figures that the answers come from: where all answers are the same, the bound
+/// rests on its independent samples.
 ///
 /// # Errors
 /// As `precision`; a bad level.
@@ -174,7 +170,6 @@ pub fn share_interval(
     check("stream", &x, FEWEST)?;
     check_pair("answers and figures", hits.len(), like.len())?;
     let value = sum(&x) / x.len() as f64;
-    let failed = StatsError::Overflow("the interval");
     if value == 0.0 || value == 1.0 {
         let (z, spread) = centered(like, segments)?;
         let v = variance(&z, segments, None)?;
@@ -182,21 +177,19 @@ pub fn share_interval(
         let n_eff = precise(&v, spread, 1.0, x.len()).n_eff;
         // One-sided: the share that would give no counterexample among n_eff with probability 1 - level.
         let bound = 1.0 - (1.0 - level).powf(1.0 / n_eff);
-        let ends = if value == 0.0 { (0.0, bound) } else { (1.0 - bound, 1.0) };
-        let interval = Interval::new(level, ends.0, ends.1).ok_or(failed)?;
-        return Ok(Estimate { value, interval, n_eff });
+        let ends = if value == 0.0 { [0.0, bound] } else { [1.0 - bound, 1.0] };
+        return Estimate::new(value, level, ends, n_eff);
     }
     let p = precision_of_share(&x, like, segments)?;
-    let z = normal_quantile(0.5 + level / 2.0).ok_or(failed)?;
+    let z = normal_quantile(0.5 + level / 2.0).ok_or(FAILED)?;
     let n = worth(x.len(), independent(like), value, &p, z, level)?;
     let middle = (value + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (value * (1.0 - value) / n + z * z / (4.0 * n * n)).sqrt();
-    let interval = Interval::new(level, (middle - half).max(0.0), (middle + half).min(1.0)).ok_or(failed)?;
-    Ok(Estimate { value, interval, n_eff: p.n_eff })
+    Estimate::new(value, level, [(middle - half).max(0.0), (middle + half).min(1.0)], p.n_eff)
 }
 
-/// Independent samples that a share's variance amounts to, reduced for what the variance itself is uncertain by. Where few of
-/// them are of the rarer answer, their own correlation is poorly seen, and that of the figures behind them counts as well.
+/// Independent samples that a share's variance amounts to, reduced for its own uncertainty. Of few of the rarer answer the
+/// correlation is poorly seen: that of the figures behind them counts as well.
 fn worth(n: usize, like: f64, share: f64, p: &Precision, z: f64, level: f64) -> Result<f64, StatsError> {
     let own = share * (1.0 - share) / p.standard_error.powi(2);
     let rare = own.min(n as f64) * share.min(1.0 - share);
@@ -221,9 +214,9 @@ pub fn quantile_interval(xs: &[f64], q: f64, segments: &[usize], level: f64) -> 
     if !(q > 0.0 && q < 1.0) {
         return Err(out_of_range("q", q, "between 0 and 1"));
     }
-    let failed = StatsError::Overflow("the interval");
     let s = sorted(xs)?;
-    let value = quantile(&s, q).ok_or(failed)?;
+    let at = |p: f64| quantile(&s, p).ok_or(FAILED);
+    let value = at(q)?;
     let below: Vec<f64> = xs.iter().map(|x| f64::from(u8::from(*x <= value))).collect();
     let like = independent(xs);
     let tail = (1.0 - level) / 2.0;
@@ -238,22 +231,16 @@ pub fn quantile_interval(xs: &[f64], q: f64, segments: &[usize], level: f64) -> 
     let mut p = precision_of_share(&below, xs, segments)?;
     // As in doubt: what barely passes does so by luck.
     p.standard_error *= (1.0 + 0.5 * (needed / like).powi(4)).sqrt();
-    let z = normal_quantile(0.5 + level / 2.0).ok_or(failed)?;
+    let z = normal_quantile(0.5 + level / 2.0).ok_or(FAILED)?;
     let n = worth(xs.len(), like, q, &p, z, level)?.max(all);
-    let low = quantile(&s, rank(n, q, 1.0 - tail)).ok_or(failed)?;
-    let high = quantile(&s, rank(n, q, tail)).ok_or(failed)?;
-    let interval = Interval::new(level, low.min(value), high.max(value)).ok_or(failed)?;
-    Ok(Estimate { value, interval, n_eff: p.n_eff })
+    let (low, high) = (at(rank(n, q, 1.0 - tail))?, at(rank(n, q, tail))?);
+    Estimate::new(value, level, [low.min(value), high.max(value)], p.n_eff)
 }
 
 /// The position `u` (0 to 1) in `n` samples whose value lies below the quantile `q` with probability `confidence`.
 fn rank(n: f64, q: f64, confidence: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..60 {
-        let u = f64::midpoint(low, high);
-        let below = beta_regularized((n + 1.0) * u, (n + 1.0) * (1.0 - u), q).unwrap_or(0.5);
-        if below > confidence { low = u } else { high = u }
-    }
+    let below = |u: f64| beta_regularized((n + 1.0) * u, (n + 1.0) * (1.0 - u), q).unwrap_or(0.5);
+    let [low, high] = narrowed(0.0, 1.0, 60, |u| below(u) > confidence);
     f64::midpoint(low, high)
 }
 

@@ -33,20 +33,15 @@ pub(super) struct Variance {
     pub(super) by_segments: bool,
 }
 
-/// Variance of the mean of a centered stream. `like` is the memory of what the stream comes from, which may be seen better
-/// there.
+/// Variance of the mean of a centered stream. `like` is the memory of what it comes from, which may be seen better there.
 pub(super) fn variance(z: &[f64], segments: &[usize], like: Option<&Memory>) -> Result<Variance, StatsError> {
-    let between = between_segments(z, segments);
-    let (of_mean, dof, by_segments) = match between {
-        Some(b) if b.1 >= (SEGMENTS - 1) as f64 => (b.0, b.1, true),
-        Some(b) if f_tail(b.0 / remembered(&within(z, segments)), b.1, MOST_COSINES as f64) < SEEN => {
-            (b.0, b.1, true)
-        }
-        _ => {
-            let (v, dof) = cosines(z, like)?;
-            (v, dof, false)
-        }
+    let differ = |(v, dof): &(f64, f64)| {
+        *dof >= (SEGMENTS - 1) as f64
+            || f_tail(v / remembered(&within(z, segments)), *dof, MOST_COSINES as f64) < SEEN
     };
+    let between = between_segments(z, segments).filter(differ);
+    let by_segments = between.is_some();
+    let (of_mean, dof) = between.map_or_else(|| cosines(z, like), Ok)?;
     if of_mean <= 0.0 || !of_mean.is_finite() {
         return Err(StatsError::Overflow("the variance of the mean"));
     }
@@ -93,7 +88,8 @@ fn cosines(z: &[f64], like: Option<&Memory>) -> Result<(f64, f64), StatsError> {
     let own = Memory::of(z);
     let memory = like.map_or(own, |l| own.at_least_as_slow_as(l));
     let most = MOST_COSINES.min(z.len() / 3);
-    let slow = (z.len() >= 2 * SLOW).then(|| Memory::of(&bin_means(z)));
+    let means = || bins(z, SLOW).map(|(sum, [from, to])| sum / (to - from) as f64).collect::<Vec<_>>();
+    let slow = (z.len() >= 2 * SLOW).then(|| Memory::of(&means()));
     let lowest = |m: &Memory, per: f64, k: usize| {
         let at = |j: usize| m.height(std::f64::consts::PI * j as f64 * per / n);
         (1..=k).map(at).sum::<f64>() / k as f64
@@ -119,25 +115,18 @@ fn cosines(z: &[f64], like: Option<&Memory>) -> Result<(f64, f64), StatsError> {
     Ok((mean(&squares[..k]) / height(k) / n, k as f64))
 }
 
-fn bin_means(z: &[f64]) -> Vec<f64> {
-    let edge = |b: usize| b * z.len() / SLOW;
-    (0..SLOW)
-        .map(|b| &z[edge(b)..edge(b + 1)])
-        .map(|bin| bin.iter().sum::<f64>() / bin.len() as f64)
-        .collect()
+/// Sums over nearly equal bins, with where each begins and ends.
+fn bins(z: &[f64], n: usize) -> impl Iterator<Item = (f64, [usize; 2])> {
+    let edge = move |b: usize| b * z.len() / n;
+    (0..n).map(move |b| (z[edge(b)..edge(b + 1)].iter().sum(), [edge(b), edge(b + 1)]))
 }
 
 /// Squares of the first `k` cosine coefficients, each an estimate of the spectrum near zero (the long-run variance).
 fn coefficients_squared(z: &[f64], k: usize) -> Vec<f64> {
     let n = z.len();
-    let bins = n.min(BINS);
-    // Sums over nearly equal bins, each with the middle of its stretch.
-    let parts: Vec<(f64, f64)> = (0..bins)
-        .map(|b| {
-            let (from, to) = (b * n / bins, (b + 1) * n / bins);
-            (z[from..to].iter().sum::<f64>(), (from + to) as f64 / 2.0 / n as f64)
-        })
-        .collect();
+    // Each with the middle of its stretch.
+    let middle = |(sum, [from, to]): (f64, [usize; 2])| (sum, (from + to) as f64 / 2.0 / n as f64);
+    let parts: Vec<(f64, f64)> = bins(z, n.min(BINS)).map(middle).collect();
     (1..=k)
         .map(|j| {
             let w = std::f64::consts::PI * j as f64;

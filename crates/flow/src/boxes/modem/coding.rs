@@ -82,8 +82,7 @@ pub fn permute<T: Token>(order: Vec<usize>) -> impl Stage<T, T> {
 /// Viterbi decoder of frames with a tail. Soft values are positive for 0, on any scale. It leaves out frames that are not valid.
 pub struct Viterbi {
     bits: usize,
-    /// Signs of both outputs for bit 0 in even states. Both generators have their first and last bit, so that the odd state
-    /// after it has the opposite signs, and so has bit 1.
+    /// Signs of both outputs for bit 0 in even states: the odd state after it and bit 1 have the opposite ones.
     signs: [[f32; STATES / 2]; 2],
     /// Of each step and state: whether the odd predecessor was better.
     choices: Vec<u64>,

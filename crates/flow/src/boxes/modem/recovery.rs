@@ -95,8 +95,7 @@ pub fn filter_error(report: SharedReport) -> impl Stage<f32, f32> {
     })
 }
 
-/// Picks the 16 symbols of a block, one less or more where the phase went past the end of a symbol.
-/// A schedule with a loop applies it block by block.
+/// Picks the 16 symbols of a block, one less or more where the phase went past the end of a symbol; block by block in a loop.
 pub fn pick() -> impl Primitive<Ports = (In<Complex32>, In<f32>, WritePort<Complex32>)> {
     type Ports = (In<Complex32>, In<f32>, WritePort<Complex32>);
     let (half, mut last_phase) = (OVERSAMPLING as f32 / 2.0, 0.0);
