@@ -243,7 +243,6 @@ fn judge(rule: &Limits, body: &[String]) -> Result<()> {
     hot_path(body)
 }
 
-/// Instructions with one of these opcodes.
 fn with_opcode<'a>(body: &'a [String], opcodes: &'a [&str]) -> impl Iterator<Item = &'a String> {
     body.iter().filter(move |l| opcodes.iter().any(|o| l.split_whitespace().next() == Some(o)))
 }
@@ -356,7 +355,6 @@ mod tests {
         assert!(nested.to_string().contains("6 instructions"), "{nested}");
     }
 
-    /// Steps by 16 bytes.
     const OTHER_TABLE: &str = ".L5:\ncallq *8(%rax)\naddq $16, %rbp\njne .L5";
 
     #[test]

@@ -6,18 +6,11 @@ use anyhow::{Result, bail};
 
 use crate::said;
 
-/// Documents with a schema: argument of `machmeter schema`, file name.
-const SCHEMAS: [(&str, &str); 9] = [
-    ("record", "machmeter-result-1.0.schema.json"),
-    ("comparison", "machmeter-comparison-1.0.schema.json"),
-    ("interactive", "interactive-parameters.schema.json"),
-    ("memory", "memory-parameters.schema.json"),
-    ("noise", "noise-parameters.schema.json"),
-    ("ops", "ops-parameters.schema.json"),
-    ("mpi", "mpi-parameters.schema.json"),
-    ("net", "net-parameters.schema.json"),
-    ("sync", "sync-parameters.schema.json"),
-];
+/// Documents with a schema: argument of `machmeter schema`, beginning of the file's name.
+const DOCUMENTS: [(&str, &str); 2] =
+    [("record", "machmeter-result-1.0"), ("comparison", "machmeter-comparison-1.0")];
+/// Probes with a schema of their parameters.
+const PROBES: [&str; 7] = ["interactive", "memory", "noise", "ops", "mpi", "net", "sync"];
 
 /// What the program prints for `arguments`.
 pub(crate) fn program(root: &Path, arguments: &[&str]) -> Result<String> {
@@ -37,10 +30,13 @@ pub(crate) fn settle(path: &Path, text: &str, write: bool, chore: &str) -> Resul
 }
 
 pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
-    for (what, file) in SCHEMAS {
+    let of_probes = PROBES.map(|probe| (probe, format!("{probe}-parameters")));
+    let all: Vec<_> =
+        DOCUMENTS.map(|(what, name)| (what, name.to_owned())).into_iter().chain(of_probes).collect();
+    for (what, name) in &all {
         let text = program(root, &["schema", what])?;
-        settle(&root.join("schema").join(file), &text, write, "schema")?;
+        settle(&root.join(format!("schema/{name}.schema.json")), &text, write, "schema")?;
     }
-    println!("schema: {} documents {}", SCHEMAS.len(), if write { "written" } else { "up to date" });
+    println!("schema: {} documents {}", all.len(), if write { "written" } else { "up to date" });
     Ok(())
 }

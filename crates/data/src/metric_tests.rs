@@ -2,15 +2,7 @@
 
 use super::*;
 
-const INFO: MetricInfo = MetricInfo {
-    id: "noise.turn",
-    params: &["cpu", "quantum"],
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
-    description: "cost of one turn",
-    weakened_by: &[],
-    may_be_negative: false,
-};
+const INFO: MetricInfo = MetricInfo::of("noise.turn", Unit::Nanoseconds);
 
 #[test]
 fn impossible_values_are_rejected_with_a_reason() {

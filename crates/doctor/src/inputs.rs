@@ -181,7 +181,6 @@ impl<'a> Inputs<'a> {
         sources.join(", ")
     }
 
-    /// `CPU 3` or `CPUs 2-3`, as a reader is used to.
     pub(super) fn measured(&self) -> String {
         named(self.for_cpus)
     }
@@ -192,7 +191,6 @@ pub(super) fn named(cpus: &CpuSet) -> String {
     if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
 }
 
-/// A span of time for people, three digits.
 pub(super) fn duration(ns: f64) -> String {
     human(ns, Unit::Nanoseconds)
 }

@@ -113,22 +113,8 @@ pub(super) const MITIGATIONS: CheckDef = CheckDef {
 };
 
 /// Boot words that switch single mitigations off.
-const SWITCHED_OFF: [&str; 14] = [
-    "mitigations=off",
-    "nopti",
-    "pti=off",
-    "nospectre_v1",
-    "nospectre_v2",
-    "spectre_v2=off",
-    "mds=off",
-    "tsx_async_abort=off",
-    "l1tf=off",
-    "retbleed=off",
-    "spec_store_bypass_disable=off",
-    "nospec_store_bypass_disable",
-    "srbds=off",
-    "kpti=off",
-];
+const SWITCHED_OFF: &str = "mitigations=off nopti pti=off nospectre_v1 nospectre_v2 spectre_v2=off mds=off tsx_async_abort=off \
+                            l1tf=off retbleed=off spec_store_bypass_disable=off nospec_store_bypass_disable srbds=off kpti=off";
 /// Words in the kernel's description of mitigations that cost at every entry or exit.
 const COSTLY: [&str; 5] =
     ["PTI", "Clear CPU buffers", "Mitigation: IBRS", "untrained return thunk", "Safe RET"];
@@ -136,7 +122,7 @@ const COSTLY: [&str; 5] =
 fn mitigations(inputs: &Inputs) -> Judged {
     const READ_FROM: &str = "/sys/devices/system/cpu/vulnerabilities, /proc/cmdline";
     let words = inputs.text("kernel.cmdline")?.split_whitespace();
-    let off: Vec<&str> = words.filter(|word| SWITCHED_OFF.contains(word)).collect();
+    let off: Vec<&str> = words.filter(|word| SWITCHED_OFF.split(' ').any(|off| off == *word)).collect();
     let mut seen = Vec::new();
     for path in inputs.facts.0.keys().filter(|path| path.starts_with("mitigations.")) {
         seen.push(inputs.text(path)?);

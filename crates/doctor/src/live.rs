@@ -229,17 +229,14 @@ fn real_time_above(
         else {
             continue;
         };
-        let cpus = procfs::allowed_cpus(*pid, *tid).unwrap_or_default();
-        let cpu_percent = 100.0 * *ns as f64 / window_ns.max(1) as f64;
-        let (comm, kernel, priority) = (stat.comm, stat.kernel, stat.priority);
         above.push(RealTimeTask {
             tid: *tid,
-            comm,
             policy: policy.to_owned(),
-            priority,
-            cpus,
-            cpu_percent,
-            kernel,
+            cpus: procfs::allowed_cpus(*pid, *tid).unwrap_or_default(),
+            cpu_percent: 100.0 * *ns as f64 / window_ns.max(1) as f64,
+            comm: stat.comm,
+            priority: stat.priority,
+            kernel: stat.kernel,
         });
     }
     // Every kernel has real-time threads of its own. Who cannot see the kernel's threads cannot see those of others.

@@ -11,7 +11,7 @@ const STEAL_WARN_PERCENT: f64 = 0.5;
 const STEAL_FAIL_PERCENT: f64 = 5.0;
 /// The steal counter advances in units of 10 ms: it needs some of them to say anything about half a percent.
 const STEAL_UNITS_NS: f64 = 40_000_000.0;
-/// Instance types that run on credits: (maker in the product text, prefix of the type).
+/// How the names of instance types begin that run on credits.
 const BURSTABLE: [&str; 5] = ["t1.", "t2.", "t3.", "t3a.", "t4g."];
 
 pub(super) const STEAL: CheckDef = CheckDef {

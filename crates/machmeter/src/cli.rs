@@ -7,18 +7,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::command::COMMANDS;
-use crate::compat;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::globals::options;
-use crate::{Registries, output};
-
-pub(crate) enum Parsed {
-    Run(ArgMatches),
-    /// Help or version was asked for and printed.
-    Said(Exit),
-    Wrong(Failure),
-}
+use crate::{Failure, Registries, compat, output};
 
 const ABOUT: &str = "Measures what this machine's operations cost, and who disturbs them";
 const AFTER: &str = "Without a command: one minute, a page, JSON and HTML here. Exit codes: --help.";
@@ -58,7 +48,7 @@ pub(crate) fn command(registries: &Registries) -> Command {
             root.subcommand(sub.args(options().into_iter().filter(|o| !BARE_ONLY.contains(&id(o))).map(own)));
     }
     for c in COMMANDS {
-        let taken = options().into_iter().filter(|o| c.takes.contains(&id(o)));
+        let taken = options().into_iter().filter(|o| c.takes().any(|taken| taken == id(o)));
         root = root.subcommand((c.define)(c.name).args(taken));
     }
     root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
@@ -100,17 +90,18 @@ fn parser(registries: &Registries) -> Command {
         })
 }
 
-/// Understands the arguments. A program called by another benchmark's name behaves like it.
-pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Parsed {
+/// Understands the arguments; `None` where help or version was asked for and printed. A program called by another benchmark's name
+/// behaves like it.
+pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Result<Option<ArgMatches>, Failure> {
     let arguments = compat::arguments(arguments).unwrap_or_else(|| arguments.to_vec());
     let mut parser = parser(registries);
     match parser.try_get_matches_from_mut(&arguments) {
-        Ok(matches) => idle(&parser, &matches).map_or(Parsed::Run(matches), Parsed::Wrong),
+        Ok(matches) => idle(&parser, &matches).map_or(Ok(Some(matches)), Err),
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             let _ = output::print(&e.to_string());
-            Parsed::Said(Exit::Fine)
+            Ok(None)
         }
-        Err(e) => Parsed::Wrong(failure(&e)),
+        Err(e) => Err(failure(&e)),
     }
 }
 
@@ -156,6 +147,7 @@ pub(crate) fn failure(e: &clap::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::CommandEntry;
 
     #[test]
     fn the_tree_is_sound_and_small() {
@@ -165,8 +157,8 @@ mod tests {
             // records, and its options mean nothing to a simulation.
             assert!(tree.get_subcommands().count() <= 23, "at most 23 commands");
         }
-        for taken in COMMANDS.iter().flat_map(|c| c.takes).chain(&BARE_ONLY) {
-            assert!(options().iter().any(|o| id(o) == *taken), "no option {taken}");
+        for taken in COMMANDS.iter().flat_map(CommandEntry::takes).chain(BARE_ONLY) {
+            assert!(options().iter().any(|o| id(o) == taken), "no option {taken}");
         }
     }
 }

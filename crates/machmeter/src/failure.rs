@@ -7,9 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use machmeter_data::text::printable;
 use machmeter_engine::ProbeError;
 
-use crate::exit::Exit;
-use crate::output;
 use crate::session::{empty_record, warning};
+use crate::{Exit, output};
 
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -80,7 +79,6 @@ pub(crate) fn tell_defects_in_one_line() {
     }));
 }
 
-/// The failure that a panic is to the user.
 pub(crate) fn defect() -> Failure {
     let said = DEFECT.lock().unwrap_or_else(PoisonError::into_inner).take();
     Failure::cannot(format!("a defect in this program: {}", said.unwrap_or_default()))

@@ -7,7 +7,7 @@ use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::Level;
 use machmeter_engine::placement::parse_priority;
 
-use crate::failure::Failure;
+use crate::{Failure, output};
 
 /// When to color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -31,7 +31,7 @@ pub(crate) enum Raw {
     None,
 }
 
-/// Options that several commands take; [`crate::command::CommandEntry::takes`] says which act where.
+/// Options that several commands take; [`crate::command::CommandEntry`] says which act where.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
@@ -104,7 +104,6 @@ pub(crate) struct Globals {
     pub(crate) ascii: bool,
 }
 
-/// The options as arguments of a command.
 pub(crate) fn options() -> Vec<Arg> {
     Globals::augment_args(Command::new("")).get_arguments().cloned().collect()
 }
@@ -151,6 +150,13 @@ impl Globals {
         let forms = [("--json", &self.json), ("--csv", &self.csv), ("--md", &self.md)];
         let is_stdout = |path: &Option<PathBuf>| path.as_ref().is_some_and(|p| p.as_os_str() == "-");
         forms.into_iter().filter(|(_, path)| is_stdout(path)).map(|(name, _)| name).collect()
+    }
+
+    /// Says a line on stderr, unless nothing is to be said.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.quiet {
+            output::say(text);
+        }
     }
 
     pub(crate) fn stdout_is_taken(&self) -> bool {

@@ -8,8 +8,7 @@ use machmeter_engine::Entry;
 use machmeter_engine::probe::{Command, Destination, Parameters};
 use serde_json::{Map, Value};
 
-use crate::Registries;
-use crate::failure::Failure;
+use crate::{Failure, Registries};
 
 /// A probe and its parameters; those not given take the defaults of the command line.
 pub(crate) type Part = (&'static Entry, Value);
@@ -38,18 +37,15 @@ pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Fa
     parsed.map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
 }
 
-/// The programs that the parts ask for.
+/// The programs and the files that the parts ask for.
 /// Errors: parameters that are not the probe's.
-pub(crate) fn commands(parts: &[Part]) -> Result<Vec<Command>, Failure> {
-    let of = |(entry, value): &Part| (entry.commands)(&Parameters::Job(value));
-    Ok(parts.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
-}
-
-/// The files that the parts ask for.
-/// Errors: parameters that are not the probe's.
-pub(crate) fn destinations(parts: &[Part]) -> Result<Vec<Destination>, Failure> {
-    let of = |(entry, value): &Part| (entry.destinations)(&Parameters::Job(value));
-    Ok(parts.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
+pub(crate) fn asked_for(parts: &[Part]) -> Result<(Vec<Command>, Vec<Destination>), Failure> {
+    let (mut commands, mut destinations) = (Vec::new(), Vec::new());
+    for (entry, value) in parts {
+        commands.extend((entry.commands)(&Parameters::Job(value))?);
+        destinations.extend((entry.destinations)(&Parameters::Job(value))?);
+    }
+    Ok((commands, destinations))
 }
 
 pub(crate) fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>, Failure> {

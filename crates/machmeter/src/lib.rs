@@ -9,7 +9,6 @@ mod failure;
 mod globals;
 mod job;
 mod output;
-mod past;
 mod progress;
 mod session;
 mod state;
@@ -24,6 +23,8 @@ use machmeter_engine::{Entry, Loads, Worker, settings, worker};
 use machmeter_loads::AllLoads;
 
 pub use exit::Exit;
+pub(crate) use failure::Failure;
+pub(crate) use globals::Globals;
 
 pub struct Registries {
     pub probes: &'static [Entry],
@@ -72,22 +73,19 @@ pub fn main_with(registries: &Registries) -> ExitCode {
     }
     let wants_json = failure::wants_json(&arguments);
     failure::tell_defects_in_one_line();
-    let work = || match cli::parse(registries, &arguments) {
-        cli::Parsed::Run(matches) => command::run(registries, &matches),
-        cli::Parsed::Said(exit) => Ok(exit),
-        cli::Parsed::Wrong(failure) => Err(failure),
+    let work = || match cli::parse(registries, &arguments)? {
+        Some(matches) => command::run(registries, &matches),
+        None => Ok(Exit::Fine),
     };
     // A defect of ours is a failure like others: one line, a document when that was asked for, a documented exit code.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(failure::defect()));
     // Of the processes that a launcher started one speaks.
-    if let (Err(failure), true) = (&done, is_follower()) {
+    if let Err(failure) = &done
+        && machmeter_sys::mpi::launched().is_some_and(|l| l.rank != 0)
+    {
         return failure.exit.into();
     }
     done.unwrap_or_else(|f| f.ending_in(&cli::help_of(registries, &arguments)).report(wants_json)).into()
-}
-
-fn is_follower() -> bool {
-    machmeter_sys::mpi::launched().is_some_and(|l| l.rank != 0)
 }
 
 /// The command line, for manual pages and completions.

@@ -6,7 +6,7 @@ use std::path::Path;
 use machmeter_data::text::printable;
 use machmeter_engine::Progress;
 
-use crate::exit::Exit;
+use crate::Exit;
 
 /// Writes to a file, or to stdout for `-`.
 /// Errors: in one line, as [`print`] and the system say.

@@ -13,12 +13,11 @@ use machmeter_sys::affinity;
 use machmeter_sys::thread::{monotonic_ns, spawn_plain};
 use machmeter_sys::topology::CpuSet;
 
-use crate::globals::Globals;
+use crate::Globals;
 use crate::output::say;
 
 /// Between two drawings of the line: 50 us each come to 0.01 % of a CPU.
 const REDRAWN: Duration = Duration::from_millis(500);
-/// Columns of the bar.
 const BAR: usize = 20;
 /// Rows of a part that its line names.
 const ROWS: usize = 3;
@@ -26,7 +25,6 @@ const ROWS: usize = 3;
 const LINE_NS: u64 = 30_000_000_000;
 const CLEAR: &str = "\r\u{1b}[2K";
 
-/// Progress of a run.
 pub(crate) struct Reporter {
     shared: Arc<Shared>,
     ticker: Option<JoinHandle<()>>,
@@ -66,15 +64,11 @@ impl Reporter {
     /// Progress of a run of `total_ns` that measures `cpus`. On a terminal a thread redraws the line, on another CPU where there is one.
     pub(crate) fn new(globals: &Globals, width: usize, total_ns: u64, cpus: &CpuSet) -> Self {
         let is_live = !globals.quiet && std::io::stderr().is_terminal();
+        let steps = globals.verbose > 0 && !is_live;
         let shared = Arc::new(Shared {
             quiet: globals.quiet,
-            steps: globals.verbose > 0 && !is_live,
             ascii: globals.ascii,
-            width,
-            begun_ns: monotonic_ns(),
-            total_ns: AtomicU64::new(total_ns),
-            state: Mutex::default(),
-            changed: Condvar::new(),
+            ..Shared::new(steps, width, total_ns)
         });
         let others = affinity::mask().map(|all| all.difference(cpus)).unwrap_or_default();
         let ticker = is_live.then(|| {
@@ -103,7 +97,6 @@ impl Reporter {
         self.shared.lock().step = text;
     }
 
-    /// A part ended: its first rows.
     pub(crate) fn ended(&self, entry: &Entry, outcome: &Outcome) {
         let metrics = &outcome.analysis.metrics;
         let rows = machmeter_data::summary::rows(entry.info.rows, metrics);
@@ -140,6 +133,12 @@ impl Progress for Reporter {
 }
 
 impl Shared {
+    fn new(steps: bool, width: usize, total_ns: u64) -> Self {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let (begun_ns, total_ns) = (monotonic_ns(), AtomicU64::new(total_ns));
+        Self { quiet: false, steps, ascii: false, width, begun_ns, total_ns, state, changed }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,16 +197,8 @@ mod tests {
 
     #[test]
     fn nothing_is_left_on_the_screen() {
-        let shared = Shared {
-            quiet: false,
-            steps: false,
-            ascii: true,
-            width: 80,
-            begun_ns: monotonic_ns(),
-            total_ns: AtomicU64::new(10_000_000_000),
-            state: Mutex::new(State { over: true, ..State::default() }),
-            changed: Condvar::new(),
-        };
+        let shared = Shared::new(false, 80, 10_000_000_000);
+        shared.lock().over = true;
         shared.redraw();
         assert!(!shared.lock().drawn);
     }

@@ -18,9 +18,7 @@ use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
 use machmeter_sys::{facts, guard, process};
 use sha2::{Digest, Sha256};
 
-use crate::Registries;
-use crate::failure::Failure;
-use crate::globals::Globals;
+use crate::{Failure, Globals, Registries};
 
 /// Verb of the page of the whole machine in records.
 pub(crate) const CHARACTERIZE: &str = "characterize";
@@ -139,10 +137,7 @@ impl<'a> Session<'a> {
         let mut record = empty_record();
         record.clock = Some(clock_record(&self.clock));
         record.complete = self.left_out.is_empty() && outcomes.iter().all(|o| o.1.complete);
-        record.stopped_by = match guard::signals::stop_requested() {
-            Some(s) => format!("signal:{}", s.to_string().trim_start_matches("SIG")),
-            None => "time".to_owned(),
-        };
+        record.stopped_by = stopped_by("time");
         if guard::signals::stop_flag().load(Ordering::Relaxed) {
             record.complete = false;
         }
@@ -229,13 +224,18 @@ fn fingerprint(facts: &Facts) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Adds to the record what a probe says.
 pub(crate) fn add(record: &mut Record, analysis: Analysis) {
     record.metrics.extend(analysis.metrics);
     record.datasets.extend(analysis.datasets);
     record.findings.extend(analysis.findings);
     analysis.warnings.into_iter().for_each(|w| record.warn(w));
     record.summary.add(analysis.summary);
+}
+
+/// What ended a run: `signal:INT`, or else what ends it by itself.
+pub(crate) fn stopped_by(itself: &str) -> String {
+    let by = |s: guard::Signal| format!("signal:{}", s.to_string().trim_start_matches("SIG"));
+    guard::signals::stop_requested().map_or_else(|| itself.to_owned(), by)
 }
 
 /// A warning of the program itself.

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use machmeter_data::Record;
 use machmeter_store::History;
 use machmeter_sys::thread::effective_user;
 
@@ -42,4 +43,25 @@ pub(crate) fn history() -> Result<History, String> {
         return Err(format!("{what}: sudo -H, or set MACHMETER_STATE"));
     }
     History::open(&dir).map_err(|e| e.to_string())
+}
+
+/// Complete runs of the history before it of the same verb with the same parameters on the same kind of machine, the latest first: `most` at
+/// most, among the latest `files`. What cannot be read is no run.
+pub(crate) fn like(history: &History, record: &Record, most: usize, files: usize) -> Vec<Record> {
+    let Ok(names) = history.list() else { return Vec::new() };
+    names
+        .iter()
+        .rev()
+        .take(files)
+        .filter_map(|n| history.read(n).ok())
+        .filter(|r| {
+            let machine = &r.machine.fingerprint;
+            machine.is_some()
+                && *machine == record.machine.fingerprint
+                && r.complete
+                && r.run.started < record.run.started
+        })
+        .filter(|r| r.run.verb == record.run.verb && r.run.parameters == record.run.parameters)
+        .take(most)
+        .collect()
 }

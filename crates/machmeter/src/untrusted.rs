@@ -100,7 +100,7 @@ pub fn goal(bytes: &[u8]) {
 pub fn job(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(parts) = job::parse(&Registries::default(), &text) {
-        let _ = (job::commands(&parts), job::destinations(&parts));
+        let _ = job::asked_for(&parts);
     }
 }
 

@@ -7,9 +7,8 @@ use machmeter_data::record::Record;
 use machmeter_report::terminal::{self, TerminalStyle};
 use machmeter_report::{card, format, html};
 
-use crate::failure::Failure;
-use crate::globals::{Color, Globals};
-use crate::{output, state};
+use crate::globals::Color;
+use crate::{Failure, Globals, output, state};
 
 pub(crate) fn style(globals: &Globals) -> TerminalStyle {
     let color = match globals.color {
@@ -71,6 +70,14 @@ pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str, Failu
         let what = "only .json (record), .html (report) and .svg (card) can be written";
         Failure::usage(format!("-o {}: {what}", path.display())).help("machmeter export writes other formats")
     })
+}
+
+/// Writes a file of that ending; names it.
+/// Errors: in one line, why it could not be written.
+pub(crate) fn write(path: &Path, ending: &str, record: &Record) -> Result<String, String> {
+    let text = render(ending, record)?;
+    machmeter_store::atomic::write(path, &text).map_err(|e| e.to_string())?;
+    Ok(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)))
 }
 
 /// What a file of that ending holds.

@@ -1,10 +1,7 @@
 //! The interactive probe as a user runs it: what is refused, what a record holds, and that nothing is left of its processes
 //! and files, however it ends.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "wall times as a user's watch shows them, the number of kills from outside"
-)]
+#![allow(clippy::disallowed_methods, reason = "wall times, and the number of kills from outside")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
 mod program;

@@ -192,9 +192,6 @@ fn wrong_inputs_are_refused_in_one_line_and_leave_nothing() {
             assert_eq!(names_in(&work), before, "{line}");
         }
     }
-    for line in ["report last", "compare last~1 last", "export --to csv"] {
-        lab.line(line).refused("last");
-    }
     for line in ["explain E99999", "schema weather", "list weather"] {
         lab.line(line).refused(line.split(' ').next_back().unwrap());
     }

@@ -2,17 +2,8 @@
 
 use super::*;
 use crate::metric::{MetricInfo, params};
-use crate::quantity::Better;
 
-const INFO: MetricInfo = MetricInfo {
-    id: "memory.bandwidth",
-    params: &["cpus", "kernel"],
-    unit: Unit::BytesPerSecond,
-    better: Better::Higher,
-    description: "A rate.",
-    weakened_by: &[],
-    may_be_negative: false,
-};
+const INFO: MetricInfo = MetricInfo::of("memory.bandwidth", Unit::BytesPerSecond);
 
 fn rate(kernel: &str, cpus: i64, value: f64) -> Metric {
     let of = params([("kernel", kernel.into()), ("cpus", cpus.into())]);

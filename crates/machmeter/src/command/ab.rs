@@ -14,20 +14,8 @@ use machmeter_engine::{Attributes, Deadline};
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::spawn_plain;
 
-use super::{CommandEntry, compare, options_of};
-use crate::Registries;
-use crate::cli::{self, Parsed};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::output;
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "ab",
-    define: options_of::<Asked>,
-    takes: &["time", "seed", "output", "json", "csv", "md", "verbose", "quiet"],
-    run,
-};
+use super::compare;
+use crate::{Exit, Failure, Globals, Registries, cli};
 
 /// Time of all runs where none is given, ns.
 const DEFAULT_NS: u64 = 300_000_000_000;
@@ -45,7 +33,7 @@ const OURS: [&str; 5] = ["--json", "--no-save", "--quiet", "--raw", "none"];
 /// attributes that the measuring threads and loads inherit. -t of the probe is that of one run:
 /// machmeter ab -t 2m 'sysctl -w a.b=0' 'sysctl -w a.b=1' -- interactive -t 3 --tasks audio --loads burn
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// Commands of settings A and B
     #[arg(value_names = ["A", "B"], num_args = 2)]
     commands: Vec<String>,
@@ -69,7 +57,7 @@ enum Sides {
     Attributes([Attributes; 2]),
 }
 
-fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (labels, mut sides) = sides(&asked)?;
     let Some(run_ns) = run_ns(registries, &asked.probe)?.map(|ns| ns + AROUND_NS) else {
@@ -96,9 +84,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         && signals::stop_requested().is_none()
         && deadline.left_ns() >= run_ns * RUNS_PER_ROUND as u64
     {
-        if !globals.quiet {
-            output::say(&format!("round {} of {planned}", rounds.len() + 1));
-        }
+        globals.say(&format!("round {} of {planned}", rounds.len() + 1));
         let mut round: Round = Default::default();
         for setting in order(rounds.len(), globals.seed) {
             match once(&mut sides, setting, &asked.probe)? {
@@ -116,7 +102,6 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     tell(&rounds, planned, labels, &options, globals)
 }
 
-/// Says what came out.
 fn tell(
     rounds: &[Round],
     planned: usize,
@@ -188,11 +173,7 @@ fn run_ns(registries: &Registries, probe: &[String]) -> Result<Option<u64>, Fail
     }
     let words: Vec<std::ffi::OsString> =
         ["machmeter".to_owned()].iter().chain(probe).map(Into::into).collect();
-    let matches = match cli::parse(registries, &words) {
-        Parsed::Run(matches) => matches,
-        Parsed::Wrong(failure) => return Err(failure),
-        Parsed::Said(_) => return Ok(None),
-    };
+    let Some(matches) = cli::parse(registries, &words)? else { return Ok(None) };
     let found = matches
         .subcommand()
         .and_then(|(name, given)| Some((registries.probes.iter().find(|p| p.info.name == name)?, given)));

@@ -7,19 +7,8 @@ use machmeter_compare::{Comparison, FailOn, Options, compare, csv, exit_code, ht
 use machmeter_data::Record;
 use machmeter_store::foreign::SideFacts;
 
-use super::{CommandEntry, options_of, report};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::{output, past, state, view};
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "compare",
-    define: options_of::<Asked>,
-    takes: &["output", "json", "csv", "md", "verbose"],
-    run,
-};
+use super::report;
+use crate::{Exit, Failure, Globals, Registries, output, state, view};
 
 /// Earlier runs of the same kind of machine that are looked at for the run-to-run spread at most.
 const MAX_HISTORY: usize = 30;
@@ -33,7 +22,7 @@ const MOST_RUNS: usize = 200;
 /// Two runs: `compare last~1 last`. Groups: `compare last~11..last~6 -- last~5..last`, or `compare --by side last~11..last` for runs
 /// with the tags side=a and side=b. A run is last, last~N, a tag, a record or a report.
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// First run and second run; or the runs of side A, then -- and those of B
     #[arg(value_name = "RUN", num_args = 0.., required_unless_present = "by")]
     a: Vec<PathBuf>,
@@ -65,10 +54,11 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let [a, b] = sides(registries, &asked)?;
-    let earlier = if asked.no_history { Vec::new() } else { a.first().map(earlier).unwrap_or_default() };
+    let history = a.first().filter(|_| !asked.no_history).zip(state::past().ok());
+    let earlier = history.map(|(a, past)| state::like(&past, a, MAX_HISTORY, MAX_FILES)).unwrap_or_default();
     let options = Options {
         at_least: asked.at_least,
         metric_glob: asked.metric,
@@ -93,7 +83,6 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     })
 }
 
-/// The runs of both sides.
 fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2], Failure> {
     let all = |names: &[PathBuf]| -> Result<Vec<Record>, Failure> {
         let names: Vec<PathBuf> = names.iter().map(|n| range(n)).collect::<Result<Vec<_>, _>>()?.concat();
@@ -196,9 +185,4 @@ pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Fai
         put(Path::new("-"), &text(comparison, view::style(globals).width, globals.verbose > 0))?;
     }
     Ok(())
-}
-
-/// Earlier runs in the history, for the spread between runs.
-fn earlier(a: &Record) -> Vec<Record> {
-    state::past().map_or_else(|_| Vec::new(), |h| past::like(&h, a, MAX_HISTORY, MAX_FILES))
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, FromArgMatches};
+use machmeter_data::CheckState::{self, Fail, NotApplicable, Pass, Unknown, Warn};
 use machmeter_data::record::SummaryLine;
-use machmeter_data::{Check, CheckState, Facts, Hazard};
+use machmeter_data::{Check, Facts, Hazard};
 use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
 use machmeter_engine::Deadline;
 use machmeter_report::terminal::{TerminalStyle, printable, push_wrapped, wrap};
@@ -14,20 +15,10 @@ use machmeter_sys::mpi::{Flavor, Installed, installed};
 use machmeter_sys::topology::CpuSet;
 use machmeter_sys::{facts, guard, thread};
 
-use super::{CommandEntry, measure, options_of};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::{Globals, time};
+use super::measure;
+use crate::globals::time;
 use crate::session::{self, empty_record};
-use crate::{output, view};
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "doctor",
-    define: options_of::<Asked>,
-    takes: &["json", "dry_run", "verbose", "color", "ascii"],
-    run,
-};
+use crate::{Exit, Failure, Globals, Registries, output, view};
 
 const SAMPLE: Duration = Duration::from_millis(200);
 
@@ -38,13 +29,17 @@ const SAMPLE: Duration = Duration::from_millis(200);
 /// do; `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between captures: --between 5. Looks
 /// at the CPUs that it may run on: `taskset -c 2-3 machmeter doctor`.
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// Time between the two captures
     #[arg(long = "between", value_name = "DUR", default_value = "1500ms", value_parser = time)]
     between_ns: u64,
 }
 
-fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(
+    _registries: &Registries,
+    globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let Asked { between_ns } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     if globals.dry_run {
@@ -62,7 +57,7 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
     }
     let after = facts::capture();
     let found = all(&before, &after, &clock, &cpus, Some(&sampled));
-    let failed = |c: &Check| c.state == CheckState::Fail;
+    let failed = |c: &Check| c.state == Fail;
     let exit = if found.iter().any(failed) { Exit::Inconclusive } else { Exit::Fine };
     let text = if globals.json.is_some() {
         let mut record = empty_record();
@@ -87,7 +82,6 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
     Ok(guard::stop_requested().map_or(exit, Exit::from))
 }
 
-/// All checks for a run between two captures.
 pub(crate) fn all(
     before: &Facts,
     after: &Facts,
@@ -125,18 +119,14 @@ fn page(
         push_wrapped(&mut out, style, &format!(" {title:<11}"), &" ".repeat(12), &purposes, None);
     }
     out.push('\n');
-    let states = [
-        CheckState::Fail,
-        CheckState::Warn,
-        CheckState::Unknown,
-        CheckState::NotApplicable,
-        CheckState::Pass,
-    ];
     let of = |state| checks.iter().filter(move |c| c.state == state);
     if verbose {
-        states.into_iter().flat_map(of).for_each(|c| in_full(&mut out, c, style));
+        [Fail, Warn, Unknown, NotApplicable, Pass]
+            .into_iter()
+            .flat_map(of)
+            .for_each(|c| in_full(&mut out, c, style));
     } else {
-        let against: Vec<&Check> = of(CheckState::Fail).chain(of(CheckState::Warn)).collect();
+        let against: Vec<&Check> = of(Fail).chain(of(Warn)).collect();
         let (rights, others): (Vec<_>, Vec<_>) = against.into_iter().partition(|c| c.id.starts_with("E5"));
         let mut rows: Vec<Row> = others.into_iter().map(Row::of).collect();
         rows.extend(Row::of_rights(&rights, is_root));
@@ -144,15 +134,15 @@ fn page(
         for row in &rows {
             out.push_str(&row.line(name_width, style));
         }
-        let unseen: Vec<String> = of(CheckState::Unknown).map(|c| format!("{} {}", c.name, c.id)).collect();
+        let unseen: Vec<String> = of(Unknown).map(|c| format!("{} {}", c.name, c.id)).collect();
         if !unseen.is_empty() {
             let text = format!("cannot be seen from here: {}", unseen.join(", "));
             push_wrapped(&mut out, style, " ?     ", "       ", &text, None);
         }
     }
-    let (pass, elsewhere) = (of(CheckState::Pass).count(), of(CheckState::NotApplicable).count());
+    let (pass, elsewhere) = (of(Pass).count(), of(NotApplicable).count());
     out.push_str(&format!(" {pass} pass, {elsewhere} cannot apply here; exit code {}\n", exit.code()));
-    if let Some(worst) = of(CheckState::Fail).chain(of(CheckState::Warn)).next().filter(|_| !verbose) {
+    if let Some(worst) = of(Fail).chain(of(Warn)).next().filter(|_| !verbose) {
         out.push_str(&format!(" How to fix: machmeter doctor -v, or machmeter explain {}\n", worst.id));
     }
     out
@@ -161,15 +151,14 @@ fn page(
 /// The word of a state, four characters wide.
 fn word(state: CheckState, style: &TerminalStyle) -> String {
     match state {
-        CheckState::Pass => style.paint("32", "PASS"),
-        CheckState::Warn => style.paint("33", "WARN"),
-        CheckState::Fail => style.paint("31", "FAIL"),
-        CheckState::Unknown => "?   ".to_owned(),
-        CheckState::NotApplicable => "n/a ".to_owned(),
+        Pass => style.paint("32", "PASS"),
+        Warn => style.paint("33", "WARN"),
+        Fail => style.paint("31", "FAIL"),
+        Unknown => "?   ".to_owned(),
+        NotApplicable => "n/a ".to_owned(),
     }
 }
 
-/// A line of the page.
 struct Row {
     state: CheckState,
     name: String,
@@ -195,7 +184,7 @@ impl Row {
         texts.dedup();
         let codes = if missing.len() > 1 { format!("{}-{}", first.id, last.id) } else { first.id.clone() };
         let name = if is_root { "rights" } else { "not root" }.to_owned();
-        Some(Self { state: CheckState::Warn, name, texts: vec![texts.join(", ")], codes })
+        Some(Self { state: Warn, name, texts: vec![texts.join(", ")], codes })
     }
 
     fn line(&self, name_width: usize, style: &TerminalStyle) -> String {
@@ -217,7 +206,7 @@ fn in_full(out: &mut String, c: &Check, style: &TerminalStyle) {
     let limit = c.limit.as_ref().map_or(String::new(), |l| format!(" (limit {l})"));
     let text = printable(&format!("{}: {}{limit}", c.name, c.observed));
     push_wrapped(out, style, &format!(" {}  {}  ", word(c.state, style), c.id), INDENT, &text, None);
-    let weakens = (c.state == CheckState::Fail && !c.of_machine).then(|| Hazard::names(&c.hazards));
+    let weakens = (c.state == Fail && !c.of_machine).then(|| Hazard::names(&c.hazards));
     for (title, text) in [("weakens", &weakens), ("do", &c.next), ("undo", &c.undo)] {
         if let Some(text) = text {
             push_wrapped(out, style, INDENT, INDENT, &printable(&format!("{title}: {text}")), None);
@@ -243,7 +232,6 @@ pub(crate) mod tests {
 
     #[test]
     fn a_check_has_a_line_and_what_belongs_together_shares_one() {
-        use CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
         let load = "a thread waited for a CPU 59 % of the last 10 s: cc1 36 %, a program with a\u{1b}[2J name 16 %, ld 9 %";
         let checks = [
             check("E101", Pass, "rdtsc"),

@@ -4,14 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 use machmeter_data::{Code, Record, code};
 use machmeter_report::terminal::printable;
 
-use super::CommandEntry;
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::{output, state};
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "explain", define, takes: &[], run };
+use crate::{Exit, Failure, Globals, Registries, output, state};
 
 pub(crate) const CODES: &[Code] = &[
     code! { "W900" "not measured",
@@ -89,13 +82,17 @@ pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
     all
 }
 
-fn define(name: &'static str) -> Command {
+pub(super) fn define(name: &'static str) -> Command {
     Command::new(name).about("What a code of a check or warning means, and what to do").arg(
         Arg::new("code").value_name("CODE").num_args(1..).required(true).help("Codes such as E104 or W301"),
     )
 }
 
-fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(
+    registries: &Registries,
+    _globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let all = all(registries);
     let find = |name: &String| {
         let unknown = || Failure::usage(format!("no code '{name}'")).help("machmeter list codes names all");
@@ -114,16 +111,13 @@ fn explained(c: &Code, last: Option<&Record>) -> String {
     for said in last.iter().flat_map(|r| said_by(r, c.id)) {
         text += &format!("Last run\n  {said}\n");
     }
-    text += &format!("{}\n  {}\nWhat to do\n  {}\n", heading(c), c.what, c.next);
+    // Checks state what should hold, warnings what does not.
+    let heading = if c.id.starts_with('E') { "What should hold" } else { "What it says" };
+    text += &format!("{heading}\n  {}\nWhat to do\n  {}\n", c.what, c.next);
     if let Some(undo) = c.undo {
         text += &format!("How to undo that\n  {undo}\n");
     }
     text + &format!("Why it matters\n  {}\nHow it is measured\n  {}\n", c.why, c.how)
-}
-
-/// Checks state what should hold, warnings what does not.
-fn heading(c: &Code) -> &'static str {
-    if c.id.starts_with('E') { "What should hold" } else { "What it says" }
 }
 
 /// The newest run of the history, where there is one.

@@ -14,15 +14,8 @@ use machmeter_store::parquet;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 
-use super::{CommandEntry, options_of, report};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::output;
-
-pub(crate) const ENTRY: CommandEntry =
-    CommandEntry { name: "export", define: options_of::<Asked>, takes: &[], run };
+use super::report;
+use crate::{Exit, Failure, Globals, Registries, output};
 
 /// A format of schedules, which only traced runs have.
 pub(super) struct ScheduleFormat {
@@ -57,7 +50,7 @@ const OPERATION_BYTES: u64 = 250;
 
 /// Write a saved run in another format
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// Format
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(formats()))]
     to: String,
@@ -80,7 +73,11 @@ fn formats() -> Vec<&'static str> {
     names
 }
 
-fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(
+    _registries: &Registries,
+    _globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (mut record, path) = report::located(&asked.run)?;
     let tables = report::tables(&record, &path);

@@ -12,10 +12,9 @@ use machmeter_store::{History, atomic, history, json};
 use machmeter_sys::guard::signals;
 
 use super::reference;
-use crate::exit::Exit;
-use crate::globals::{Globals, Raw};
+use crate::globals::Raw;
 use crate::session::warning;
-use crate::{output, state, view};
+use crate::{Exit, Globals, output, state, view};
 
 /// Above this many rows, raw samples are stored only when asked for.
 pub(super) const MANY_ROWS: usize = 5_000_000;
@@ -23,33 +22,34 @@ const KEEP_RUNS: usize = 200;
 /// Of their records and samples together.
 const KEEP_BYTES: u64 = 1 << 30;
 
-/// Where a record goes beside the files of the options.
-pub(super) struct Keeping<'a> {
-    /// The history, or why there is none.
-    pub(super) history: Result<History, String>,
-    /// Files that parameters ask for.
-    pub(super) outputs: Vec<Output>,
-    /// Begin of the names of a record and a report in this directory.
-    pub(super) stem: Option<&'a str>,
-}
-
 /// [`keep`] of a record that was calculated.
 pub(super) fn keep_figures(record: Record, globals: &Globals) -> Exit {
-    keep(record, Vec::new(), Keeping { history: state::history(), outputs: Vec::new(), stem: None }, globals)
+    keep(record, Vec::new(), state::history(), Vec::new(), None, globals)
 }
 
 /// Stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be written in one place is still
-/// written in the others.
-pub(super) fn keep(mut record: Record, tables: Vec<Table>, to: Keeping<'_>, globals: &Globals) -> Exit {
-    let Keeping { history, outputs, stem } = to;
+/// written in the others. Beside the files of the options: the history, or why there is none, files that parameters ask for, and a record
+/// and a report in this directory whose names begin with `stem`.
+pub(super) fn keep(
+    mut record: Record,
+    tables: Vec<Table>,
+    history: Result<History, String>,
+    outputs: Vec<Output>,
+    stem: Option<&str>,
+    globals: &Globals,
+) -> Exit {
     usual::fill(&reference::grown(), &mut record);
     let rows: usize = tables.iter().map(Table::rows).sum();
     let is_kept = globals.raw == Raw::All || (globals.raw == Raw::Auto && rows <= MANY_ROWS);
     let tables = if is_kept { tables } else { Vec::new() };
-    let (made, mut trouble) = write_outputs(&mut record, outputs);
-    let (mut saved, troubled) = write_all(&mut record, &tables, stem, &globals.output);
-    saved.splice(..0, made);
-    trouble.extend(troubled);
+    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
+    let made: Vec<_> = outputs.into_iter().map(|output| write_output(&mut record, output)).collect();
+    for written in made.into_iter().chain(write_all(&mut record, &tables, stem, &globals.output)) {
+        match written {
+            Ok(name) => saved.push(name),
+            Err(why) => trouble.push(why),
+        }
+    }
     if !globals.no_save {
         let kept = history.and_then(|h| {
             let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
@@ -101,57 +101,43 @@ fn free_files(stem: &str) -> [PathBuf; 2] {
     ["json", "html"].map(|e| PathBuf::from(format!("{stem}-{}.{e}", std::process::id())))
 }
 
-/// Writes the files that parameters ask for: what was written, and what went wrong.
-fn write_outputs(record: &mut Record, outputs: Vec<Output>) -> (Vec<String>, Vec<String>) {
-    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
-    for Output { path, content } in outputs {
-        let written = content
-            .map_err(|why| format!("{}: not written: {why}", path.display()))
-            .and_then(|bytes| atomic::write(&path, &bytes).map(|()| bytes.len()).map_err(|e| e.to_string()));
-        match written {
-            Ok(bytes) => {
-                record.run.side_effects.push(format!("wrote {:?}", path.to_string_lossy()));
-                saved.push(format!("{} ({} kB)", path.display(), bytes.div_ceil(1000)));
-            }
-            Err(e) => trouble.push(e),
-        }
-    }
-    (saved, trouble)
+/// What the page says of a file that was written, or what went wrong.
+type Written = Result<String, String>;
+
+/// Writes a file that parameters ask for.
+fn write_output(record: &mut Record, Output { path, content }: Output) -> Written {
+    let bytes = content.map_err(|why| format!("{}: not written: {why}", path.display()))?;
+    atomic::write(&path, &bytes).map_err(|e| e.to_string())?;
+    record.run.side_effects.push(format!("wrote {:?}", path.to_string_lossy()));
+    Ok(format!("{} ({} kB)", path.display(), bytes.len().div_ceil(1000)))
 }
 
-/// Writes the files of `stem` and those asked for: what was written, and what went wrong.
+/// Writes the files of `stem` and those asked for.
 fn write_all(
     record: &mut Record,
     tables: &[Table],
     stem: Option<&str>,
     asked_for: &[PathBuf],
-) -> (Vec<String>, Vec<String>) {
-    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
+) -> Vec<Written> {
     let files = stem.map(free_files);
-    for path in files.iter().flatten().chain(asked_for) {
-        match write(record, tables, path) {
-            Ok(name) => saved.push(name),
-            Err(e) => trouble.push(e),
-        }
-    }
+    let asked_for = files.iter().flatten().chain(asked_for);
+    let mut written: Vec<Written> = asked_for.map(|path| write(record, tables, path)).collect();
     // Record and report of one stem are one line.
-    if let (Some([json, html]), [record, report, ..]) = (&files, saved.as_slice())
-        && let Some(rest) = report.strip_prefix(&html.display().to_string())
-        && record.starts_with(&json.display().to_string())
-    {
-        let line = format!("{record}, .html{rest}");
-        saved.splice(..2, [line]);
+    if let (Some([_, html]), [Ok(record), Ok(report), ..]) = (&files, written.as_slice()) {
+        let size = report.strip_prefix(&html.display().to_string()).unwrap_or_default();
+        let line = format!("{record}, .html{size}");
+        written.splice(..2, [Ok(line)]);
     }
     if let Some([held, _]) = &files
         && held.metadata().is_ok_and(|m| m.len() == 0)
     {
         let _ = std::fs::remove_file(held);
     }
-    (saved, trouble)
+    written
 }
 
-/// Writes one file in the form its ending asks for; names it.
-fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<String, String> {
+/// Writes one file in the form its ending asks for.
+fn write(record: &mut Record, tables: &[Table], path: &Path) -> Written {
     let ending = view::ending(path, "json").unwrap_or("json");
     let mut beside = String::new();
     if ending == "json" {
@@ -167,7 +153,7 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<String, S
             }
         }
     } else {
-        atomic::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
+        return view::write(path, ending, record);
     }
     let size = path.metadata().map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
     Ok(format!("{}{size}{beside}", path.display()))

@@ -9,24 +9,18 @@ use machmeter_report::format::FORMATS;
 use machmeter_report::terminal::printable;
 use machmeter_store::foreign::READERS;
 
-use super::{CommandEntry, explain, export, trace};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::{output, state};
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, takes: &["json"], run };
+use super::{explain, export, trace};
+use crate::{Exit, Failure, Globals, Registries, output, state};
 
 const KINDS: [&str; 8] = ["codes", "formats", "loads", "metrics", "probes", "readers", "runs", "tasks"];
 
-fn define(name: &'static str) -> Command {
+pub(super) fn define(name: &'static str) -> Command {
     Command::new(name)
         .about("What there is: runs, metrics, codes, tasks, loads, formats, ...")
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
 
-fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let what = matches.get_one::<String>("what").map_or("metrics", String::as_str);
     let row = |a: &str, b: &str, c: &str| [a, b, c].map(str::to_owned);
     let probes = registries.probes.iter().map(|p| p.info);

@@ -10,17 +10,10 @@ use machmeter_engine::{Entry, Host, ProbeError};
 use machmeter_store::{atomic, date};
 use machmeter_sys::guard::signals;
 
-use super::keep::{Keeping, keep};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::job;
-use crate::output;
-use crate::past;
+use super::keep::keep;
 use crate::progress::Reporter;
 use crate::session::{self, CHARACTERIZE, Session};
-use crate::view;
+use crate::{Exit, Failure, Globals, Registries, job, output, state, view};
 
 /// Pages of at least this length look at what else runs on the machine, ns.
 const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
@@ -38,14 +31,22 @@ pub(crate) fn probe(
 ) -> Result<Exit, Failure> {
     let given = Parameters::Given(matches);
     let by_level_ns = (entry.default_ns)(&given, globals.level)?;
-    if !globals.dry_run
-        && let Some(done) = (entry.attend)(&given)?
-    {
+    attended(entry, &given, globals.dry_run, || measured(registries, entry, globals, &given, by_level_ns))
+}
+
+/// What `measured` gives, unless this process attends another that measures, which a dry run does not.
+pub(crate) fn attended(
+    entry: &Entry,
+    given: &Parameters<'_>,
+    dry_run: bool,
+    measured: impl FnOnce() -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    if !dry_run && let Some(done) = (entry.attend)(given)? {
         return Ok(if done { Exit::Fine } else { Exit::CannotMeasure });
     }
-    let done = measured(registries, entry, globals, &given, by_level_ns);
+    let done = measured();
     if done.is_err() {
-        (entry.give_up)(&given)?;
+        (entry.give_up)(given)?;
     }
     done
 }
@@ -84,7 +85,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         None => job::everything(registries),
     };
     let names: Vec<&str> = parts.iter().map(|p| p.0.info.name).collect();
-    let (commands, destinations) = (job::commands(&parts)?, job::destinations(&parts)?);
+    let (commands, destinations) = job::asked_for(&parts)?;
     let runs = commands.first().map(|first| ("runs", format!("a command: {first}")));
     let writes = destinations.first().map(|first| ("writes", format!("a file: {first}")));
     if let Some((does, what)) = runs.or(writes).filter(|_| !globals.allow_commands && !globals.dry_run) {
@@ -98,16 +99,14 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     if total_ns >= LOOK_AROUND_FROM_NS && !globals.dry_run {
         session.look_around();
     }
-    if !globals.quiet {
-        output::say(&format!(
-            "machmeter {}: {} s in {} part{} on CPU {}",
-            env!("CARGO_PKG_VERSION"),
-            total_ns / 1_000_000_000,
-            names.len(),
-            if names.len() == 1 { "" } else { "s" },
-            session.cpus
-        ));
-    }
+    globals.say(&format!(
+        "machmeter {}: {} s in {} part{} on CPU {}",
+        env!("CARGO_PKG_VERSION"),
+        total_ns / 1_000_000_000,
+        names.len(),
+        if names.len() == 1 { "" } else { "s" },
+        session.cpus
+    ));
     let reporter = reporter(&session, globals, total_ns);
     let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
     // What a job names must be had.
@@ -169,8 +168,8 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     for (part, failure) in &refused {
         session.leave_out(part, &failure.what);
     }
-    let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
-    let name = file_name(&name);
+    let host = || machmeter_sys::facts::capture().text("private.hostname").map(str::to_owned);
+    let name = file_name(&globals.name.clone().or_else(host).unwrap_or_else(|| "machine".to_owned()));
     // No name stands twice in that of a file.
     let name = name
         .strip_prefix("machmeter")
@@ -228,10 +227,6 @@ pub(super) fn plan(
     Ok(output::tell(&view::show(&record, &[], globals, &[])))
 }
 
-fn host_name() -> Option<String> {
-    machmeter_sys::facts::capture().text("private.hostname").map(str::to_owned)
-}
-
 /// Its beginning, where it is longer than files are named.
 fn file_name(name: &str) -> String {
     name.chars()
@@ -261,12 +256,12 @@ fn finish(
         && signals::stop_requested().is_none()
         && record.metrics.iter().any(&lasting)
     {
-        let earlier = past::like(history, &record, ASK_RUNS, ASK_FILES);
+        let earlier = state::like(history, &record, ASK_RUNS, ASK_FILES);
         include_earlier(&mut record, &earlier, lasting);
         for figure in record.summary.rows.iter_mut().flat_map(|r| &mut r.figures) {
             let of = |r: &Record| Some(figure.find(&r.metrics)?.value);
             figure.earlier = earlier.iter().rev().filter_map(of).collect();
         }
     }
-    keep(record, tables, Keeping { history, outputs, stem }, globals)
+    keep(record, tables, history, outputs, stem, globals)
 }

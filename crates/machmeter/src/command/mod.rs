@@ -24,26 +24,40 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machmeter_engine::Stored;
 use machmeter_sys::guard::signals;
 
-use crate::Registries;
-use crate::compat;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::output;
+use crate::{Exit, Failure, Globals, Registries, compat};
+pub(crate) use measure::attended;
 
 pub(crate) struct CommandEntry {
     pub(crate) name: &'static str,
     /// The command of that name.
     pub(crate) define: fn(&'static str) -> Command,
+    takes: &'static str,
+    run: Run,
+}
+
+type Run = fn(&Registries, &Globals, &ArgMatches) -> Result<Exit, Failure>;
+
+/// `takes`: ids of the options of [`Globals`] that act on it, with spaces between.
+const fn entry(
+    name: &'static str,
+    define: fn(&'static str) -> Command,
+    takes: &'static str,
+    run: Run,
+) -> CommandEntry {
+    CommandEntry { name, define, takes, run }
+}
+
+impl CommandEntry {
     /// Ids of the options of [`Globals`] that act on it.
-    pub(crate) takes: &'static [&'static str],
-    pub(crate) run: fn(&Registries, &Globals, &ArgMatches) -> Result<Exit, Failure>,
+    pub(crate) fn takes(&self) -> impl Iterator<Item = &'static str> {
+        self.takes.split_whitespace()
+    }
 }
 
 /// Options that act on what is calculated.
-const SIMULATED: &[&str] = &[
-    "cpus", "output", "json", "csv", "md", "tag", "no_save", "dry_run", "quiet", "verbose", "color", "ascii",
-];
+const SIMULATED: &str = "cpus output json csv md tag no_save dry_run quiet verbose color ascii";
+/// Options that act on what is traced.
+const TRACED: &str = "output json csv md raw name tag no_save quiet verbose color ascii";
 
 /// A command whose options are those of a structure.
 fn options_of<A: Args>(name: &'static str) -> Command {
@@ -52,45 +66,49 @@ fn options_of<A: Args>(name: &'static str) -> Command {
 
 /// All commands, sorted by name.
 pub(crate) const COMMANDS: &[CommandEntry] = &[
-    ab::ENTRY,
-    compare::ENTRY,
-    compat::ENTRY,
-    doctor::ENTRY,
-    explain::ENTRY,
-    export::ENTRY,
-    list::ENTRY,
-    predict::ENTRY,
-    reference::ENTRY,
-    report::ENTRY,
-    schema::ENTRY,
-    selftest::ENTRY,
-    serve::ENTRY,
-    trace::ENTRY,
-    simulate::ENTRY,
+    entry("ab", options_of::<ab::Asked>, "time seed output json csv md verbose quiet", ab::run),
+    entry("compare", options_of::<compare::Asked>, "output json csv md verbose", compare::run),
+    entry("compat", compat::define, "", compat::run),
+    entry("doctor", options_of::<doctor::Asked>, "json dry_run verbose color ascii", doctor::run),
+    entry("explain", explain::define, "", explain::run),
+    entry("export", options_of::<export::Asked>, "", export::run),
+    entry("list", list::define, "json", list::run),
+    entry("predict", options_of::<predict::Asked>, SIMULATED, predict::run),
+    entry("reference", reference::define, "", reference::run),
+    entry("report", options_of::<report::Asked>, "output json csv md verbose color ascii", report::run),
+    entry("schema", schema::define, "", schema::run),
+    entry(
+        "selftest",
+        options_of::<selftest::Asked>,
+        "time cpus output json tag seed dry_run quiet",
+        selftest::run,
+    ),
+    entry("serve", options_of::<serve::Asked>, "cpus time quiet", serve::run),
+    entry("trace", options_of::<trace::Asked>, TRACED, trace::run),
+    entry("simulate", options_of::<simulate::Asked>, SIMULATED, simulate::run),
 ];
 
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
     // Global options may stand before or after the command; clap has propagated them to the innermost one.
-    let given = matches.subcommand().map_or(matches, |(_, sub)| sub);
+    let verb = matches.subcommand();
+    let given = verb.map_or(matches, |(_, sub)| sub);
     let mut globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
     // An option of that name that a command has for itself says nothing of repetitions.
-    let own = matches.subcommand().and_then(|(name, _)| COMMANDS.iter().find(|c| c.name == name));
-    if own.is_some_and(|c| !c.takes.contains(&"runs")) {
+    let own = verb.and_then(|(name, _)| COMMANDS.iter().find(|c| c.name == name));
+    if own.is_some() {
         globals.runs = 1;
     }
     globals.check()?;
     globals.quiet |= globals.dry_run;
     machmeter_sys::abandoned::sweep_machine();
-    let Some((name, _)) = matches.subcommand() else {
+    let Some((name, _)) = verb else {
         return repeated(&globals, || measure::page(registries, &globals));
     };
     if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
         return repeated(&globals, || measure::probe(registries, probe, &globals, given));
     }
-    match COMMANDS.iter().find(|c| c.name == name) {
-        Some(c) => (c.run)(registries, &globals, given),
-        None => Err(Failure::usage(format!("no command '{name}'"))),
-    }
+    let own = own.ok_or_else(|| Failure::usage(format!("no command '{name}'")))?;
+    (own.run)(registries, &globals, given)
 }
 
 /// The runs of `-n`, to the end or a signal: the first exit code that is not fine.
@@ -98,8 +116,8 @@ fn repeated(globals: &Globals, run: impl Fn() -> Result<Exit, Failure>) -> Resul
     let runs = if globals.dry_run { 1 } else { globals.runs };
     let mut first = Exit::Fine;
     for i in 1..=runs {
-        if runs > 1 && !globals.quiet {
-            output::say(&format!("run {i} of {runs}"));
+        if runs > 1 {
+            globals.say(&format!("run {i} of {runs}"));
         }
         let exit = run()?;
         if signals::stop_requested().is_some() {

@@ -6,16 +6,10 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use machmeter_report::usual;
 use machmeter_store::reference::Machine;
 
-use super::{CommandEntry, report};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::{output, state};
+use super::report;
+use crate::{Exit, Failure, Globals, Registries, output, state};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "reference", define, takes: &[], run };
-
-fn define(name: &'static str) -> Command {
+pub(super) fn define(name: &'static str) -> Command {
     let records = Arg::new("record")
         .value_name("RECORD")
         .num_args(1..)
@@ -28,7 +22,11 @@ fn define(name: &'static str) -> Command {
         .subcommand(Command::new("add").about("Add the figures in the rows of records").arg(records))
 }
 
-fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(
+    registries: &Registries,
+    _globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let names = matches.subcommand_matches("add").and_then(|m| m.get_many::<PathBuf>("record"));
     let mut new = Vec::new();
     for name in names.into_iter().flatten() {

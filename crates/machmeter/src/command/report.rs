@@ -10,20 +10,9 @@ use machmeter_store::document::{self, Document};
 use machmeter_store::foreign::{self, SideFacts};
 use machmeter_store::{history, json};
 
-use super::{CommandEntry, options_of, reference, trend};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
+use super::{reference, trend};
 use crate::session::{self, empty_record};
-use crate::{output, state, view};
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "report",
-    define: options_of::<Asked>,
-    takes: &["output", "json", "csv", "md", "verbose", "color", "ascii"],
-    run,
-};
+use crate::{Exit, Failure, Globals, Registries, output, state, view};
 
 /// Show a saved run, or another tool's files; -o writes HTML or card
 ///
@@ -31,7 +20,7 @@ pub(crate) const ENTRY: CommandEntry = CommandEntry {
 /// oslat, cyclictest, interbench, ramlat, `lat_mem_rd`, multichase or `NetPIPE`. Writes a file only with -o: the report (.html), the
 /// one-page card (.svg) or the record (.json).
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// last, last~N, a tag, a record, a report, or foreign files
     #[arg(value_name = "RUN|FILE", num_args = 1.., default_value = "last")]
     run: Vec<PathBuf>,
@@ -46,7 +35,7 @@ struct Asked {
     tick_hz: Option<f64>,
 }
 
-fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let known = SideFacts { tick_hz: asked.tick_hz, ..SideFacts::default() };
     let bare = if asked.card { "svg" } else { "html" };
@@ -61,9 +50,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     };
     let mut saved = Vec::new();
     for (path, ending) in globals.output.iter().zip(endings) {
-        let text = view::render(ending, &record).map_err(Failure::cannot)?;
-        machmeter_store::atomic::write(path, &text).map_err(Failure::cannot)?;
-        saved.push(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)));
+        saved.push(view::write(path, ending, &record).map_err(Failure::cannot)?);
     }
     let mut globals = globals.clone();
     // The picture is the answer.

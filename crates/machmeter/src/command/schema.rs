@@ -3,22 +3,19 @@
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::Record;
 
-use super::CommandEntry;
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::output;
+use crate::{Exit, Failure, Globals, Registries, output};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "schema", define, takes: &[], run };
-
-fn define(name: &'static str) -> Command {
+pub(super) fn define(name: &'static str) -> Command {
     Command::new(name).about("JSON Schema of record, comparison or a probe's parameters").arg(
         Arg::new("what").value_name("WHAT").default_value("record").help("record, comparison or a probe"),
     )
 }
 
-fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(
+    registries: &Registries,
+    _globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let what = matches.get_one::<String>("what").map_or("record", String::as_str);
     let schema = match what {
         "record" => schemars::schema_for!(Record).to_value(),

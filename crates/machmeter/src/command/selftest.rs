@@ -7,21 +7,10 @@ use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::{CommandEntry, measure, options_of};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
+use super::measure;
 use crate::output::{self, Lines};
 use crate::session::Session;
-use crate::view;
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "selftest",
-    define: options_of::<Asked>,
-    takes: &["time", "cpus", "output", "json", "tag", "seed", "dry_run", "quiet"],
-    run,
-};
+use crate::{Exit, Failure, Globals, Registries, view};
 
 /// Inject known disturbances and check the answers
 ///
@@ -32,7 +21,7 @@ pub(crate) const ENTRY: CommandEntry = CommandEntry {
 /// enough for, while there is time. Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be
 /// shown here.
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// The probe to test
     #[arg(value_name = "PROBE", value_parser = PossibleValuesParser::new(crate::PROBES.iter().map(|p| p.info.name)))]
     probe: String,
@@ -41,7 +30,7 @@ struct Asked {
     quick: bool,
 }
 
-fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let Asked { probe: name, quick } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let Some(test) = registries.probes.iter().find(|p| p.info.name == name).map(|p| p.selftest) else {
         return Err(Failure::usage(format!("'{name}' is no probe")));
@@ -68,9 +57,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     describe(&mut record, &name, &checks);
     let mut trouble = Vec::new();
     for path in globals.output.iter().chain(globals.json.iter().filter(|p| p.as_os_str() != "-")) {
-        let text = view::render(view::ending(path, "json").unwrap_or("json"), &record);
-        let wrote = text.and_then(|t| machmeter_store::atomic::write(path, &t).map_err(|e| e.to_string()));
-        trouble.extend(wrote.err());
+        trouble.extend(view::write(path, view::ending(path, "json").unwrap_or("json"), &record).err());
     }
     let shown = if globals.json.as_ref().is_some_and(|p| p.as_os_str() == "-") {
         machmeter_store::json::to_string(&record).map_err(Failure::cannot)?

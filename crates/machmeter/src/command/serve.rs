@@ -8,15 +8,7 @@ use machmeter_net::{PORT, Served, Server, Token};
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::{affinity, guard};
 
-use super::{CommandEntry, options_of};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::{output, session};
-
-pub(crate) const ENTRY: CommandEntry =
-    CommandEntry { name: "serve", define: options_of::<Asked>, takes: &["cpus", "time", "quiet"], run };
+use crate::{Exit, Failure, Globals, Registries, output, session};
 
 /// Serves so long when no time is given, ns.
 const DEFAULT_NS: u64 = 3_600_000_000_000;
@@ -29,7 +21,7 @@ const DEFAULT_NS: u64 = 3_600_000_000_000;
                   never crosses the network, but messages do as they are, so that somebody between the machines can disturb a session. \
                   Nothing is executed for a client and nothing is written. Ends after the session, or after an hour (-t)."
 )]
-struct Asked {
+pub(super) struct Asked {
     /// Address to listen on, with a port or without
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
     listen: SocketAddr,
@@ -53,7 +45,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(
+    _registries: &Registries,
+    globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     let (token, made) = match &asked.token_file {
@@ -76,9 +72,9 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
             Some(Served::Session(from, why)) => {
                 left -= 1;
                 let early = why.map_or_else(String::new, |why| format!(" until {why}"));
-                tell(globals, &format!("{from}: served{early}"));
+                globals.say(&format!("{from}: served{early}"));
             }
-            Some(Served::Refused(from, why)) => tell(globals, &format!("{from}: not served: {why}")),
+            Some(Served::Refused(from, why)) => globals.say(&format!("{from}: not served: {why}")),
         }
     }
     match guard::stop_requested() {
@@ -87,12 +83,6 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
         None => {
             Err(Failure::cannot("nobody came in time").help("-t serves longer, --listen for other machines"))
         }
-    }
-}
-
-fn tell(globals: &Globals, text: &str) {
-    if !globals.quiet {
-        output::say(text);
     }
 }
 

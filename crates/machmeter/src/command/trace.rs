@@ -17,27 +17,14 @@ use machmeter_sys::guard::signals;
 use machmeter_sys::process::terminate_process;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use super::keep::{Keeping, MANY_ROWS, keep};
-use super::{CommandEntry, options_of};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::{Globals, Raw};
-use crate::output;
+use super::keep::{MANY_ROWS, keep};
+use crate::globals::Raw;
 use crate::session::Session;
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry {
-    name: "trace",
-    define: options_of::<Asked>,
-    takes: &[
-        "output", "json", "csv", "md", "raw", "name", "tag", "no_save", "quiet", "verbose", "color", "ascii",
-    ],
-    run,
-};
+use crate::{Exit, Failure, Globals, Registries};
 
 /// What a trace reports.
 pub(crate) const INFO: Info = Info {
-    name: ENTRY.name,
+    name: "trace",
     question: "What does my MPI program wait for?",
     method: "A preloaded library around the functions of MPI writes a slot of 32 bytes for each call.",
     references: &["MPI: A Message-Passing Interface Standard 4.1, chapter 15, profiling interface"],
@@ -63,7 +50,7 @@ const LOOK_NS: u64 = 20_000_000;
 /// machmeter trace -- mpirun -n 4 ./app
 /// For batch jobs set `LD_PRELOAD` to the library beside this program and `MACHMETER_TRACE_DIR` to an empty directory, and --collect it.
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// Make a record of the traces in a directory, run nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "dir", "limit"])]
     collect: Option<PathBuf>,
@@ -78,7 +65,7 @@ struct Asked {
     command: Vec<OsString>,
 }
 
-fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     if let Some(dir) = &asked.collect {
         let session = Session::begin(registries, globals, 0)?;
@@ -257,7 +244,7 @@ fn told(session: Session<'_>, found: Collected, command: &[OsString], globals: &
         complete: found.complete,
         outputs: Vec::new(),
     };
-    let (mut record, tables) = session.end(ENTRY.name, vec![(&INFO, outcome)]);
+    let (mut record, tables) = session.end("trace", vec![(&INFO, outcome)]);
     "end of the program".clone_into(&mut record.stopped_by);
     // Signals that ended the program leave what was recorded.
     record.complete = found.complete;
@@ -271,8 +258,6 @@ fn told(session: Session<'_>, found: Collected, command: &[OsString], globals: &
         record.clock = None;
         record.metrics.iter_mut().for_each(|m| m.flags.clear());
     }
-    if !globals.quiet {
-        output::say(&format!("{}: {}", found.library, found.program));
-    }
-    keep(record, tables, Keeping { history, outputs: Vec::new(), stem: None }, globals)
+    globals.say(&format!("{}: {}", found.library, found.program));
+    keep(record, tables, history, Vec::new(), None, globals)
 }

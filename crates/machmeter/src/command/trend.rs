@@ -6,9 +6,8 @@ use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Metric, Record, Shape, Unit};
 
-use crate::failure::Failure;
 use crate::session::empty_record;
-use crate::state;
+use crate::{Failure, state};
 
 /// Figures that are shown at most: more are no answer.
 const MOST: usize = 20;

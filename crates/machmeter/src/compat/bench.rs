@@ -14,8 +14,7 @@ use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread;
 use machmeter_sys::topology::{CpuSet, Topology};
 
-use crate::failure::Failure;
-use crate::{output, session};
+use crate::{Failure, output, session};
 
 /// Entries of the list of gaps at most, per thread.
 const GAPS_MOST: f64 = 4e6;

@@ -15,9 +15,7 @@ use super::bench::{Bench, counts_of};
 use super::{
     nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output;
+use crate::{Exit, Failure, output};
 
 /// A window must hold this many turns of the loop: with fewer, its count says nothing.
 pub(super) const LEAST_TURNS: f64 = 4.0;

@@ -18,9 +18,7 @@ use super::ftq::LEAST_TURNS;
 use super::{
     flag, nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output;
+use crate::{Exit, Failure, output};
 
 /// Priority of `-r`; the original takes the highest, which starves the kernel's own threads.
 const FIFO_PRIORITY: u8 = machmeter_engine::placement::AUTO_FIFO_PRIORITY;

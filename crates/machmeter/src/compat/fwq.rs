@@ -16,9 +16,7 @@ use super::bench::{Bench, level_off};
 use super::{
     nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output;
+use crate::{Exit, Failure, output};
 
 /// Below this, two turns of uncertainty are more than 1 % of a piece.
 const LEAST_BITS: u64 = 8;

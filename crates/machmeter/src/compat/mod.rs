@@ -20,15 +20,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_data::quantity::parse_duration_ns;
 use machmeter_sys::guard::signals;
 
-use crate::Registries;
 use crate::cli::failure;
-use crate::command::CommandEntry;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::output;
-
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "compat", define, takes: &[], run };
+use crate::{Exit, Failure, Globals, Registries, output};
 
 /// A benchmark this program stands in for.
 struct Mode {
@@ -55,7 +48,7 @@ fn find(asked: &OsStr) -> Option<(&'static str, Mode)> {
     MODES.into_iter().find_map(|mode| Some((*mode.names.iter().find(|name| asked == **name)?, mode)))
 }
 
-fn define(name: &'static str) -> Command {
+pub(super) fn define(name: &'static str) -> Command {
     Command::new(name)
         .about("Be another benchmark: ftq, fwq, selfish, netgauge, interbench")
         .long_about(format!(
@@ -75,7 +68,11 @@ fn define(name: &'static str) -> Command {
         )
 }
 
-fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(
+    registries: &Registries,
+    _globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let mut arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
@@ -109,7 +106,7 @@ pub(crate) fn arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let (program, rest) = arguments.split_first()?;
     let name = Path::new(program).file_name()?;
     let (name, _) = find(name)?;
-    let mut out: Vec<OsString> = ["machmeter", ENTRY.name, name].map(OsString::from).to_vec();
+    let mut out: Vec<OsString> = ["machmeter", "compat", name].map(OsString::from).to_vec();
     out.extend(rest.iter().cloned());
     Some(out)
 }
@@ -168,16 +165,11 @@ fn value_of(matches: &ArgMatches, name: &str) -> u64 {
     matches.get_one::<i64>(name).map_or(0, |v| v.unsigned_abs())
 }
 
-/// Writes bytes of text to stdout.
-fn print(text: &[u8]) -> Result<(), Failure> {
-    output::write(text).map_err(Failure::cannot)
-}
-
 /// Writes what `fill` gives to stdout.
 fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), Failure> {
     let mut text = Vec::new();
     fill(&mut text).map_err(Failure::cannot)?;
-    print(&text)
+    output::write(&text).map_err(Failure::cannot)
 }
 
 /// Where to see more of what was written; `view` is what `report` is to be given.

@@ -17,10 +17,8 @@ use machmeter_sys::guard::signals;
 
 use super::bench::{Bench, uname};
 use super::ftq::LEAST_TURNS;
-use super::{SAMPLES, THREADS, file, flag, fwq, number, print, target, tell_more, time, value_of};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output;
+use super::{SAMPLES, THREADS, file, flag, fwq, number, print_filled, target, tell_more, time, value_of};
+use crate::{Exit, Failure, output};
 
 /// The first recording, to learn how often detours come, ns.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -228,12 +226,10 @@ impl Task<'_> {
     }
 
     fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-        if let Some(path) = self.path(rank) {
-            return atomic::replace(&path, |out| fill(out)).map_err(Failure::cannot);
+        match self.path(rank) {
+            Some(path) => atomic::replace(&path, |out| fill(out)).map_err(Failure::cannot),
+            None => print_filled(|out| fill(out)),
         }
-        let mut text = Vec::new();
-        fill(&mut text).map_err(Failure::cannot)?;
-        print(&text)
     }
 
     fn end(&self, exit: Exit) -> Exit {

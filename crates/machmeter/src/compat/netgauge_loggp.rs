@@ -11,12 +11,9 @@ use machmeter_report::format::by_name;
 use serde_json::json;
 
 use super::{file, time};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::output;
+use crate::command::attended;
 use crate::session::Session;
+use crate::{Exit, Failure, Globals, Registries, output};
 
 pub(super) fn define(name: &'static str) -> Command {
     let text = |short: char, long: &'static str, value: &'static str, help: &'static str| {
@@ -50,14 +47,7 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let entry = registries.probes.iter().find(|p| p.info.name == name);
     let entry = entry.ok_or_else(|| Failure::cannot("no probe of links"))?;
     let parameters = Parameters::Job(&params);
-    if let Some(done) = (entry.attend)(&parameters)? {
-        return Ok(if done { Exit::Fine } else { Exit::CannotMeasure });
-    }
-    let done = measure(registries, matches, entry, &parameters);
-    if done.is_err() {
-        (entry.give_up)(&parameters)?;
-    }
-    done
+    attended(entry, &parameters, false, || measure(registries, matches, entry, &parameters))
 }
 
 fn measure(

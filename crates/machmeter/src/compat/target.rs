@@ -12,7 +12,7 @@ use machmeter_store::foreign::SideFacts;
 use machmeter_store::foreign::write::{side_file, with_suffix};
 
 use super::bench::Bench;
-use crate::failure::Failure;
+use crate::Failure;
 
 /// The prefix that `-o` names, or `None` for stdout (`-s`), which takes the samples of one thread.
 /// Errors: a usage error for several threads to stdout, else as [`prefix`].

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use machmeter_data::quantity::parse_bytes;
 use machmeter_data::record::Warning;
 use machmeter_simulate::expr::{self, Answer, ExprError, Outside, Sheet};
 use serde_json::json;
@@ -10,11 +9,9 @@ use serde_json::json;
 use super::MEASURE_THERE;
 use crate::command::keep::keep_figures;
 use crate::command::report;
-use crate::command::simulate::record_of;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
+use crate::command::simulate::{doublings, record_of};
 use crate::session::warning;
+use crate::{Exit, Failure, Globals};
 
 /// A free variable and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +26,8 @@ pub(super) fn over(text: &str) -> Result<Over, String> {
     let (name, range) = text.split_once('=').ok_or_else(wrong)?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let ends = parse_bytes(first.trim()).zip(parse_bytes(last.trim()));
-    let (first, last) =
-        ends.filter(|(a, b)| is_name && *a > 0 && a <= b && *b <= 1 << 53).ok_or_else(wrong)?;
-    let doubled = std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n < last);
-    Ok(Over { name: name.to_owned(), values: doubled.chain([last]).collect() })
+    let values = doublings(range, 1, 1 << 53).filter(|_| is_name).ok_or_else(wrong)?;
+    Ok(Over { name: name.to_owned(), values: values.collect() })
 }
 
 fn refused(e: &ExprError) -> Failure {

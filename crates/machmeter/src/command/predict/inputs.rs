@@ -13,8 +13,8 @@ use machmeter_simulate::predict::Variation;
 use machmeter_simulate::replay::{BASES, Options, Replay};
 
 use super::Asked;
+use crate::Failure;
 use crate::command::report;
-use crate::failure::Failure;
 
 /// A collective that becomes messages.
 pub(super) type Algorithm = (&'static str, &'static PatternInfo);

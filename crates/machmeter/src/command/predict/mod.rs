@@ -9,16 +9,8 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_simulate::predict::{RUNS, Variation};
 
-use super::{CommandEntry, SIMULATED, options_of};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
-use crate::view;
+use crate::{Exit, Failure, Globals, Registries, view};
 use inputs::Algorithm;
-
-pub(crate) const ENTRY: CommandEntry =
-    CommandEntry { name: "predict", define: options_of::<Asked>, takes: SIMULATED, run };
 
 /// What to do where a cost was extrapolated.
 const MEASURE_THERE: &str =
@@ -31,7 +23,7 @@ const MEASURE_THERE: &str =
 /// is made of, and how it changes with L, G and o:
 /// machmeter predict last --on cluster.json --vary L=1x,2x --cpu-scale 1.3
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// A run of machmeter trace
     #[arg(value_name = "RUN")]
     run: Option<PathBuf>,
@@ -82,7 +74,7 @@ impl Asked {
     }
 }
 
-fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     globals.output.iter().try_for_each(|path| view::ending(path, "json").map(|_| ()))?;
     if let Some(text) = &asked.expr {

@@ -14,11 +14,9 @@ use super::inputs::{Costs, costs, largest_measured, options, statements, traced}
 use super::{Asked, MEASURE_THERE};
 use crate::command::keep::keep_figures;
 use crate::command::simulate::{EVENTS_PER_SECOND, Need, machine, over_threads, record_of, taken, warn_of};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
 use crate::progress::Reporter;
 use crate::session::warning;
+use crate::{Exit, Failure, Globals};
 
 /// Memory of an operation of a replay and of its run, bytes: of the structures, with room to grow.
 const BYTES_PER_EVENT: u64 = 200;
@@ -48,7 +46,8 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let replay = replay(&calls, &options).map_err(|e| wrong(e.to_string()))?;
     let noisy = noise.clone().map(|machine| (machine, asked.coincident));
     let prediction = Prediction::new(&replay, &on.link, &on.sheet, noisy).map_err(|operation| {
-        Failure::usage(format!("--on {}: no cost of {operation}", shown(asked)))
+        let names = asked.on.iter().chain(&asked.with).map(|p| p.display().to_string());
+        Failure::usage(format!("--on {}: no cost of {operation}", names.collect::<Vec<_>>().join(", ")))
             .help(format!("machmeter mpi measures it; or as messages: --algorithm {operation}=PATTERN"))
     })?;
     need.say(threads, globals)?;
@@ -67,9 +66,11 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     if let (Some(machine), Some(name)) = (&noise, &asked.noise) {
         title.push_str(&format!("; {}", taken(machine, name)));
     }
+    let algorithms = asked.algorithm.iter().map(|(operation, info)| json!([operation, info.name]));
+    let algorithms: Value = algorithms.collect();
     let parameters = json!({ "run": of_run.id, "on": on.record.id, "link": on.link.name, "noise": plan["noise"],
         "cpu_scale": asked.cpu_scale, "bytes_scale": asked.bytes_scale, "ranks": replay.ranks(), "runs": asked.runs,
-        "coincident": asked.coincident, "algorithm": algorithms(asked),
+        "coincident": asked.coincident, "algorithm": algorithms,
         "segments": format!("{:?}", on.link.params.segments()) });
     let mut record = record_of("predict", parameters, on.record.machine.clone(), globals);
     let traced_ns = calls.end_ns.iter().copied().max().unwrap_or(0) as f64;
@@ -85,15 +86,6 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     fill(&mut record, &told);
     warn(&mut record, &of_run, &on, &prediction, &replay, calls.ranks);
     Ok(keep_figures(record, globals))
-}
-
-fn shown(asked: &Asked) -> String {
-    let all: Vec<String> = asked.on.iter().chain(&asked.with).map(|p| p.display().to_string()).collect();
-    all.join(", ")
-}
-
-fn algorithms(asked: &Asked) -> Value {
-    asked.algorithm.iter().map(|(operation, info)| json!([operation, info.name])).collect()
 }
 
 type All = (Option<Times>, Vec<(Variation, Times)>);

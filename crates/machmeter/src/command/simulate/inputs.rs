@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use machmeter_data::Record;
-use machmeter_data::quantity::{Unit, human, parse_duration_ns};
+use machmeter_data::quantity::{Unit, human, parse_bytes, parse_duration_ns};
 use machmeter_data::record::Machine as Host;
 use machmeter_simulate::goal::{self, Goal};
 use machmeter_simulate::machine::{OfLink, of_record};
@@ -15,32 +15,31 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Asked, Ladder};
+use crate::Failure;
 use crate::command::report;
-use crate::failure::Failure;
 
 /// Most ranks of a pattern.
-const MAX_RANKS: u32 = 1 << 24;
+const MAX_RANKS: u64 = 1 << 24;
 
 /// `64`, or `2-1M` as all powers of 2 from 2 on.
 pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
-    let number = |t: &str| {
-        let (digits, scale) = match t.as_bytes().last() {
-            Some(b'K' | b'k') => (&t[..t.len() - 1], 1 << 10),
-            Some(b'M' | b'm') => (&t[..t.len() - 1], 1 << 20),
-            _ => (t, 1),
-        };
-        let ranks = digits.parse::<u32>().ok().and_then(|n| n.checked_mul(scale));
-        ranks.filter(|n| (2..=MAX_RANKS).contains(n))
-    };
-    let ends = match text.split_once('-') {
-        Some((a, b)) => number(a).zip(number(b)),
-        None => number(text).map(|n| (n, n)),
-    };
-    let (first, last) = ends
-        .filter(|(a, b)| a <= b)
+    let doubled = doublings(text, 2, MAX_RANKS);
+    let doubled = doubled
         .ok_or_else(|| format!("'{text}' is no number of ranks from 2 to 16M, nor a range such as 2-1M"))?;
-    let doubled = std::iter::successors(Some(first), |n| Some(n * 2)).take_while(|n| *n < last);
-    Ok(doubled.chain([last]).collect())
+    Ok(doubled.map(|ranks| ranks as u32).collect())
+}
+
+/// Of `8-1M` all doublings of the first number up to the last, and the last; of `64` itself. `None` unless within `least` and `most`.
+pub(in crate::command) fn doublings(
+    text: &str,
+    least: u64,
+    most: u64,
+) -> Option<impl Iterator<Item = u64> + use<>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let ends = parse_bytes(first.trim()).zip(parse_bytes(last.trim()));
+    let (first, last) = ends.filter(|(a, b)| least <= *a && a <= b && *b <= most)?;
+    let doubled = std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(move |n| *n < last);
+    Some(doubled.chain([last]))
 }
 
 pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {

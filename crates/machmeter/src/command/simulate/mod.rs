@@ -22,21 +22,13 @@ use machmeter_sys::topology::CpuSet;
 use serde_json::{Value, json};
 
 use super::keep::keep_figures;
-use super::{CommandEntry, SIMULATED, options_of};
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
 use crate::progress::Reporter;
-use crate::session::{self, empty_record, warning};
-use crate::{output, view};
+use crate::session::{self, empty_record, stopped_by, warning};
+use crate::{Exit, Failure, Globals, Registries, output, view};
+pub(super) use inputs::{doublings, machine, taken};
 use inputs::{ladder, params, plan, read_schedule, title, what};
-pub(super) use inputs::{machine, taken};
 pub(super) use runs::over_threads;
 use runs::{Work, merged, steps_to_json};
-
-pub(crate) const ENTRY: CommandEntry =
-    CommandEntry { name: "simulate", define: options_of::<Asked>, takes: SIMULATED, run };
 
 /// Events per second of a CPU, for what is said before the start: 5 to 13 M were measured at 2.6 GHz.
 pub(super) const EVENTS_PER_SECOND: f64 = 5e6;
@@ -52,7 +44,7 @@ const PLAN: &str = "simulate";
 /// runs anywhere, --merge puts all shares together to the same bits:
 /// machmeter simulate --pattern allreduce --ranks 2-1M --on last --noise vm.json --runs 20
 #[derive(Args)]
-struct Asked {
+pub(super) struct Asked {
     /// A schedule in GOAL, text or binary
     #[arg(value_name = "FILE.goal", conflicts_with = "pattern")]
     schedule: Option<PathBuf>,
@@ -111,7 +103,7 @@ struct Asked {
 
 type Ladder = Arc<[u32]>;
 
-fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     if asked.pattern.as_deref() == Some("list") {
         let line = |p: &machmeter_simulate::patterns::PatternInfo| {
@@ -214,8 +206,8 @@ impl Need {
         );
         if globals.dry_run {
             output::print(&text).map_err(Failure::cannot)?;
-        } else if !globals.quiet {
-            output::say(&text);
+        } else {
+            globals.say(&text);
         }
         Ok(())
     }
@@ -247,9 +239,7 @@ pub(super) fn record_of(verb: &str, parameters: Value, machine: Host, globals: &
     record.run.tags = globals.tag.iter().cloned().collect();
     record.run.parameters.insert(verb.to_owned(), parameters);
     record.complete = signals::stop_requested().is_none();
-    record.stopped_by = signals::stop_requested().map_or("end of simulation".to_owned(), |s| {
-        format!("signal:{}", s.to_string().trim_start_matches("SIG"))
-    });
+    record.stopped_by = stopped_by("end of simulation");
     record
 }
 

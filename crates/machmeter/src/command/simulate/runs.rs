@@ -14,9 +14,8 @@ use serde_json::{Value, json};
 
 use super::{Ladder, PLAN};
 use crate::command::report;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::progress::Reporter;
+use crate::{Exit, Failure};
 
 pub(super) struct Work<'a> {
     pub(super) what: What<'a>,

@@ -9,9 +9,7 @@ use super::inputs::{link, of_link};
 use super::runs::over_threads;
 use super::{Asked, Need, PLAN, record_of, warn_of};
 use crate::command::keep::keep_figures;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::globals::Globals;
+use crate::{Exit, Failure, Globals};
 
 /// Largest message, bytes: that of the mpi probe.
 const MOST_BYTES: u64 = 64 << 20;

@@ -20,10 +20,7 @@ use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
 
 use super::bench::Bench;
-use crate::Registries;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::{output, session};
+use crate::{Exit, Failure, Registries, output, session};
 use options::Options;
 use order::{CellOrder, Place, Table};
 use sink::Sink;
@@ -170,6 +167,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const ALL: usize = usize::MAX;
 
     /// A cell whose jobs begin late by turns: 1 ms, 3 ms, and every tenth is dropped after 20 ms.
     fn fake(order: &CellOrder) -> Cell {
@@ -216,17 +214,10 @@ mod tests {
         (text, exit.map_err(|f| f.what))
     }
 
-    fn written(
-        words: &[&str],
-        record: &mut dyn FnMut(&CellOrder) -> Result<Cell, Failure>,
-    ) -> (String, Result<Exit, String>) {
-        taken(words, usize::MAX, record)
-    }
-
     #[test]
     fn a_run_writes_the_log_of_the_original_with_figures_that_are_right() {
         let (text, exit) =
-            written(&["-W", "Audio", "-w", "None", "-w", "Burn", "-t", "5"], &mut |o| Ok(fake(o)));
+            taken(&["-W", "Audio", "-w", "None", "-w", "Burn", "-t", "5"], ALL, &mut |o| Ok(fake(o)));
         assert_eq!(exit, Ok(Exit::Fine));
         // Of 100 jobs 50 wait 1 ms, 40 wait 3 ms, 10 wait 20 ms: mean 3.7; squares 50 + 360 + 4000.
         let sd = ((50.0 + 360.0 + 4000.0 - 100.0 * 3.7 * 3.7) / 99.0_f64).sqrt();
@@ -247,7 +238,7 @@ mod tests {
     #[test]
     fn every_cell_of_a_default_run_has_its_row_in_order() {
         let mut seen = Vec::new();
-        let (text, _) = written(&[], &mut |o| {
+        let (text, _) = taken(&[], ALL, &mut |o| {
             seen.push(format!("{}/{}", o.task, o.load));
             Ok(fake(o))
         });
@@ -265,14 +256,14 @@ mod tests {
 
     #[test]
     fn real_time_tables_are_in_microseconds() {
-        let (text, _) = written(&["-r", "-W", "Audio", "-w", "Burn"], &mut |o| Ok(fake(o)));
+        let (text, _) = taken(&["-r", "-W", "Audio", "-w", "Burn"], ALL, &mut |o| Ok(fake(o)));
         assert!(text.contains("Audio real time in") && text.contains("SD (us)"), "{text}");
         assert!(text.contains("Burn\t   3700 +/- 5542       20000\t\t  90\t         90\n"), "{text}");
     }
 
     #[test]
     fn fixed_work_counts_executed_jobs() {
-        let (text, _) = written(&["-l", "1000", "-W", "Video", "-w", "None"], &mut |o| Ok(fake(o)));
+        let (text, _) = taken(&["-l", "1000", "-W", "Video", "-w", "None"], ALL, &mut |o| Ok(fake(o)));
         assert!(text.contains("\t\t  90\t"), "nine of ten jobs ran: {text}");
     }
 
@@ -283,12 +274,13 @@ mod tests {
             "Read" => Ok(Cell { segments: Vec::new(), ..fake(o) }),
             _ => Ok(fake(o)),
         };
-        let (text, exit) = written(&["-W", "Audio"], &mut record);
+        let (text, exit) = taken(&["-W", "Audio"], ALL, &mut record);
         assert_eq!(exit, Ok(Exit::Partial));
         assert!(!text.contains("Burn") && !text.contains("Read") && text.contains("Compile"), "{text}");
-        let (_, exit) = written(&["-W", "Audio"], &mut |_| Err(Failure::cannot("no such luck")));
+        let (_, exit) = taken(&["-W", "Audio"], ALL, &mut |_| Err(Failure::cannot("no such luck")));
         assert_eq!(exit, Err("no such luck".to_owned()));
-        let (_, exit) = written(&["-W", "Audio"], &mut |_| Err(Failure::usage("task audio: not permitted")));
+        let (_, exit) =
+            taken(&["-W", "Audio"], ALL, &mut |_| Err(Failure::usage("task audio: not permitted")));
         assert_eq!(exit, Err("task audio: not permitted".to_owned()));
     }
 

@@ -1,6 +1,6 @@
 //! interbench's names of tasks and loads, in its order.
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// A simulation: a benchmark, a load, or both.
 #[derive(Debug, PartialEq, Eq)]

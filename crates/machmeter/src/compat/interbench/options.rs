@@ -3,8 +3,8 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::names::{self, Side, Simulation};
+use crate::Failure;
 use crate::compat::number;
-use crate::failure::Failure;
 
 /// Threads of the burn load that the readme names as default.
 const BURN_THREADS: &str = "4";

@@ -9,7 +9,7 @@ use machmeter_interactive::tasks::{self, Choices};
 
 use super::names::{SIMULATIONS, Simulation};
 use super::options::Options;
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Bytes of files that the disk loads may use; what interbench 0.31 uses. The loads also keep to their share of what is free.
 const DISK_BYTES: u64 = 1 << 30;

@@ -5,8 +5,7 @@ use machmeter_interactive::run::{CellPlan, record_cells};
 use machmeter_interactive::samples::Cell;
 
 use super::order::CellOrder;
-use crate::failure::Failure;
-use crate::output;
+use crate::{Failure, output};
 
 /// Starting and stopping a task and its load, ns; only for the announcement.
 const BESIDE_NS: u64 = 700_000_000;

@@ -4,8 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
-use crate::output;
+use crate::{Failure, output};
 
 /// The console and the log file beside it.
 pub(super) struct Sink {

@@ -1,27 +1,20 @@
 //! Simulating as a user does: patterns, schedules, noise, shares, and what is wrong.
 
-#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
-
-mod program;
-
 use std::fs;
 use std::path::Path;
 
 use machmeter_data::record::Run;
 use machmeter_data::{Column, Record, Table, Unit, Values};
-use program::Lab;
-use program::planted::{plant, record, save};
 
-/// A record of a link: o 100 ns, L 500 ns, g 200 ns, a handshake above 1 MiB; with the gaps of two CPUs.
+use crate::planted::{plant_link, record, save};
+use crate::program::Lab;
+
+/// A record of the planted link with the gaps of two CPUs.
 fn lab() -> Lab {
     let lab = Lab::new();
     let mut record = record("0123456789abcdef");
     let keys = [("transport", "shm".into()), ("direction", "there".into()), ("from_bytes", 1i64.into())];
-    let figures = [("net.latency", 500.0), ("net.overhead_send", 100.0), ("net.overhead_recv", 100.0)];
-    let gaps = [("net.gap", 200.0), ("net.message_time", 200.0), ("net.gap_per_byte", 0.5)];
-    for (id, ns) in figures.into_iter().chain(gaps) {
-        plant(&mut record, id, Unit::Nanoseconds, &keys, ns, 0.0);
-    }
+    plant_link(&mut record, "net", &keys, 0.0);
     let column = |name: &str, values: Values| Column::new(name, Unit::Ticks, values);
     let start: Vec<i64> = (0..400).map(|i| i / 2 * 50_000 + i % 2 * 7000).collect();
     let end: Vec<i64> = start.iter().enumerate().map(|(i, s)| s + 500 + (i as i64 * 37) % 900).collect();

@@ -1,13 +1,10 @@
 //! Calculating with the costs of records as a user does: `predict --expr`.
 
-#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
-
-mod program;
-
 use machmeter_data::Unit;
 use machmeter_data::metric::ParamValue;
-use program::Lab;
-use program::planted::{plant, record, save};
+
+use crate::planted::{plant, record, save};
+use crate::program::Lab;
 
 /// allreduce of 2 to 64 ranks: 200 + 100 log p ns; a system call of 80 ns in another record.
 fn lab() -> Lab {

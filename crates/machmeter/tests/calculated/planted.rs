@@ -4,7 +4,7 @@ use machmeter_data::metric::ParamValue;
 use machmeter_data::record::{Run, Tool};
 use machmeter_data::{Interval, Metric, MetricInfo, Record, Table, Unit};
 
-use super::Lab;
+use crate::program::Lab;
 
 pub(crate) fn record(id: &str) -> Record {
     let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
@@ -14,7 +14,7 @@ pub(crate) fn record(id: &str) -> Record {
 /// Adds a figure that is known to `reach`, in its unit, on both sides; exactly where that is 0.
 pub(crate) fn plant(
     record: &mut Record,
-    id: &'static str,
+    id: &str,
     unit: Unit,
     keys: &[(&str, ParamValue)],
     value: f64,
@@ -22,7 +22,17 @@ pub(crate) fn plant(
 ) {
     let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
     let ci = Interval::new(0.95, value - reach, value + reach, "planted").filter(|_| reach > 0.0);
-    record.metrics.push(Metric::new(&MetricInfo::of(id, unit), keys, value, "planted", 9).with_ci(ci));
+    let metric = Metric::new(&MetricInfo::of("", unit), keys, value, "planted", 9).with_ci(ci);
+    record.metrics.push(Metric { id: id.to_owned(), ..metric });
+}
+
+/// Adds a link: o 100 ns, L 500 ns, g 200 ns, G 0.5 ns/B, all known to a share `reach`.
+pub(crate) fn plant_link(record: &mut Record, probe: &str, keys: &[(&str, ParamValue)], reach: f64) {
+    let costs = [("latency", 500.0), ("overhead_send", 100.0), ("overhead_recv", 100.0)];
+    for (figure, ns) in costs.into_iter().chain([("gap", 200.0), ("message_time", 200.0)]) {
+        plant(record, &format!("{probe}.{figure}"), Unit::Nanoseconds, keys, ns, reach * ns);
+    }
+    plant(record, &format!("{probe}.gap_per_byte"), Unit::NanosecondsPerByte, keys, 0.5, 0.0);
 }
 
 /// Stores a record under this name in the working directory.

@@ -1,0 +1,10 @@
+//! Verbs that calculate with stored records, as a user calls them: expressions, predictions, simulations.
+
+#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
+
+mod expr;
+mod planted;
+mod predict;
+#[path = "../program/mod.rs"]
+mod program;
+mod simulate;
