@@ -106,16 +106,7 @@ impl FactValue {
     }
 }
 
-macro_rules! values_from {
-    ($($from:ty: $value:expr),* $(,)?) => {
-        $(impl From<$from> for FactValue {
-            fn from(v: $from) -> Self {
-                $value(v)
-            }
-        })*
-    };
-}
-values_from!(
+made_from!(FactValue:
     bool: Self::Bool,
     i64: Self::Int,
     u64: |v| i64::try_from(v).map_or(Self::Float(v as f64), Self::Int),

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Series};
+use crate::shape::{Cell, Curve, Distribution, Mark, Matrix, Series};
 use crate::{Dataset, Fact, FactState, FactValue, Facts, Interval, Metric, Record, Shape};
 
 /// Digits of drawn values: one part in a million is far below a pixel.
@@ -65,18 +65,15 @@ fn finite_fact(value: &FactValue) -> bool {
 fn dataset(d: &mut Dataset) {
     let lost = match &mut d.shape {
         Shape::Decades(x) => {
-            let rows = x.rows.len();
-            x.rows.retain(|r| r.value.is_finite() && r.value > 0.0);
-            for r in &mut x.rows {
-                r.low = r.low.filter(|v| v.is_finite());
-                r.high = r.high.filter(|v| v.is_finite());
+            for end in x.rows.iter_mut().flat_map(|r| [&mut r.low, &mut r.high]) {
+                *end = end.filter(|v| v.is_finite());
             }
-            rows - x.rows.len()
+            left_out(&mut x.rows, |r| r.value.is_finite() && r.value > 0.0)
         }
         Shape::Series(s) => series(s),
         Shape::Distribution(x) => distribution(x),
         Shape::Curve(c) => curve(c),
-        Shape::Scatter(s) => scatter(s),
+        Shape::Scatter(s) => s.groups.iter_mut().map(|g| cut_points(&mut g.points)).sum(),
         Shape::Matrix(m) => matrix(m),
         Shape::CostTable(t) => {
             for cell in t.rows.iter_mut().flat_map(|r| &mut r.cells) {
@@ -116,14 +113,18 @@ fn cut_all(values: &mut [f64]) {
     }
 }
 
+/// Keeps what is to be kept, and says how many are left out.
+fn left_out<T>(all: &mut Vec<T>, is_kept: impl FnMut(&T) -> bool) -> usize {
+    let before = all.len();
+    all.retain(is_kept);
+    before - all.len()
+}
+
 /// Leaves out points that are not finite, and says how many.
 fn cut_points(points: &mut Vec<(f64, f64)>) -> usize {
-    let before = points.len();
-    points.retain(|(x, y)| x.is_finite() && y.is_finite());
-    for point in points.iter_mut() {
-        *point = (cut(point.0), cut(point.1));
-    }
-    before - points.len()
+    let lost = left_out(points, |(x, y)| x.is_finite() && y.is_finite());
+    points.iter_mut().for_each(|point| *point = (cut(point.0), cut(point.1)));
+    lost
 }
 
 fn all_finite(values: &[f64]) -> bool {
@@ -139,9 +140,8 @@ fn marks(marks: &mut Vec<Mark>) {
 
 /// A bucket can not be left out without shifting time, so the whole row goes.
 fn series(s: &mut Series) -> usize {
-    let before = s.rows.len();
     let axis_is_fine = s.start_ns.is_finite() && s.step_ns.is_finite() && s.step_ns > 0.0;
-    s.rows.retain(|r| {
+    let lost = left_out(&mut s.rows, |r| {
         axis_is_fine && [&r.min, &r.mean, &r.max].iter().all(|v| v.len() == r.mean.len() && all_finite(v))
     });
     if !axis_is_fine {
@@ -153,18 +153,16 @@ fn series(s: &mut Series) -> usize {
         }
         marks(&mut r.marks);
     }
-    before - s.rows.len()
+    lost
 }
 
 fn distribution(d: &mut Distribution) -> usize {
     let mut lost = 0;
     for r in &mut d.rows {
-        let before = r.quantiles.len();
-        r.quantiles.retain(|(p, v)| (0.0..=1.0).contains(p) && v.is_finite());
-        lost += before - r.quantiles.len();
-        r.quantiles.iter_mut().for_each(|q| *q = (1.0 - cut_to(1.0 - q.0, 4), cut(q.1)));
-        // What is subtracted above leaves digits that mean nothing.
-        r.quantiles.iter_mut().for_each(|q| q.0 = (q.0 * 1e12).round() / 1e12);
+        lost += left_out(&mut r.quantiles, |(p, v)| (0.0..=1.0).contains(p) && v.is_finite());
+        // What is subtracted leaves digits that mean nothing.
+        let probability = |p: f64| ((1.0 - cut_to(1.0 - p, 4)) * 1e12).round() / 1e12;
+        r.quantiles.iter_mut().for_each(|q| *q = (probability(q.0), cut(q.1)));
     }
     lost
 }
@@ -178,10 +176,6 @@ fn curve(c: &mut Curve) -> usize {
     }
     marks(&mut c.marks);
     lost
-}
-
-fn scatter(s: &mut Scatter) -> usize {
-    s.groups.iter_mut().map(|g| cut_points(&mut g.points)).sum()
 }
 
 fn matrix(m: &mut Matrix) -> usize {

@@ -5,6 +5,17 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+/// `made_from!(Value: u32: |v: u32| ..., ...)`: conversions into a type, one from each of these.
+macro_rules! made_from {
+    ($to:ty: $($from:ty: $value:expr),* $(,)?) => {
+        $(impl From<$from> for $to {
+            fn from(v: $from) -> Self {
+                $value(v)
+            }
+        })*
+    };
+}
+
 pub mod check;
 pub mod code;
 pub mod deflated;

@@ -57,16 +57,7 @@ impl fmt::Display for ParamValue {
     }
 }
 
-macro_rules! params_from {
-    ($($from:ty: $value:expr),* $(,)?) => {
-        $(impl From<$from> for ParamValue {
-            fn from(v: $from) -> Self {
-                $value(v)
-            }
-        })*
-    };
-}
-params_from!(
+made_from!(ParamValue:
     i64: Self::Int,
     u32: |v: u32| Self::Int(v.into()),
     u64: |v| Self::Int(i64::try_from(v).unwrap_or(i64::MAX)),

@@ -95,24 +95,19 @@ impl Record {
     /// Adds a warning once per code and text. Warnings of one code that say the same up to a colon become one:
     /// `disk full: result lost` and `disk full: samples lost` become `disk full: result lost; samples lost`.
     pub fn warn(&mut self, warning: Warning) {
-        add(&mut self.warnings, warning);
-    }
-}
-
-/// As [`Record::warn`].
-fn add(to: &mut Vec<Warning>, warning: Warning) {
-    let same = |w: &&mut Warning| w.code == warning.code && w.next == warning.next;
-    let Some((head, tail)) = warning.text.split_once(": ") else {
-        if !to.contains(&warning) {
-            to.push(warning);
+        let Some((head, tail)) = warning.text.split_once(": ") else {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+            return;
+        };
+        let same = |w: &&mut Warning| w.code == warning.code && w.next == warning.next;
+        let told = |w: &&mut Warning| w.text.split_once(": ").is_some_and(|(h, _)| h == head);
+        match self.warnings.iter_mut().filter(same).find(told) {
+            Some(w) if format!("; {};", &w.text[head.len() + 2..]).contains(&format!("; {tail};")) => {}
+            Some(w) => w.text = format!("{}; {tail}", w.text),
+            None => self.warnings.push(warning),
         }
-        return;
-    };
-    let told = |w: &&mut Warning| w.text.split_once(": ").is_some_and(|(h, _)| h == head);
-    match to.iter_mut().filter(same).find(told) {
-        Some(w) if format!("; {};", &w.text[head.len() + 2..]).contains(&format!("; {tail};")) => {}
-        Some(w) => w.text = format!("{}; {tail}", w.text),
-        None => to.push(warning),
     }
 }
 
@@ -259,7 +254,7 @@ pub struct Provenance {
 
 #[cfg(test)]
 mod tests {
-    use super::{Warning, add};
+    use super::{Record, Warning};
 
     #[test]
     fn warnings_that_begin_alike_become_one() {
@@ -269,7 +264,7 @@ mod tests {
             next: "free some space".to_owned(),
             ..Warning::default()
         };
-        let mut all = Vec::new();
+        let mut record = Record::default();
         for (code, text) in [
             ("W901", "disk full: result lost"),
             ("W901", "disk full: samples lost; log lost"),
@@ -280,9 +275,10 @@ mod tests {
             ("W901", "no colon"),
             ("W901", "no colon"),
         ] {
-            add(&mut all, warning(code, text));
+            record.warn(warning(code, text));
         }
-        let told: Vec<(&str, &str)> = all.iter().map(|w| (w.code.as_str(), w.text.as_str())).collect();
+        let told: Vec<(&str, &str)> =
+            record.warnings.iter().map(|w| (w.code.as_str(), w.text.as_str())).collect();
         assert_eq!(
             told,
             [

@@ -54,13 +54,8 @@ impl Column {
 
 /// A table whose columns do not have equal length.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("table {table}: column {column} has {found} rows, the first has {expected}")]
-pub struct RaggedTable {
-    table: String,
-    column: String,
-    found: usize,
-    expected: usize,
-}
+#[error("{0}")]
+pub struct RaggedTable(String);
 
 /// A table of raw samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,16 +72,11 @@ impl Table {
     /// A table after checking that its columns agree.
     /// Errors: when a column's length differs from the first one's.
     pub fn new(name: &str, columns: Vec<Column>) -> Result<Self, RaggedTable> {
-        if let Some(first) = columns.first() {
-            let expected = first.values.len();
-            if let Some(c) = columns.iter().find(|c| c.values.len() != expected) {
-                return Err(RaggedTable {
-                    table: name.to_owned(),
-                    column: c.name.clone(),
-                    found: c.values.len(),
-                    expected,
-                });
-            }
+        let first = columns.first().map_or(0, |c| c.values.len());
+        if let Some(c) = columns.iter().find(|c| c.values.len() != first) {
+            let (column, rows) = (&c.name, c.values.len());
+            let why = format!("table {name}: column {column} has {rows} rows, the first has {first}");
+            return Err(RaggedTable(why));
         }
         Ok(Self { name: name.to_owned(), notes: Vec::new(), columns })
     }

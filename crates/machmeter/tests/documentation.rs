@@ -53,26 +53,19 @@ fn pages() -> Vec<PathBuf> {
 
 /// The blocks of a page whose fence begins with `console`.
 fn blocks_of(page: &Path, text: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    // Inside a fence: a block of ours, or none.
-    let mut inside: Option<Option<Block>> = None;
-    for (i, line) in text.lines().enumerate() {
-        match (line.strip_prefix("```"), &mut inside) {
-            (None, Some(Some(block))) => block.lines.push(line.to_owned()),
-            (None, _) => {}
-            (Some(_), Some(_)) => blocks.extend(inside.take().flatten()),
-            (Some(fence), None) => {
-                let block = |tags: &str| Block {
-                    place: format!("{}:{}", page.display(), i + 1),
-                    is_run: tags.split([' ', ',']).any(|t| t == "run"),
-                    lines: Vec::new(),
-                };
-                inside = Some(fence.strip_prefix("console").map(block));
-            }
-        }
-    }
-    assert!(inside.is_none(), "{}: a fenced block does not end", page.display());
-    blocks
+    let lines: Vec<&str> = text.lines().collect();
+    let fences: Vec<usize> = (0..lines.len()).filter(|i| lines[*i].starts_with("```")).collect();
+    let (pairs, rest) = fences.as_chunks::<2>();
+    assert!(rest.is_empty(), "{}: a fenced block does not end", page.display());
+    let block = |[begin, end]: &[usize; 2]| {
+        let tags = lines[*begin].strip_prefix("```console")?;
+        Some(Block {
+            place: format!("{}:{}", page.display(), begin + 1),
+            is_run: tags.split([' ', ',']).any(|t| t == "run"),
+            lines: lines[begin + 1..*end].iter().map(|l| (*l).to_owned()).collect(),
+        })
+    };
+    pairs.iter().filter_map(block).collect()
 }
 
 fn blocks() -> Vec<Block> {
