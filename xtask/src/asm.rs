@@ -7,26 +7,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// What is read, and what it must keep to.
-struct Rule {
-    package: &'static str,
-    /// Of the package's examples, the one that is read: linked as a program is. Its library if there is none.
-    example: Option<&'static str>,
-    /// Parts of the mangled names of the functions.
-    functions: &'static [&'static str],
-    /// Loops expected at least.
-    instances: usize,
-    kind: Kind,
-}
-
-enum Kind {
-    Measures(Limits),
-    /// Instructions to fire a box, the call included and the box not.
-    Fires(usize),
-    /// The two functions have the same instructions.
-    AddsNone,
-}
-
 /// What one measuring function may do at most.
 struct Limits {
     /// Tick reads: before the first turn, in the turn, after a note.
@@ -36,31 +16,13 @@ struct Limits {
     stores: usize,
 }
 
-const RULES: [Rule; 3] = [
-    Rule {
-        package: "machmeter-noise",
-        example: None,
-        functions: &["machmeter_noise7measure6record"],
-        instances: 5,
-        kind: Kind::Measures(Limits { reads: 3, stores: 48 }),
-    },
-    Rule {
-        package: "machmeter-flow",
-        example: Some("count"),
-        functions: &["machmeter_flow9scheduler", "machmeter_flow7program7Program3run"],
-        // Two copies for each of the four kernels, and one for static graphs.
-        instances: 9,
-        kind: Kind::Fires(14),
-    },
-    Rule {
-        package: "machmeter-flow",
-        example: Some("off"),
-        functions: &["3off5plain", "3off5timed"],
-        instances: 2,
-        kind: Kind::AddsNone,
-    },
-];
-
+const LIMITS: Limits = Limits { reads: 3, stores: 48 };
+/// Parts of the mangled names of functions: of those that measure, that fire boxes, and that do the same with a timer off.
+const MEASURING: &[&str] = &["machmeter_noise7measure6record"];
+const FIRING: &[&str] = &["machmeter_flow9scheduler", "machmeter_flow7program7Program3run"];
+const UNTIMED: &[&str] = &["3off5plain", "3off5timed"];
+/// Instructions to fire a box at most, the call included and the box not.
+const MOST_TO_FIRE: usize = 14;
 /// Of the kernel's `Entry`: how far apart the lines of the firing table are.
 const LINE_BYTES: usize = 32;
 
@@ -70,47 +32,61 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         println!("asm: skipped, the rules are written for x86-64");
         return Ok(());
     }
-    RULES.iter().try_for_each(|rule| {
-        println!("asm: {}", check_text(rule, &assembly(root, rule)?)?);
-        Ok(())
-    })
+    println!("asm: {}", measure(&assembly(root, "machmeter-noise", None)?, 5)?);
+    // Two copies for each of the four kernels, and one for static graphs.
+    println!("asm: {}", fire(&assembly(root, "machmeter-flow", Some("count"))?, FIRING, 9, MOST_TO_FIRE)?);
+    println!("asm: {}", add_none(&assembly(root, "machmeter-flow", Some("off"))?)?);
+    Ok(())
 }
 
-/// Checks one rule; what is told if it is kept.
-fn check_text(rule: &Rule, text: &str) -> Result<String> {
-    let names = rule.functions.join(", ");
-    let mut found: Vec<_> = rule.functions.iter().flat_map(|part| functions(text, part)).collect();
-    // The self-test's instance stalls on purpose, by a call into the self-test.
-    found.retain(|(_, body)| !body.iter().any(|l| l.contains("selftest")));
-    let loops: Vec<_> = found.iter().flat_map(|(name, body)| firings(body).map(move |n| (name, n))).collect();
-    let instances = if matches!(rule.kind, Kind::Fires(_)) { loops.len() } else { found.len() };
-    if instances < rule.instances {
-        bail!("asm: {instances} instances of {names}, {} expected", rule.instances);
-    }
-    match &rule.kind {
-        Kind::Measures(limits) => {
-            for (name, body) in &found {
-                judge(limits, body).with_context(|| format!("asm: {name}"))?;
-            }
-        }
-        Kind::Fires(most) => {
-            for (name, n) in loops {
-                if n > *most {
-                    bail!("asm: {name}: {n} instructions to fire a box, at most {most} allowed");
-                }
-            }
-        }
-        Kind::AddsNone => same(&found[0], &found[1])?,
+type Function = (String, Vec<String>);
+
+/// Functions of these names. The self-test's instance stalls on purpose, by a call into the self-test.
+fn found(text: &str, names: &[&str]) -> Vec<Function> {
+    let all = names.iter().flat_map(|part| functions(text, part));
+    all.filter(|(_, body)| !body.iter().any(|l| l.contains("selftest"))).collect()
+}
+
+/// What is told of so many instances; fewer than `least` are none of a rule that is kept.
+fn kept(names: &[&str], instances: usize, least: usize) -> Result<String> {
+    let names = names.join(", ");
+    if instances < least {
+        bail!("asm: {instances} instances of {names}, {least} expected");
     }
     Ok(format!("{instances} instances of {names} keep their rule"))
 }
 
-/// Assembly text of what a rule reads, compiled as in a release.
-fn assembly(root: &Path, rule: &Rule) -> Result<String> {
+fn measure(text: &str, least: usize) -> Result<String> {
+    let found = found(text, MEASURING);
+    for (name, body) in &found {
+        judge(&LIMITS, body).with_context(|| format!("asm: {name}"))?;
+    }
+    kept(MEASURING, found.len(), least)
+}
+
+fn fire(text: &str, names: &[&str], least: usize, most: usize) -> Result<String> {
+    let found = found(text, names);
+    let loops: Vec<_> = found.iter().flat_map(|(name, body)| firings(body).map(move |n| (name, n))).collect();
+    if let Some((name, n)) = loops.iter().find(|(_, n)| *n > most) {
+        bail!("asm: {name}: {n} instructions to fire a box, at most {most} allowed");
+    }
+    kept(names, loops.len(), least)
+}
+
+/// The two functions have the same instructions.
+fn add_none(text: &str) -> Result<String> {
+    let found = found(text, UNTIMED);
+    let told = kept(UNTIMED, found.len(), 2)?;
+    same(&found[0], &found[1])?;
+    Ok(told)
+}
+
+/// Assembly text of a package's library, or of an example, linked as a program is, compiled as in a release.
+fn assembly(root: &Path, package: &str, example: Option<&str>) -> Result<String> {
     let folder = root.join("target/asm");
-    let target = rule.example.map_or(vec!["--lib"], |name| vec!["--example", name]);
+    let target = example.map_or(vec!["--lib"], |name| vec!["--example", name]);
     let status = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--release", "-p", rule.package])
+        .args(["rustc", "--quiet", "--release", "-p", package])
         .args(target)
         .arg("--target-dir")
         .arg(&folder)
@@ -119,12 +95,10 @@ fn assembly(root: &Path, rule: &Rule) -> Result<String> {
         .status()
         .context("cargo rustc could not be run")?;
     if !status.success() {
-        bail!("{} does not compile", rule.package);
+        bail!("{package} does not compile");
     }
-    let (folder, name) = match rule.example {
-        Some(name) => (folder.join("release/examples"), name),
-        None => (folder.join("release/deps"), rule.package),
-    };
+    let (kind, name) = example.map_or(("deps", package), |name| ("examples", name));
+    let folder = folder.join("release").join(kind);
     Ok(std::fs::read_to_string(newest(&folder, &format!("{}-", name.replace('-', "_")))?)?)
 }
 
@@ -138,8 +112,8 @@ fn newest(folder: &Path, prefix: &str) -> Result<PathBuf> {
 }
 
 /// Functions whose label contains `part`, with their instructions.
-fn functions(text: &str, part: &str) -> Vec<(String, Vec<String>)> {
-    let mut out: Vec<(String, Vec<String>)> = Vec::new();
+fn functions(text: &str, part: &str) -> Vec<Function> {
+    let mut out: Vec<Function> = Vec::new();
     let mut inside = false;
     for line in text.lines() {
         if let Some(label) = line.strip_suffix(':').filter(|l| !l.starts_with(['.', ' ', '\t'])) {
@@ -205,7 +179,7 @@ fn step_bytes(line: &str) -> Option<usize> {
 }
 
 /// Checks that two functions have the same instructions, whatever their operands.
-fn same((name, body): &(String, Vec<String>), (other_name, other): &(String, Vec<String>)) -> Result<()> {
+fn same((name, body): &Function, (other_name, other): &Function) -> Result<()> {
     let opcodes = |body: &[String]| -> Vec<String> {
         let instructions = body.iter().filter(|l| !l.starts_with('.'));
         instructions.filter_map(|l| l.split_whitespace().next().map(str::to_owned)).collect()
@@ -335,23 +309,22 @@ mod tests {
         assert_eq!((f.len(), f[0].1.len()), (1, 2));
     }
 
-    const FIRES: Rule = Rule { functions: &["turn"], instances: 1, kind: Kind::Fires(5), ..RULES[1] };
-
-    /// A function `turn` with a firing loop, and within it what is given.
-    fn turn(inner: &str) -> String {
+    /// What is told of a function `turn` with a firing loop of 5 instructions at most, and within it what is given.
+    fn turn(inner: &str) -> Result<String> {
         let called_again = ".L3:\ncallq *24(%rsp)\ncmpb $1, %al\nje .L3\nje .L2";
-        format!(
+        let text = format!(
             "turn:\npushq %rax\n.L1:\nleaq 32(%r12), %r13\n{inner}\n.L2:\nmovq %r13, %r12\njne .L1\n{called_again}\n.cfi_endproc\n"
-        )
+        );
+        fire(&text, &["turn"], 1, 5)
     }
 
     #[test]
     fn a_firing_is_counted_without_what_is_rare() {
-        assert!(check_text(&FIRES, &turn("callq *(%r12)\ntestb %al, %al")).is_ok());
-        let long = check_text(&FIRES, &turn("callq *(%r12)\ntestb %al, %al\nnop")).unwrap_err();
+        assert!(turn("callq *(%r12)\ntestb %al, %al").is_ok());
+        let long = turn("callq *(%r12)\ntestb %al, %al\nnop").unwrap_err();
         assert!(long.to_string().contains("6 instructions"), "{long}");
         // The loop that calls again is no way to hide.
-        let nested = check_text(&FIRES, &turn(".L4:\nnop\ncallq *(%r12)\nje .L4")).unwrap_err();
+        let nested = turn(".L4:\nnop\ncallq *(%r12)\nje .L4").unwrap_err();
         assert!(nested.to_string().contains("6 instructions"), "{nested}");
     }
 
@@ -366,7 +339,7 @@ mod tests {
             "rdtsc\ncallq *(%r12)",
             OTHER_TABLE,
         ] {
-            let none = check_text(&FIRES, &turn(other)).unwrap_err();
+            let none = turn(other).unwrap_err();
             assert!(none.to_string().contains("0 instances"), "{other}: {none}");
         }
     }
@@ -375,12 +348,12 @@ mod tests {
     fn instructions_that_a_timer_adds_are_seen() {
         let pair = |plain: &str, timed: &str| {
             let text = format!("3off5plain:\n{plain}\n.cfi_endproc\n3off5timed:\n{timed}\n.cfi_endproc\n");
-            check_text(&RULES[2], &text)
+            add_none(&text)
         };
         assert!(pair("movl $1, %eax\njmp .L1", "movl $2, %eax\n.p2align 4\njmp .L2").is_ok());
         assert!(pair("movl $1, %eax", "movl $2, %eax\nnop").is_err());
         assert!(pair("movl $1, %eax", "addl $2, %eax").is_err());
         // One of the two was left out.
-        assert!(check_text(&RULES[2], "3off5plain:\nret\n.cfi_endproc\n").is_err());
+        assert!(add_none("3off5plain:\nret\n.cfi_endproc\n").is_err());
     }
 }
