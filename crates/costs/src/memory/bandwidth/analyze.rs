@@ -178,8 +178,8 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             let Some((value, ci, n)) = ratio(&many.cost, &one.cost) else { continue };
             let p = params([("kernel", many.row.operation.as_str().into()), ("cpus", cpus.into())]);
             let population = Population::of_all([many.cost.population(), one.cost.population()]);
-            let m = Metric::new(&SCALING, p, value, "ratio of medians", n);
-            out.metrics.push(m.with_ci(Some(ci)).with_population(population));
+            let m = Metric::new(&SCALING, p, value, "ratio of medians", n).with_ci(Some(ci));
+            out.metrics.push(m.with_population(population));
             rates.push((cpus, many.rate().unwrap_or(0.0)));
         }
         if let Some(cpus) = saturation(&rates).filter(|_| rates.len() > 2) {
@@ -194,12 +194,8 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             let shown = |rate: f64| human(rate, Unit::BytesPerSecond);
             let times = rate / rates[0].1;
             let verdict = if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" };
-            let text = format!(
-                "{cpus} CPUs {family} {} times what one does: {} against {}.",
-                digits(times),
-                shown(*rate),
-                shown(rates[0].1)
-            );
+            let (times, many, one) = (digits(times), shown(*rate), shown(rates[0].1));
+            let text = format!("{cpus} CPUs {family} {times} times what one does: {many} against {one}.");
             let evidence = rates.iter().map(|(c, r)| format!("{family} on {c}: {}", shown(*r))).collect();
             out.findings.push(show::finding("memory.scaling", verdict, text, evidence));
         }
@@ -253,11 +249,9 @@ fn of_level(out: &mut Analysis, level: Level) -> impl Iterator<Item = &mut Metri
 
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     if let Some((bytes, last_bytes, false)) = buffer(rows) {
-        let text = format!(
-            "bandwidth of memory was taken over {}; four times the last cache are {}",
-            human(bytes, Unit::Bytes),
-            human(4.0 * last_bytes, Unit::Bytes)
-        );
+        let [taken, least] = [bytes, 4.0 * last_bytes].map(|b| human(b, Unit::Bytes));
+        let text =
+            format!("bandwidth of memory was taken over {taken}; four times the last cache are {least}");
         out.warnings.push(SMALL_BUFFER.warning(text));
         for m in of_level(out, Level::Memory) {
             m.flag(SMALL_BUFFER.id);
@@ -279,12 +273,11 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
         let text = format!("{kept} of {} samples with several CPUs were undisturbed", kept + lost);
         out.warnings.push(NOT_TOGETHER.warning(text));
     }
-    let unreached = figures
-        .all
-        .iter()
-        .filter(|f| f.cost.known().is_none() && f.row.rejected.total() < 3 && f.row.text("pages") != "huge")
-        .filter(|f| !f.row.refused.as_ref().is_some_and(|w| w.starts_with("needs")))
-        .count();
+    let is_unreached = |f: &&Figure<'_>| {
+        let needs = f.row.refused.as_ref().is_some_and(|w| w.starts_with("needs"));
+        f.cost.known().is_none() && f.row.rejected.total() < 3 && f.row.text("pages") != "huge" && !needs
+    };
+    let unreached = figures.all.iter().filter(is_unreached).count();
     if unreached > 0 {
         let text = format!("{unreached} of {} rows of bandwidth have too few samples", figures.all.len());
         out.warnings.push(NOT_REACHED.warning(text));
@@ -296,11 +289,9 @@ fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis)
     let Some((least, _)) = DetectedCaches::from_facts(&rows.facts).last_bytes else { return };
     let beyond = |f: &&Figure<'_>| f.is_level(Level::Last) && f.working_set_bytes > least as i64;
     let Some(f) = figures.all.iter().filter(beyond).find(|f| f.rate().is_some()) else { return };
-    let bytes = |b: f64| human(b, Unit::Bytes);
+    let [taken, there] = [f.working_set_bytes as f64, least as f64].map(|b| human(b, Unit::Bytes));
     let text = format!(
-        "bandwidth of the last cache was taken over {}, of which {} were effectively there at times",
-        bytes(f.working_set_bytes as f64),
-        bytes(least as f64)
+        "bandwidth of the last cache was taken over {taken}, of which {there} were effectively there at times"
     );
     out.warnings.push(LAST_DRIFTS.warning(text));
     of_level(out, Level::Last).for_each(|m| m.flag(LAST_DRIFTS.id));

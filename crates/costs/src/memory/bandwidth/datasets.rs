@@ -4,12 +4,11 @@ use machmeter_data::Unit;
 use machmeter_data::shape::{Axis, CurveRow, Dataset, TableRow};
 
 use super::analyze::{Figure, Figures};
+use super::plan::USUAL;
 use super::sizes::Level;
 use crate::show;
 
-/// Families of the curves over working sets, the widest kernel of each, where no kernels were asked for.
-const CURVES: [&str; 3] = ["read", "write", "copy"];
-/// Families of the curves over CPUs, likewise.
+/// Families of the curves over CPUs, the widest kernel of each, where no kernels were asked for.
 const CPU_CURVES: [&str; 4] = ["read", "write", "copy", "triad"];
 
 /// All datasets that there are figures for. `chosen`: whether kernels were asked for, which are then those of the curves.
@@ -108,7 +107,7 @@ fn curves(
 }
 
 fn sizes(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
-    let rows = curves(figures, &CURVES, chosen, |f| (f.cpus == 1).then_some(f.working_set_bytes));
+    let rows = curves(figures, &USUAL, chosen, |f| (f.cpus == 1).then_some(f.working_set_bytes));
     let axes = [
         Axis::log("working set, all operands", Unit::Bytes),
         Axis::log("requested bytes", Unit::BytesPerSecond),

@@ -12,6 +12,8 @@ use crate::memory::ladder::chase::pages_name;
 /// Families of the first rows of every table, in its order.
 pub(super) const FAMILIES: [&str; 9] =
     ["read", "write", "write_nt", "copy", "copy_nt", "scale", "add", "triad", "update"];
+/// Families of caches, and of curves over working sets.
+pub(super) const USUAL: [&str; 3] = ["read", "write", "copy"];
 /// Families that STREAM has; it counts what they load and store, and nothing else.
 pub(super) const STREAM_FAMILIES: [&str; 4] = ["copy", "scale", "add", "triad"];
 /// The family that changes the sign of what it finds.
@@ -178,19 +180,14 @@ pub(super) fn rows(depth: Depth, request: &Request, cached: &[(Level, usize)], m
     let asked = || Some(request.kernels.clone()).filter(|kernels| !kernels.is_empty());
     let chosen = |list: &[&str]| asked().unwrap_or_else(|| list.iter().filter_map(|f| widest(f)).collect());
     let everything = || asked().unwrap_or_else(|| streams().filter(|k| (k.available)()).collect());
-    let (in_caches, in_memory, at_once) = match depth {
-        Depth::Least => (
-            chosen(&["read", "write", "copy"]),
-            chosen(&["read", "write", "write_nt", "copy", "triad"]),
-            chosen(&["read", "copy"]),
-        ),
-        Depth::Page => (
-            chosen(&["read", "write", "copy"]),
-            chosen(&FAMILIES),
-            chosen(&["read", "write", "copy", "triad"]),
-        ),
-        Depth::Full => (everything(), everything(), chosen(&FAMILIES)),
+    let full = depth == Depth::Full;
+    let (in_caches, in_memory, at_once): (&[&str], &[&str], &[&str]) = match depth {
+        Depth::Least => (&USUAL, &["read", "write", "write_nt", "copy", "triad"], &["read", "copy"]),
+        Depth::Page => (&USUAL, &FAMILIES, &["read", "write", "copy", "triad"]),
+        Depth::Full => (&[], &[], &FAMILIES),
     };
+    let all_or = |list| if full { everything() } else { chosen(list) };
+    let (in_caches, in_memory, at_once) = (all_or(in_caches), all_or(in_memory), chosen(at_once));
     plan.single.extend(in_memory.iter().map(|k| spec(k, Level::Memory, memory_bytes)));
     for (level, bytes) in cached {
         // Streaming stores go to memory, however small the working set.
@@ -202,7 +199,6 @@ pub(super) fn rows(depth: Depth, request: &Request, cached: &[(Level, usize)], m
         plan.single.extend(cached.first().map(|(level, bytes)| spec(k, *level, *bytes)));
     }
     if depth > Depth::Least {
-        let full = depth == Depth::Full;
         let zeroed = if full { chosen(&FAMILIES) } else { chosen(&["write", "write_nt"]) };
         let huge = if full { chosen(&FAMILIES) } else { chosen(&["read", "copy"]) };
         let memory = |k: &&'static Kernel| spec(k, Level::Memory, memory_bytes);
@@ -215,8 +211,8 @@ pub(super) fn rows(depth: Depth, request: &Request, cached: &[(Level, usize)], m
     let counts = cpu_counts(request.cpus, depth);
     let together = |k: &'static Kernel, cpus| Spec { cpus, ..spec(k, Level::Memory, memory_bytes) };
     plan.together.extend(counts.iter().flat_map(|n| at_once.iter().map(|k| together(k, *n))));
-    if depth == Depth::Full {
-        for k in chosen(&["read", "write", "copy"]) {
+    if full {
+        for k in chosen(&USUAL) {
             plan.single.extend(sizes::sweep(memory_bytes).into_iter().map(|b| spec(k, Level::Sweep, b)));
         }
         let compiled =

@@ -74,10 +74,8 @@ fn hierarchy(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Finding> {
         ([], Some((c, _))) => {
             let (low, high) = c.end.range_bytes();
             let there = span(low, high);
-            let text = format!(
-                "Caches are as the system claims, but of the last one {there} were effectively there."
-            );
-            (EFFECTIVE_RANGE, text)
+            let text = "Caches are as the system claims, but of the last one";
+            (EFFECTIVE_RANGE, format!("{text} {there} were effectively there."))
         }
         (names, _) => {
             let text = format!(
@@ -95,24 +93,16 @@ fn describe(cache: &Cache, verdict: &str) -> String {
     let bytes = |b: f64| human(b, Unit::Bytes);
     let claimed =
         cache.reported.map_or("nothing claimed".to_owned(), |c| format!("{} claimed", bytes(c.bytes as f64)));
-    let all = &cache.end.all;
+    let (name, all) = (&cache.name, &cache.end.all);
+    let [step, from, to, nominal] = [all.bytes, all.from_bytes, all.to_bytes, cache.nominal_bytes].map(bytes);
     if cache.shared {
         let rounds: Vec<String> = cache.end.by_round_bytes.iter().map(|s| bytes(*s)).collect();
-        return format!(
-            "{}: {} effective (by round {}), {claimed}: {verdict}",
-            cache.name,
-            bytes(all.bytes),
-            rounds.join(", ")
-        );
+        let rounds = rounds.join(", ");
+        return format!("{name}: {step} effective (by round {rounds}), {claimed}: {verdict}");
     }
+    let ns = all.threshold_ns;
     format!(
-        "{}: step at {} [{}, {}] where a load passes {:.2} ns, looks like {}, {claimed}: {verdict}",
-        cache.name,
-        bytes(all.bytes),
-        bytes(all.from_bytes),
-        bytes(all.to_bytes),
-        all.threshold_ns,
-        bytes(cache.nominal_bytes)
+        "{name}: step at {step} [{from}, {to}] where a load passes {ns:.2} ns, looks like {nominal}, {claimed}: {verdict}"
     )
 }
 

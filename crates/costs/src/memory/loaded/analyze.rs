@@ -84,25 +84,16 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, rate: f64, points: &[Point<'_>]) -> 
     };
     let cpus = full.cpus;
     let others = if cpus == 1 { "one other CPU moves".to_owned() } else { format!("{cpus} other CPUs move") };
+    let (idle, busy, load, times) =
+        (ns(a.value_ns), ns(b.value_ns), &full.load, digits(b.value_ns / a.value_ns));
     let text = format!(
-        "A load from memory takes {} when the machine is idle and {} while {others} {rate} ({}): {} times.",
-        ns(a.value_ns),
-        ns(b.value_ns),
-        full.load,
-        digits(b.value_ns / a.value_ns)
+        "A load from memory takes {idle} when the machine is idle and {busy} while {others} {rate} ({load}): {times} times."
     );
     let evidence = points.iter().filter_map(|p| {
         let k = p.latency.known()?;
-        Some(format!(
-            "{} on {} with pauses of {}: {} [{}, {}] beside {}",
-            p.load,
-            p.cpus,
-            ns(p.pause_ns as f64),
-            ns(k.value_ns),
-            ns(k.low_ns),
-            ns(k.high_ns),
-            human(p.rate()?, Unit::BytesPerSecond)
-        ))
+        let [pause, value, low, high] = [p.pause_ns as f64, k.value_ns, k.low_ns, k.high_ns].map(ns);
+        let (load, cpus, rate) = (&p.load, p.cpus, human(p.rate()?, Unit::BytesPerSecond));
+        Some(format!("{load} on {cpus} with pauses of {pause}: {value} [{low}, {high}] beside {rate}"))
     });
     Some(show::finding("memory.loaded_latency", verdict, text, evidence.collect()))
 }

@@ -21,6 +21,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let mut out = Analysis::default();
     let models = show::distinct(rows.part(PART.name).map(|r| r.text("model")).filter(|m| !m.is_empty()));
     let levels = levels(rows, PART.name);
+    out.warnings.extend(small(rows).filter(|_| !models.is_empty()));
     for model in &models {
         of_model(&mut out, rows, model, levels.as_ref());
     }
@@ -43,11 +44,9 @@ fn small(rows: &Rows) -> Option<Warning> {
     let choice = rows.facts.get(&CHOICE)?;
     let (main, (last, source)) = (choice.sizes.main_bytes as f64, last_cache(rows, &choice));
     (main < 2.0 * last).then(|| {
+        let [main, last] = [main, last].map(|b| human(b, Unit::Bytes));
         SMALL_BUFFER.warning(format!(
-            "the table of shared accesses walks over {} per member, less than twice the last cache of {} ({})",
-            human(main, Unit::Bytes),
-            human(last, Unit::Bytes),
-            source
+            "the table of shared accesses walks over {main} per member, less than twice the last cache of {last} ({source})"
         ))
     })
 }
@@ -79,13 +78,8 @@ fn caption(rows: &Rows) -> String {
 }
 
 fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regimes>) {
-    let small = small(rows);
-    if let Some(warning) = small.clone().filter(|w| out.warnings.iter().all(|o| o.code != w.code)) {
-        out.warnings.push(warning);
-    }
-    let small = small.is_some();
-    let mut table = Vec::new();
-    let mut reasons: Vec<String> = Vec::new();
+    let small = out.warnings.iter().any(|w| w.code == SMALL_BUFFER.id);
+    let (mut table, mut reasons) = (Vec::new(), Vec::new());
     for line in LINES {
         let mut cells = vec![Cell::Empty(()); 6];
         let mut mark = "";

@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{Pair, Rows};
 
-use super::plan::{Access, CHOICE, Choice, LINES, Line, MOST_BYTES, Source, models};
+use super::plan::{Access, CHOICE, Choice, LINES, Line, MOST_BYTES, Sizes, Source, models};
 use super::{ALONE, SHARED, SMALL_BUFFER, analyze};
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::memory::reported::ReportedCaches;
@@ -24,6 +24,10 @@ fn planted() -> Rows {
     rows
 }
 
+fn needs_two(operation: &str) -> bool {
+    operation == "barrier" || operation.contains("neighbour") || operation.starts_with("all")
+}
+
 #[test]
 fn the_mean_and_the_largest_member_are_told_apart() {
     let a = analyze::analyze(&params(&[]), &planted(), 1);
@@ -41,10 +45,9 @@ fn the_mean_and_the_largest_member_are_told_apart() {
 
 #[test]
 fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
-    let follows = |name: &str| name == "barrier" || name.contains("neighbour") || name.starts_with("all");
     let mut rows = planted();
     for row in &mut rows.rows {
-        let (one, follows) = (row.pairs[0], follows(&row.operation));
+        let (one, follows) = (row.pairs[0], needs_two(&row.operation));
         // Three quarters of the visits at one placement, the rest where the same costs five times as much.
         let pair = |k: u32| {
             let level = if k % 40 < 30 || !follows { 1 } else { 5 };
@@ -64,7 +67,7 @@ fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
     for (m, without) in a.metrics.iter().zip(&plain.metrics) {
         assert!((m.value.unwrap() / without.value.unwrap() - 1.0).abs() < 1e-3, "{m:?}");
         let name = m.params["operation"].to_string();
-        assert!(m.flags.is_empty() && m.apart_ns.is_some() == follows(&name), "{name}");
+        assert!(m.flags.is_empty() && m.apart_ns.is_some() == needs_two(&name), "{name}");
     }
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
     assert!(a.warnings[0].text.contains(": shared accesses at "), "{}", a.warnings[0].text);
@@ -73,9 +76,7 @@ fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
 #[test]
 fn one_cpu_is_said_once_and_never_a_number() {
     let mut rows = planted();
-    for r in
-        rows.rows.iter_mut().filter(|r| r.operation.contains("neighbour") || r.operation.starts_with("all"))
-    {
+    for r in rows.rows.iter_mut().filter(|r| needs_two(&r.operation)) {
         r.refused = Some("needs two CPUs, has 1".to_owned());
     }
     let a = analyze::analyze(&params(&[]), &rows, 1);
@@ -95,11 +96,8 @@ fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
     assert_eq!((c.sizes.cached_bytes, c.sizes.main_bytes, c.sizes.block_bytes), (16 << 10, 64 << 20, 64));
     assert_eq!((c.last.bytes, c.last.source, c.block.source), (32 << 20, Source::Claimed, Source::Claimed));
     let c = of(&["--cache-size", "3M", "--block-size", "128"], &planted(&[48 << 10, 32 << 20]), MOST_BYTES);
-    assert!(
-        c.sizes.main_bytes >= 6_000_000
-            && c.sizes.main_bytes.is_multiple_of(1_024)
-            && c.sizes.cached_bytes.is_multiple_of(1_024)
-    );
+    let Sizes { main_bytes, cached_bytes, .. } = c.sizes;
+    assert!(main_bytes >= 6_000_000 && [main_bytes, cached_bytes].iter().all(|b| b.is_multiple_of(1_024)));
     assert_eq!((c.last.source, c.block.source), (Source::Asked, Source::Asked));
     // What is asked for is not bounded; what is not asked for is.
     assert_eq!(of(&["--cache-size", "512M"], &usual, 1 << 20).sizes.main_bytes, 1 << 30);

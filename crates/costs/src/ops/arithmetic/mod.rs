@@ -162,17 +162,14 @@ pub(super) fn addition(rows: &Rows) -> Metric {
 /// The cycle and the addition, what the ladder of known costs says, and the warning when it does not hold.
 fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
     let rungs = |shared: bool| -> Vec<Rung> {
-        let chains = priced.iter().filter(|p| p.row.operation == "add");
-        let chains = chains.filter(|p| shared || p.cost.population() != Some(Population::CoreShared));
+        let takes = |p: &&Priced<'_>| shared || p.cost.population() != Some(Population::CoreShared);
         let rung = |p: &Priced<'_>| {
             let additions = p.row.int("chain")? as f64;
             Some(Rung { additions, turn_ns: p.cost.value_ns()? * additions })
         };
-        chains.filter_map(rung).collect()
+        priced.iter().filter(|p| p.row.operation == "add").filter(takes).filter_map(rung).collect()
     };
-    let told = |verdict: &str, text: String, evidence: Vec<String>| {
-        show::finding("ops.known_costs", verdict, text, evidence)
-    };
+    let told = |verdict, text: String, evidence| show::finding("ops.known_costs", verdict, text, evidence);
     let empty = priced.iter().find(|p| p.row.operation == "empty_loop").and_then(|p| p.cost.known());
     let empty_ns = empty.map(|k| k.slow_ns);
     let key = params([("operation", "add".into()), ("kind", Kind::Latency.name().into())]);

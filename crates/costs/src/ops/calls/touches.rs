@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_touch_must_be_one_fault() {
+    fn each_touch_must_be_one_fault_and_of_a_huge_page_the_only_one() {
         let proof = |touches, faults| Tally { touches, faults, granted: 0 }.proof(false);
         for (touches, faults) in [(1_000, 1_000), (1_000, 1_015)] {
             let p = proof(touches, faults);
@@ -139,10 +139,7 @@ mod tests {
             let p = proof(touches, faults);
             assert!(p.seen < p.expected, "{touches} {faults}: {p:?}");
         }
-    }
-
-    #[test]
-    fn granted_huge_pages_are_those_without_a_second_fault() {
+        // Granted huge pages are those without a second fault.
         let p = Tally { touches: 26, faults: 26, granted: 25 }.proof(true);
         assert!(p.seen < p.expected && p.what.contains("granted"));
     }
