@@ -1,14 +1,11 @@
 //! Interactive: how late audio, video, X, games and custom tasks run under load.
 //!
-//! A task is a job stream (`engine::stream`) in a process of its own; a load is a process tree of its own; a cell is a task
-//! under a load, recorded in segments. [`run`] orchestrates, [`worker`] is the task's process, [`analyze`] is a pure function
-//! of what was recorded, [`oracle`] is an exact simulation of one task against known disturbances.
+//! A task is a job stream (`engine::stream`) in its own process; a load is a process tree; a cell is a task under a load.
+//! [`run`] records, [`worker`] is the task's process, [`analyze`] is pure, [`oracle`] simulates one task exactly.
 //!
-//! Sources of error: a wake-up has a cost of its own (tens of microseconds in a virtual machine), which counts as lateness;
-//! cells of a short run rest on few seconds, and neighbors in time are alike: their intervals are wide for that reason.
+//! Sources of error: a wake-up's own cost (tens of us in a virtual machine) counts as lateness; short runs have few seconds.
 
 pub mod analyze;
-mod around;
 pub mod info;
 mod measure;
 pub mod oracle;

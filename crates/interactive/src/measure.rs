@@ -84,8 +84,6 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let policy = samples.setup.task_policy.clone();
     Ok(Measured { policy, samples, side_effects, complete, outputs: Vec::new() })
 }
-
-/// Simulates the tasks on what a noise run recorded.
 fn predicted(host: &Host<'_>, params: &Params, name: &str) -> Result<Measured<Samples>, ProbeError> {
     let stored = (host.open_record)(name).map_err(ProbeError::Usage)?;
     let tasks = params.tasks()?;

@@ -1,28 +1,23 @@
 //! The oracle: an exact simulation of one job stream on one CPU that is taken away in known intervals.
 //!
-//! It shares no code with the runner (`engine::stream::run`): it goes through the releases by the rules of each overload
-//! policy and computes every time exactly, so that it can tell what a recording should have said. The simple theory (hog
-//! with bursts B every P: mean lateness B^2/(2P)) holds only where a job never meets two bursts; with a demand of 0.4
-//! periods it is wrong by 10 points of misses.
+//! It shares no code with the runner (`engine::stream::run`), so that it can tell what a recording should have said. Simple
+//! theory (mean lateness B^2/(2P)) holds only where no job meets two bursts.
 //!
-//! Rules: the CPU is not available in `[from, to)`. A thread begins, and reads the clock at its end, only when it has the
-//! CPU: work whose last instruction falls on `from` is seen to end at `to`.
+//! The CPU is away in `[from, to)`. A thread begins and reads the clock at its end only when it has the CPU.
 
 use machmeter_engine::stream::{Demand, Fate, Job, Overload, Release, Stream};
 
 /// A time in which the CPU is not available: from (included) to (excluded), ns after the start of the segment.
 pub type Away = (u64, u64);
 
-/// Bursts of `burst_ns` every `period_ns`, the first one at `phase_ns`, that begin before `length_ns`. Bursts longer than
-/// the period take the CPU for good.
+/// Bursts every `period_ns` that begin before `length_ns`; those longer than the period take the CPU for good.
 #[cfg(test)]
 pub(crate) fn hog(period_ns: u64, burst_ns: u64, phase_ns: u64, length_ns: u64) -> Vec<Away> {
     let begins = (phase_ns..length_ns).step_by(period_ns.max(1) as usize);
     begins.map(|from_ns| (from_ns, from_ns + burst_ns)).collect()
 }
 
-/// Every release of a periodic or closed stream before `length_ns`, with the times it takes where the CPU is away as given
-/// and each wake-up from a sleep takes `wake_cost_ns`.
+/// Every release of a periodic or closed stream before `length_ns`; each wake-up from a sleep takes `wake_cost_ns`.
 /// Errors: one line why a stream cannot be simulated.
 pub fn simulate(
     stream: &Stream,
@@ -56,8 +51,7 @@ pub fn simulate(
     }
 }
 
-/// As [`simulate`] for a stream released at `releases` (ascending, ns after the start). Those from `length_ns` on are not
-/// executed; the first of them should be there, since a late release is given up when the next one comes.
+/// As [`simulate`] for given `releases` (ascending, ns). The first from `length_ns` on should be there: it ends a late one.
 pub fn simulate_released(
     stream: &Stream,
     releases: &[u64],
@@ -200,15 +194,15 @@ impl<'a> Simulated<'a> {
     }
 }
 
-fn given_up(number: u64, release_ns: u64, at_ns: u64, fate: Fate) -> Job {
+/// A release that was not executed, and waited until `at_ns`.
+pub(crate) fn given_up(number: u64, release_ns: u64, at_ns: u64, fate: Fate) -> Job {
     let wait_ns = at_ns - release_ns;
     Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    /// Share of the releases that were not done by their deadline, dropped ones included; `None` without deadline or
-    /// releases.
+    /// Share of the releases that were not done by their deadline, dropped ones included; `None` without either.
     pub miss_share: Option<f64>,
     /// Mean lateness over all releases, dropped ones until given up, ns; `None` without releases.
     pub mean_late_ns: Option<f64>,

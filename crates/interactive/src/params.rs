@@ -148,8 +148,7 @@ impl Params {
         }
     }
 
-    /// Names out of a list like `classic,launch,-x`, in the order of `all`, each with whether it was named itself. A custom
-    /// one that is not described is left out, and must not be named.
+    /// Names out of a list like `classic,launch,-x`, each with whether it was named itself; custom only where described.
     fn choose<'a>(
         &self,
         kind: &str,

@@ -7,11 +7,11 @@ use machmeter_engine::{
 };
 use machmeter_stats::random::Random;
 use machmeter_sys::cgroup::Group;
-use machmeter_sys::sched;
-use machmeter_sys::thread;
+use machmeter_sys::fs_root::FsRoot;
+use machmeter_sys::pressure::{self, Resource};
+use machmeter_sys::{counters, sched, thread};
 
 use super::analyze::distinct;
-use super::around::Around;
 use super::oracle::Summary;
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 use super::worker::{TaskProcess, TaskRequest};
@@ -33,7 +33,6 @@ pub struct CellPlan {
     pub tasks: Vec<(String, Stream)>,
     /// Loads, each with whether it was asked for by name and so must be had.
     pub loads: Vec<(LoadRequest, bool)>,
-    /// How the kernel shall treat the tasks.
     pub attributes: Attributes,
     /// Length of a segment, ns; those that the budget leaves no room for become shorter.
     pub segment_ns: u64,
@@ -54,8 +53,7 @@ impl CellPlan {
         self.loads.iter().filter(|l| l.0.name != "none").count() as u64 * LOAD_NS
     }
 
-    /// Chooses rounds and the length of segments for so many tasks under the plan's loads, so that all fits into
-    /// `within_ns`: as many rounds as leave segments of four seconds, one round at least.
+    /// Chooses as many rounds as leave segments of four seconds within `within_ns`, one at least, and their length.
     pub fn fit(&mut self, tasks: usize, within_ns: u64) {
         let cells = (self.loads.len() * tasks) as u64;
         let loads_ns = self.loads_ns();
@@ -85,26 +83,17 @@ pub fn record_cells(
         random.shuffle(&mut all);
         all
     };
-    'rounds: for round in 0..plan.rounds {
-        let loads = shuffled(plan.loads.len());
-        for (i, &load) in loads.iter().enumerate() {
+    let mut later = u64::from(plan.rounds) * plan.loads.len() as u64;
+    'rounds: for _ in 0..plan.rounds {
+        for load in shuffled(plan.loads.len()) {
+            later -= 1;
             let tasks = shuffled(plan.tasks.len());
-            let rounds_left = u64::from(plan.rounds - round - 1);
-            let order = Order { load, tasks, rounds_left, loads_left: (loads.len() - i) as u64 };
-            if !recorder.under_load(&order, on_segment)? {
+            if !recorder.under_load(load, &tasks, later, on_segment)? {
                 break 'rounds;
             }
         }
     }
     recorder.close()
-}
-
-/// One load and the tasks that are measured under it.
-struct Order {
-    load: usize,
-    tasks: Vec<usize>,
-    rounds_left: u64,
-    loads_left: u64,
 }
 
 struct Recorder<'a> {
@@ -143,19 +132,21 @@ impl<'a> Recorder<'a> {
         Ok(Self { host, plan, begun_ns, processes, task_group, samples })
     }
 
-    /// Segments of all tasks under one load; false when the recording is over.
+    /// Segments of `tasks` under one load, after which `later` loads come; false when the recording is over.
     fn under_load(
         &mut self,
-        order: &Order,
+        load: usize,
+        tasks: &[usize],
+        later: u64,
         on_segment: &mut dyn FnMut(&Cell, &Segment),
     ) -> Result<bool, ProbeError> {
-        let (request, by_name) = &self.plan.loads[order.load];
+        let (request, by_name) = &self.plan.loads[load];
         if self.is_out(&request.name) {
             return Ok(!deadline::stop_requested());
         }
         self.host.progress.step(&format!("interactive: load {}", request.name));
-        let mut load = match self.host.loads.start(request) {
-            Ok(load) => load,
+        let mut running = match self.host.loads.start(request) {
+            Ok(running) => running,
             // With nothing measured so far there is nothing to lose by an error.
             Err(LoadError::Usage(why)) if *by_name && self.samples.cells.is_empty() => {
                 return Err(ProbeError::Usage(why));
@@ -165,23 +156,23 @@ impl<'a> Recorder<'a> {
                 return Ok(true);
             }
         };
-        wait_until(thread::monotonic_ns() + if load.processes().is_empty() { 0 } else { SETTLE_NS });
+        wait_until(thread::monotonic_ns() + if running.processes().is_empty() { 0 } else { SETTLE_NS });
         let mut going = true;
-        for (k, &task) in order.tasks.iter().enumerate() {
-            let tasks_left = (order.tasks.len() - k) as u64;
-            let length_ns = self.length_ns(order, tasks_left).filter(|_| !deadline::stop_requested());
+        for (k, &task) in tasks.iter().enumerate() {
+            let tasks_left = (tasks.len() - k) as u64;
+            let length_ns = self.length_ns(later, tasks_left).filter(|_| !deadline::stop_requested());
             let Some(length_ns) = length_ns else {
                 going = false;
                 break;
             };
-            let segment = self.segment(task, load.as_mut(), length_ns);
-            let cell = self.cell(task, order);
+            let segment = self.segment(task, running.as_mut(), length_ns);
+            let cell = self.cell(task, load);
             cell.segments.push(segment);
             if let Some(segment) = cell.segments.last() {
                 on_segment(cell, segment);
             }
         }
-        let report = load.stop();
+        let report = running.stop();
         self.note(&request.name, |n| {
             merge(&mut n.caveats, &report.caveats);
             merge(&mut n.side_effects, &report.side_effects);
@@ -214,22 +205,22 @@ impl<'a> Recorder<'a> {
     }
 
     /// Length of the next segment: as planned, or an equal share of the time left; `None` when that is too short.
-    fn length_ns(&self, order: &Order, tasks_left: u64) -> Option<u64> {
+    fn length_ns(&self, later: u64, tasks_left: u64) -> Option<u64> {
         let Some(within_ns) = self.plan.within_ns else { return Some(self.plan.segment_ns) };
         let spent_ns = thread::monotonic_ns() - self.begun_ns;
         let (all_loads, all_tasks) = (self.plan.loads.len() as u64, self.plan.tasks.len() as u64);
-        let loads = order.rounds_left * all_loads + (order.loads_left - 1);
-        let segments = loads * all_tasks + tasks_left;
-        let this_round_ns = ((order.loads_left - 1) * LOAD_NS).min(self.plan.loads_ns());
-        let fixed_ns = segments * BESIDE_NS + order.rounds_left * self.plan.loads_ns() + this_round_ns;
+        let (rounds, loads) = (later / all_loads, later % all_loads);
+        let segments = later * all_tasks + tasks_left;
+        let this_round_ns = (loads * LOAD_NS).min(self.plan.loads_ns());
+        let fixed_ns = segments * BESIDE_NS + rounds * self.plan.loads_ns() + this_round_ns;
         let share_ns = within_ns.saturating_sub(spent_ns + fixed_ns) / segments.max(1);
         let length_ns = share_ns.min(self.plan.segment_ns);
         (length_ns >= SHORTEST_NS.min(self.plan.segment_ns)).then_some(length_ns)
     }
 
-    fn cell(&mut self, task: usize, order: &Order) -> &mut Cell {
+    fn cell(&mut self, task: usize, load: usize) -> &mut Cell {
         let (name, stream) = &self.plan.tasks[task];
-        let load = &self.plan.loads[order.load].0.name;
+        let load = &self.plan.loads[load].0.name;
         let is_it = |c: &Cell| c.task == *name && c.load == *load;
         let index = self.samples.cells.iter().position(is_it).unwrap_or_else(|| {
             self.samples.cells.push(Cell {
@@ -273,8 +264,7 @@ impl<'a> Recorder<'a> {
             && !self.processes[task].is_alive()
         {
             let (name, stream) = &self.plan.tasks[task];
-            // Whoever killed it may kill the next one while it begins: what was recorded so far is kept, and the next segment
-            // tries again.
+            // Whoever killed it may kill the next one, too: what was recorded is kept, and the next segment tries again.
             match start(name, stream, self.plan, self.host.seed, self.task_group.as_ref()) {
                 Ok(process) => self.processes[task] = process,
                 Err(e) => *why = format!("{why}; {e}"),
@@ -293,6 +283,34 @@ impl<'a> Recorder<'a> {
         let load_of = |c: &Cell| self.plan.loads.iter().position(|l| l.0.name == c.load);
         self.samples.cells.sort_by_key(|c| (task_of(c), load_of(c)));
         Ok(self.samples)
+    }
+}
+
+/// What counters and the load say before and after a segment.
+struct Around {
+    at_ns: u64,
+    work: u64,
+    steal_ns: Option<u64>,
+    cpu_waits_ns: Option<u64>,
+}
+
+impl Around {
+    fn look(load: &dyn RunningLoad) -> Self {
+        Self {
+            at_ns: thread::monotonic_ns(),
+            work: load.work(),
+            steal_ns: counters::cpu_times().ok().map(|t| t.steal_ns()),
+            cpu_waits_ns: pressure::of_machine(&FsRoot::host(), Resource::Cpu).ok().map(|p| p.some.total_ns),
+        }
+    }
+
+    /// Writes what came to pass until `after`.
+    fn until(&self, after: &Self, segment: &mut Segment) {
+        segment.load_ns = after.at_ns - self.at_ns;
+        segment.load_work = after.work.saturating_sub(self.work);
+        segment.steal_ns = self.steal_ns.zip(after.steal_ns).map(|(a, b)| b.saturating_sub(a));
+        let waits_ns = self.cpu_waits_ns.zip(after.cpu_waits_ns).map(|(a, b)| b.saturating_sub(a));
+        segment.cpu_pressure = waits_ns.map(|ns| ns as f64 / segment.load_ns.max(1) as f64);
     }
 }
 

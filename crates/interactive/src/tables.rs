@@ -1,17 +1,15 @@
-//! Samples as tables, to be stored, and back.
-//!
-//! `interactive_jobs` has a row per release, `interactive_segments` one per segment; cells, loads and how it was done stand
-//! as JSON in the notes of the second. What was not told (run delay, steal, pressure) is stored as -1.
+//! Samples as tables, to be stored, and back: a row per release, one per segment, the rest as JSON in the second's notes.
+//! What was not told (run delay, steal, pressure) is stored as -1.
 
 use machmeter_data::quantity::Unit;
-use machmeter_data::{Column, Table, Values};
+use machmeter_data::{Column, Table};
 use machmeter_engine::ProbeError;
 use machmeter_engine::stream::{Fate, Job};
 
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 
-pub const JOBS: &str = "interactive_jobs";
-pub const SEGMENTS: &str = "interactive_segments";
+const JOBS: &str = "interactive_jobs";
+const SEGMENTS: &str = "interactive_segments";
 
 /// The samples as tables. Times beyond 292 years and a trouble without a text do not survive.
 pub fn to_tables(samples: &Samples) -> Vec<Table> {
@@ -36,28 +34,32 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
     vec![jobs, segments]
 }
 
-fn small(name: &str, values: Vec<i32>) -> Column {
-    Column { name: name.to_owned(), unit: Unit::Count, values: Values::I32(values) }
+fn wide(name: &str, values: Vec<i64>) -> Column {
+    Column::new(name, if name.ends_with("_ns") { Unit::Nanoseconds } else { Unit::Count }, values)
 }
 
-fn wide(name: &str, values: Vec<i64>) -> Column {
-    let unit = if name.ends_with("_ns") { Unit::Nanoseconds } else { Unit::Count };
-    Column { name: name.to_owned(), unit, values: Values::I64(values) }
+/// Columns of 32 bits of the cell and the segment that each row belongs to.
+fn places(rows: impl Iterator<Item = (i32, i32)>) -> Vec<Column> {
+    let (cells, segments): (Vec<i32>, Vec<i32>) = rows.unzip();
+    vec![Column::new("cell", Unit::Count, cells), Column::new("segment", Unit::Count, segments)]
 }
+type JobNumber = (&'static str, fn(&Job) -> u64);
+
+const JOB_NUMBERS: [JobNumber; 5] = [
+    ("number", |j| j.number),
+    ("release_ns", |j| j.release_ns),
+    ("wake_ns", |j| j.wake_ns),
+    ("response_ns", |j| j.response_ns),
+    ("cpu_ns", |j| j.cpu_ns),
+];
 
 fn job_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
     let jobs = || segments.iter().flat_map(|(c, s, segment)| segment.jobs.iter().map(move |j| (*c, *s, j)));
-    let times = |name: &str, of: fn(&Job) -> u64| wide(name, jobs().map(|j| of(j.2) as i64).collect());
-    vec![
-        small("cell", jobs().map(|j| j.0).collect()),
-        small("segment", jobs().map(|j| j.1).collect()),
-        times("number", |j| j.number),
-        times("release_ns", |j| j.release_ns),
-        times("wake_ns", |j| j.wake_ns),
-        times("response_ns", |j| j.response_ns),
-        times("cpu_ns", |j| j.cpu_ns),
-        small("fate", jobs().map(|j| j.2.fate.number()).collect()),
-    ]
+    let mut out = places(jobs().map(|j| (j.0, j.1)));
+    out.extend(JOB_NUMBERS.map(|(name, of)| wide(name, jobs().map(|j| of(j.2) as i64).collect())));
+    let fates: Vec<i32> = jobs().map(|j| j.2.fate.number()).collect();
+    out.push(Column::new("fate", Unit::Count, fates));
+    out
 }
 
 /// A column of whole numbers: its name, and how a segment has and gets its value.
@@ -81,17 +83,12 @@ fn told(value: Option<u64>) -> i64 {
 }
 
 fn segment_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
-    let column = |name: &str, unit, values| Column { name: name.to_owned(), unit, values };
-    let numbers = NUMBERS.iter().map(|(name, of, _)| wide(name, segments.iter().map(|s| of(s.2)).collect()));
-    let pressure = segments.iter().map(|s| s.2.cpu_pressure.unwrap_or(-1.0)).collect();
-    let trouble = segments.iter().map(|s| s.2.trouble.clone().unwrap_or_default()).collect();
-    let mut out = vec![
-        small("cell", segments.iter().map(|s| s.0).collect()),
-        small("segment", segments.iter().map(|s| s.1).collect()),
-    ];
-    out.extend(numbers);
-    out.push(column("cpu_pressure", Unit::One, Values::F64(pressure)));
-    out.push(column("trouble", Unit::Count, Values::Text(trouble)));
+    let pressure: Vec<f64> = segments.iter().map(|s| s.2.cpu_pressure.unwrap_or(-1.0)).collect();
+    let trouble: Vec<String> = segments.iter().map(|s| s.2.trouble.clone().unwrap_or_default()).collect();
+    let mut out = places(segments.iter().map(|s| (s.0, s.1)));
+    out.extend(NUMBERS.map(|(name, of, _)| wide(name, segments.iter().map(|s| of(s.2)).collect())));
+    out.push(Column::new("cpu_pressure", Unit::One, pressure));
+    out.push(Column::new("trouble", Unit::Count, trouble));
     out
 }
 
@@ -156,30 +153,28 @@ fn read_segments(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
 
 fn read_jobs(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
     let [cell, segment, fate] = [smalls(table, "cell")?, smalls(table, "segment")?, smalls(table, "fate")?];
-    let column = |name: &str| wides(table, name);
-    let [number, release, wake] = [column("number")?, column("release_ns")?, column("wake_ns")?];
-    let [response, cpu] = [column("response_ns")?, column("cpu_ns")?];
+    let numbers: Vec<&[i64]> = JOB_NUMBERS.iter().map(|n| wides(table, n.0)).collect::<Result<_, _>>()?;
     for i in 0..table.rows() {
         let bad = |what: &str| ProbeError::Usage(format!("table {JOBS}: row {i}: {what}"));
         let at = |v: i32| usize::try_from(v).ok();
         let target = at(cell[i])
             .and_then(|c| cells.get_mut(c))
             .and_then(|c| at(segment[i]).and_then(|s| c.segments.get_mut(s)));
-        let time = |v: i64| u64::try_from(v).map_err(|_| bad("a time is negative"));
-        target.ok_or_else(|| bad("there is no such segment"))?.jobs.push(Job {
-            number: time(number[i])?,
-            release_ns: time(release[i])?,
-            wake_ns: time(wake[i])?,
-            response_ns: time(response[i])?,
-            cpu_ns: time(cpu[i])?,
-            fate: Fate::from_number(fate[i]).ok_or_else(|| bad("its fate is none that is known"))?,
-        });
+        let jobs = &mut target.ok_or_else(|| bad("there is no such segment"))?.jobs;
+        let fate = Fate::from_number(fate[i]).ok_or_else(|| bad("its fate is none that is known"))?;
+        let mut values = [0; JOB_NUMBERS.len()];
+        for (value, column) in values.iter_mut().zip(&numbers) {
+            *value = u64::try_from(column[i]).map_err(|_| bad("a time is negative"))?;
+        }
+        let [number, release_ns, wake_ns, response_ns, cpu_ns] = values;
+        jobs.push(Job { number, release_ns, wake_ns, response_ns, cpu_ns, fate });
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use machmeter_data::Values;
     use machmeter_engine::Probe;
     use machmeter_engine::stream::{Deadline, Demand, Overload, Release, Stream};
 

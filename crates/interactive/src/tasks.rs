@@ -180,7 +180,7 @@ const fn hertz(rate: u64) -> u64 {
 }
 
 /// A stream that drops what it is too late for.
-pub(crate) fn periodic(period_ns: u64, cpu_ns: u64) -> Stream {
+pub fn periodic(period_ns: u64, cpu_ns: u64) -> Stream {
     Stream {
         release: Release::Periodic { period_ns },
         demand: Demand::Cpu { ns: cpu_ns },

@@ -1,5 +1,4 @@
-//! Real processes of tasks. This program is also what is started for them, so it has no test harness: `main` answers the
-//! roles first.
+//! Real processes of tasks. This program is started for them, too: no test harness, `main` answers the roles first.
 #![allow(clippy::print_stdout, reason = "it tells which tests passed, as the test harness does")]
 #![allow(
     clippy::unwrap_used,
@@ -16,6 +15,7 @@ use machmeter_engine::stream::{Deadline, Demand, Overload, Release, Stream};
 use machmeter_engine::worker::{ARGUMENT, NOTHING, Worker};
 use machmeter_interactive::WORKERS;
 use machmeter_interactive::samples::Segment;
+use machmeter_interactive::tasks::periodic;
 use machmeter_interactive::worker::{TaskProcess, TaskRequest, WORKER};
 use machmeter_sys::affinity;
 use machmeter_sys::process::{Spawn, commands_with, kill_process, pid_is_alive, stop_process};
@@ -67,16 +67,6 @@ fn owner(_: &[OsString]) -> u8 {
     to.send(&task.ready.pid).unwrap();
     nanosleep_until(monotonic_ns() + 60_000 * MS);
     0
-}
-
-fn periodic(period_ns: u64, cpu_ns: u64) -> Stream {
-    Stream {
-        release: Release::Periodic { period_ns },
-        demand: Demand::Cpu { ns: cpu_ns },
-        deadline: Deadline::Next,
-        overload: Overload::Drop,
-        stages: Vec::new(),
-    }
 }
 
 fn start(stream: Stream, attributes: Attributes) -> TaskProcess {
@@ -183,7 +173,6 @@ fn a_stop_ends_a_segment_early() {
     assert!(monotonic_ns() - begun_ns < 30_000 * MS);
     assert!(s.trouble.as_deref().is_some_and(|t| t.contains("stopped after")), "{:?}", s.trouble);
     assert!(s.length_ns < 30_000 * MS && !s.jobs.is_empty() && s.jobs.len() as u64 <= s.scheduled);
-    // And the process goes on.
     assert_eq!(record(&mut task, 50 * MS).jobs.len(), 5);
 }
 

@@ -15,8 +15,7 @@ pub(crate) fn create(path: &Path) -> Result<File, LoadError> {
         .map_err(|e| LoadError::Usage(format!("directory {parent}: no files can be made there: {e}")))
 }
 
-/// Removes the directory with all that is in it. Links are removed, never followed. Returns whether it is gone; tries
-/// again until `deadline_ns`, since a process that is just dying may still add to it.
+/// Removes the directory; follows no links. Whether it is gone; until `deadline_ns`, since a dying process may add to it.
 pub(crate) fn remove(path: &Path, deadline_ns: u64) -> bool {
     loop {
         match fs::remove_dir_all(path) {
@@ -30,8 +29,7 @@ pub(crate) fn remove(path: &Path, deadline_ns: u64) -> bool {
     }
 }
 
-/// Removes control groups, which are directories that can be removed when their processes have ended, a moment after they
-/// were killed. The last made goes first.
+/// Removes control groups, which is possible a moment after their processes were killed. The last made goes first.
 pub(crate) fn remove_groups(groups: &[PathBuf], deadline_ns: u64) {
     for group in groups.iter().rev() {
         while fs::remove_dir(group).is_err() && group.is_dir() && monotonic_ns() < deadline_ns {

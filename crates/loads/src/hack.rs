@@ -105,8 +105,6 @@ impl Group {
             let _ = to.shutdown(Shutdown::Both);
         }
     }
-
-    /// Sends to each receiver in turn, until the sockets are shut.
     fn send(&self, stop: &AtomicBool) {
         let message = [0x5a_u8; MESSAGE_BYTES];
         while !stop.load(Ordering::Relaxed) {
@@ -119,8 +117,6 @@ impl Group {
         // The first one that sees the flag wakes the others: the thread that set it may not get a CPU for long.
         self.shut();
     }
-
-    /// Receives and counts until the socket is shut.
     fn receive(&self, receiver: usize, add: &dyn Fn(u64)) {
         let mut message = [0_u8; MESSAGE_BYTES];
         let mut counted = 0;

@@ -97,8 +97,7 @@ fn start(
     Ok(worker)
 }
 
-/// The policy and the CPUs of the starter's thread are its own affair; a leader must be able to run whatever its load
-/// does. Where that is refused, what was inherited must do.
+/// A leader must be able to run whatever its load does. Where that is refused, what was inherited must do.
 fn be_ordinary(order: &Order) {
     let above_the_load = match order.request.attributes.policy() {
         Ok(Policy::Fifo(p) | Policy::Rr(p)) => Some(p.saturating_add(1).min(RT_PRIORITY_MAX)),

@@ -54,8 +54,7 @@ pub const LOADS: &[&LoadEntry] = &[
     &x::X,
 ];
 
-/// Loads that start no processes and all of whose threads are those of [`Work::threads`]; only they can have the deadline
-/// policy.
+/// Loads whose threads are all those of [`Work::threads`], and no processes: only they can have the deadline policy.
 pub(crate) const ONLY_THREADS: &[&str] = &["burn", "custom", "membw", "read", "ring", "video", "write", "x"];
 
 pub const WORKERS: &[Worker] = &[compile::BUILDER, leader::LEADER, memload::TOUCHER, work::WORKER];

@@ -1,9 +1,7 @@
 //! Memload: constant memory pressure, as interbench's load of the same name, but without harm to others.
 //!
-//! Memory is allocated, filled with bytes that nothing can compress, moved about and freed all the time. Where a memory
-//! control group can be made, the load gets one and wants a tenth more than its limit, so that the kernel has to reclaim
-//! all the time, and an out-of-memory kill can hit nobody but the load. Elsewhere it takes at most half of what is
-//! available and gives way when memory runs short.
+//! Incompressible memory is allocated, moved and freed all the time: in a group of its own a tenth more than its limit, so
+//! that an out-of-memory kill hits nobody else; elsewhere at most half of what is available, giving way when it runs short.
 
 mod budget;
 mod touch;

@@ -56,8 +56,6 @@ pub(crate) enum Order {
     /// Any, in another order every time round; each once.
     Random,
 }
-
-/// A file that is read block by block without end.
 #[derive(Debug)]
 pub(crate) struct Reader<'d> {
     directory: &'d Path,
@@ -70,8 +68,7 @@ pub(crate) struct Reader<'d> {
 }
 
 impl<'d> Reader<'d> {
-    /// Makes a file without a name in `directory`, of `file_bytes` or what can be written within 0.8 s. `None` when
-    /// `stopped` said so before it was done.
+    /// Makes a file without a name, of `file_bytes` or what can be written within 0.8 s. `None` when `stopped` before.
     pub(crate) fn prepare(
         directory: &'d Path,
         file_bytes: u64,

@@ -1,5 +1,4 @@
-//! Rt-hog: a real-time thread of known duty on one CPU, against which no normal thread can do anything. The truth of what it
-//! takes away is known, so it is also what a measurement can be tested with.
+//! Rt-hog: a real-time thread of known duty on one CPU. What it takes is known, so measurements can be tested with it.
 
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
 use machmeter_sys::affinity;

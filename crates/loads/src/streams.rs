@@ -18,8 +18,7 @@ pub(crate) fn play_share(work: &Work, name: &str, (share, period_ns): (f64, u64)
     play(work, name, period_ns, demand, (ROUND_NS / period_ns).max(1))
 }
 
-/// Runs a periodic stream, which drops what it is too late for, in as many threads as asked for, 1 if nothing was said, until
-/// it is time to stop. One unit of work is an executed job. A round has `jobs` releases, which a ramp must go through once.
+/// Runs a periodic stream that drops what is late, in 1 thread unless asked, until stopped. A round has `jobs` releases.
 pub(crate) fn play(
     work: &Work,
     name: &str,

@@ -44,17 +44,14 @@ pub type Run = fn(&Work) -> Result<(), LoadError>;
 #[derive(Debug)]
 pub struct LoadEntry {
     pub info: LoadInfo,
-    /// Refuses a wrong request, in the starter, before anything is started. Threads, attributes and the directory have
-    /// been checked.
+    /// Refuses a wrong request in the starter. Threads, attributes and the directory have been checked.
     pub check: fn(&LoadRequest) -> Result<(), LoadError>,
-    /// Works until [`Work::stopped`], in a process of its own with the attributes of the request in force. Must call
-    /// [`Work::ready`] within 3 s. `None` is a load without processes.
+    /// Works until [`Work::stopped`]; must call [`Work::ready`] within 3 s. `None` is a load without processes.
     pub run: Option<Run>,
 }
 
 impl LoadEntry {
-    /// What most loads have: no wish of its own to check, work that is counted, used when none are named, one of
-    /// interbench's.
+    /// What most loads have: nothing to check, counted work, used when none are named, one of interbench's.
     pub(crate) const USUAL: Self = Self {
         info: LoadInfo {
             name: "",
@@ -113,8 +110,7 @@ pub struct Work {
     directory_lock: Mutex<Option<File>>,
 }
 
-/// A deadline thread may not start others (`sched(7)`), so that policy is applied by each thread of [`Work::threads`], and
-/// the load is ready only when all of them have it.
+/// A deadline thread may not start others (`sched(7)`): each of [`Work::threads`] applies it, before the load is ready.
 #[derive(Debug, Default)]
 struct Placement {
     missing_threads: bool,
@@ -160,8 +156,7 @@ impl Work {
         self.remark(Message::SideEffect(text.into().replace('\n', " ")));
     }
 
-    /// Has the (then empty) control group at `path` removed when all processes of the load have ended, however they did.
-    /// To be called before the group is made.
+    /// Has the (then empty) control group at `path` removed at the end, however that comes. Call it before making the group.
     pub fn remove_group(&self, path: &Path) {
         self.say(&Message::Group(path.to_owned()));
     }
@@ -183,8 +178,7 @@ impl Work {
         }
     }
 
-    /// Runs `body` in `n` threads, each with its lane's number, until all have ended. When one fails, the others are told
-    /// to stop.
+    /// Runs `body` in `n` threads, each with its lane's number, until all have ended. One that fails stops the others.
     pub fn threads<F>(&self, name: &str, n: usize, body: F) -> Result<(), LoadError>
     where
         F: Fn(usize) -> Result<(), LoadError> + Sync,
@@ -222,8 +216,7 @@ impl Work {
         Ok(())
     }
 
-    /// The load's own directory, made at the first call: only this user may enter it, and it is removed at the end,
-    /// however that comes.
+    /// The load's own directory, made at the first call: only this user may enter it; it is removed at the end.
     /// Errors: one line naming the directory and why it can't be made.
     pub fn directory(&self) -> Result<&Path, LoadError> {
         let mut lock = self.directory_lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -233,8 +226,7 @@ impl Work {
         Ok(&self.directory_path)
     }
 
-    /// This program again in the role `role`, as a child that dies with the calling thread. The counters are passed on, see
-    /// [`Work::counters_fd`].
+    /// This program in the role `role`, a child that dies with the calling thread, with [`Work::counters_fd`] passed on.
     pub fn spawn(&self, role: &str) -> Spawn<'_> {
         Spawn::worker(role).die_with_parent().pass_fd(self.counters.fd())
     }
@@ -268,8 +260,7 @@ impl Count {
         self.counters.add(self.lane, n);
     }
 
-    /// The counter of a child started by [`Work::spawn`], to which [`Work::counters_fd`] was told.
-    /// Errors: when it is no number of an open descriptor of counters.
+    /// The counter of a child of [`Work::spawn`]. Errors: `counters_fd` is no open descriptor of counters.
     pub fn of_child(counters_fd: i32, lane: usize) -> io::Result<Self> {
         Ok(Self { counters: Arc::new(SharedCounters::open_fd(counters_fd, LANES)?), lane: lane % LANES })
     }

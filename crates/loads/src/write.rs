@@ -13,8 +13,7 @@ use crate::work::{LoadEntry, Work, usage};
 /// Bytes of one write where the budget allows: large, as of a program that copies a file.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Blocks in memory that are written in turn. More than any file system compresses at once, so that no repetition can be
-/// seen in what is written.
+/// Blocks that are written in turn: more than any file system compresses at once, so that no repetition is seen.
 const POOL_BLOCKS: usize = 4;
 
 /// Every block of this size is unlike every other, so that nothing can be stored once for several.

@@ -12,8 +12,7 @@ const ATTEND_NS: u64 = 50_000_000;
 /// A loop that is later than this is not getting to run, ns.
 const GRACE_NS: u64 = 100_000_000;
 
-/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run (idle or low priority on
-/// a busy CPU) cannot see that its time is over: it is lifted so that it can end.
+/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run is lifted, to end.
 pub(super) fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &[ScopedPlacedThread<'_, T>]) {
     loop {
         let now = thread::monotonic_ns();
@@ -35,8 +34,7 @@ pub(super) fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &
     }
 }
 
-/// Keeps the main thread out of the way while the loops run: on a CPU that is not measured if there is one, and above
-/// the measuring threads when those are real-time, so that signals and the witness are served. Undone on drop.
+/// Keeps the main thread off the measured CPUs and above real-time meters, so that signals are served. Undone on drop.
 pub(super) struct Attendant {
     mask: Option<machmeter_sys::topology::CpuSet>,
     policy: Option<Policy>,

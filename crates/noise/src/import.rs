@@ -1,5 +1,4 @@
-//! What other tools store that is neither windows nor gaps: histograms, durations of fixed work, summaries. They are
-//! shown as what they are and nothing more is claimed.
+//! What other tools store that is neither windows nor gaps; it is shown as what it is, and nothing more is claimed.
 
 use std::collections::BTreeMap;
 
@@ -99,8 +98,6 @@ fn work(t: &Table) -> Option<Dataset> {
     let caption = format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}");
     distribution("noise.imported_work", "Durations of fixed work", caption, curves(durations))
 }
-
-/// Summary figures as a table, one row per statistic, one column per CPU.
 fn summary(t: &Table) -> Option<Dataset> {
     let (cpu, statistic, value) = (t.i32s("cpu")?, t.texts("statistic")?, t.f64s("value_ns")?);
     let mut cpus: Vec<i32> = cpu.to_vec();

@@ -26,8 +26,7 @@ pub(super) const LEAD_NS: u64 = 10_000_000;
 const SPIN_NS: u64 = 1_000_000;
 /// Calibration never goes below this, so that rates of the shortest detours can be compared between runs, ns.
 const LEAST_THRESHOLD_NS: f64 = 50.0;
-/// A shorter gap is a micro-stall: an exit of the hardware thread next door to its hypervisor stalls this one for 50 to 400 ns,
-/// and no entry into a kernel and back takes less than half a microsecond.
+/// A shorter gap is a micro-stall: a neighbor thread's exit to its hypervisor takes 50 to 400 ns, no kernel entry < 500.
 const STALL_NS: f64 = 500.0;
 /// Pause between clusters of micro-stalls where no first look tells one: it joins 2,500 of them a second by chance in 5 %.
 const PAUSE_NS: f64 = 20_000.0;
@@ -80,8 +79,7 @@ impl Job<'_> {
         Schedule::all_listed(0, window_ticks, windows, threshold_ticks)
     }
 
-    /// The schedule with its classes of gaps: short ones are micro-stalls, and the list holds what a first look of that
-    /// length says it can hold.
+    /// The schedule with its classes of gaps: micro-stalls, and what the list can hold by a first look of that length.
     pub(super) fn classes(&self, schedule: Schedule, looked: &[Recorded], look: &Schedule) -> Schedule {
         let ticks = |ns: f64| self.host.rate.ticks(ns);
         let stall_ticks = ticks(STALL_NS);
@@ -150,8 +148,6 @@ impl Job<'_> {
         let chosen = self.params.gap_capacity.map_or(by_time as usize, |n| n as usize);
         chosen.clamp(16, most.max(16)).max(if self.params.gap_capacity.is_some() { 16 } else { 8192 })
     }
-
-    /// Runs the loops on all CPUs at once.
     pub(super) fn record(
         &self,
         schedule: &Schedule,

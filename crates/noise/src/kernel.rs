@@ -1,8 +1,6 @@
-//! The work units that the loop repeats, on the real processor. Each is a type, so that one loop instance is compiled
-//! per unit and no conditional on the unit stands in the loop.
+//! The work units on the real processor. Each is a type: one loop instance per unit, no conditional on it in the loop.
 //!
-//! Quanta follow the FTQ documents: 1 is the counting itself; 15, 31 and 63 add 8 + 7, 16 + 15 and 32 + 31 increments and
-//! decrements, all on one register, so that they form a dependent chain.
+//! As in FTQ: 1 is the counting itself; 15, 31, 63 add 8 + 7, 16 + 15, 32 + 31 ups and downs, one dependent chain.
 use std::arch::asm;
 
 use super::measure::WorkUnit;
@@ -48,8 +46,7 @@ impl<const UP: usize, const DOWN: usize> WorkUnit for Increments<UP, DOWN> {
     }
 }
 
-/// Reads `LINES_PER_UNIT` cache lines of a buffer per unit, going round it forever: work whose speed shows what others
-/// do to the shared caches.
+/// Reads [`LINES_PER_UNIT`] cache lines per unit, round a buffer: its speed shows what others do to shared caches.
 #[derive(Debug)]
 pub struct CacheSweep {
     lines: Box<[[u64; 8]]>,
@@ -57,8 +54,6 @@ pub struct CacheSweep {
     position: usize,
     sum: u64,
 }
-
-/// Lines that one unit of [`CacheSweep`] reads.
 pub const LINES_PER_UNIT: usize = 16;
 
 impl CacheSweep {
@@ -88,15 +83,13 @@ impl WorkUnit for CacheSweep {
 /// Dependent additions in one call of [`dependent_adds`].
 pub const DEPENDENT_ADDS: u64 = 4096;
 
-/// Runs a chain of [`DEPENDENT_ADDS`] additions, each needing the one before. Every processor this runs on retires one
-/// such addition per core cycle, so its duration tells the effective clock of the core.
+/// Runs a chain of [`DEPENDENT_ADDS`]; every processor here retires one per core cycle: its duration tells the clock.
 #[inline(never)]
 pub fn dependent_adds() -> u64 {
     let mut value: u64 = 0;
     for _ in 0..DEPENDENT_ADDS / 128 {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: adds to one register; touches neither memory nor stack. The operand is a register because recent
-        // processors fold chains of additions of constants.
+        // SAFETY: adds to one register; no memory, no stack. A register operand, since additions of constants are folded.
         unsafe {
             asm!(".rept 128", "add {v}, {one}", ".endr",
                  v = inout(reg) value, one = in(reg) 1_u64, options(nomem, nostack));
@@ -111,8 +104,7 @@ pub fn dependent_adds() -> u64 {
     value
 }
 
-/// The smallest loop that can measure noise on x86-64, as a C compiler writes it at -O2: read, count, compare the gap,
-/// compare the deadline. The yardstick for the real loop. Returns turns and ticks.
+/// The smallest loop that measures noise, as a C compiler writes it at -O2: the yardstick. Turns and ticks.
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 pub fn bare_loop(duration_ticks: u64, threshold_ticks: u64) -> (u64, u64) {

@@ -1,11 +1,9 @@
 //! Noise: who steals the CPU, when, and how much.
 //!
-//! One loop per CPU ([`measure`]) yields the fixed-time-quantum counts and the list of detours at once; [`attribute`]
-//! watches meanwhile who had the CPU; [`analyze`] is a pure function of what was recorded.
+//! One loop per CPU ([`measure`]) yields counts per window and the list of detours; [`attribute`] watches who had the CPU.
 //!
-//! Sources of error: a detour shorter than about 2.5 turns is not seen as a gap (it shows as slowdown); the duration of
-//! a detour is known to two clock steps; a run sees rare events only by luck, so shares of time ruled by few long detours
-//! do not settle (warning W301).
+//! Sources of error: a detour under about 2.5 turns shows as slowdown; durations are known to two clock steps; rare events
+//! are seen by luck, so shares ruled by few long detours do not settle (W301).
 
 pub mod analyze;
 mod attendant;
@@ -132,18 +130,12 @@ impl Params {
         }
     }
 
-    /// Length of a base window, ns.
-    ///
-    /// # Errors
-    /// When a job file gives something that is not a window length.
+    /// Length of a base window, ns. Errors: a job file gives something that is not a window length.
     pub fn window_ns(&self) -> Result<u64, ProbeError> {
         window_text(&self.window).and_then(|t| parse_duration_ns(&t)).map_err(ProbeError::Usage)
     }
 
-    /// Threshold, ns, if one was given.
-    ///
-    /// # Errors
-    /// When a job file gives something that is not a duration.
+    /// Threshold, ns, if one was given. Errors: a job file gives something that is not a duration.
     pub fn threshold_ns(&self) -> Result<Option<u64>, ProbeError> {
         self.threshold.as_deref().map(parse_duration_ns).transpose().map_err(ProbeError::Usage)
     }

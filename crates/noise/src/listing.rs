@@ -3,8 +3,7 @@
 use super::measure::Gap;
 use super::samples::Lengths;
 
-/// The shortest of these lengths, ascending, from which on a look showed no more than `room` detours on any CPU; else the
-/// longest. Without a look the shortest of all: the list raises it itself.
+/// The shortest of these lengths from which on a look showed at most `room` detours on any CPU; without one the shortest.
 pub(super) fn listing_ticks<const N: usize>(lengths: [u64; N], room: u64, looked: &[&Lengths]) -> u64 {
     let most = |ticks: u64| {
         let on = |l: &&Lengths| l.buckets.iter().filter(|b| b.high >= ticks).map(|b| b.count).sum::<u64>();
@@ -20,8 +19,7 @@ const STEPS: usize = 50;
 
 /// The pause after which the next micro-stall in a list of all gaps begins a cluster of its own, ticks.
 ///
-/// Clusters that come independently, `r` a second, follow each other within a pause `p` with probability `1 - exp(-r p)`.
-/// The pause is the one for which that is [`JOINED`]; stalls closer than that belong together by more than chance. As `r`
+/// Independent clusters, `r` a second, follow within a pause `p` with probability `1 - exp(-r p)`: [`JOINED`] here. As `r`
 /// counts the clusters that the pause makes, it is found from below, step by step.
 pub(super) fn pause_ticks(gaps: &[Gap], stall_ticks: u64) -> Option<u64> {
     let stalls: Vec<&Gap> = gaps.iter().filter(|g| g.ticks() < stall_ticks).collect();

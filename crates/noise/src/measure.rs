@@ -1,12 +1,10 @@
-//! The loop: one turn = one work unit, one tick read, two comparisons. It yields the count of turns per base window
-//! (FTQ), what gaps took of each window, and the start and end of every longer gap (selfish detour, FWQ) at once.
+//! The loop: one turn = one work unit, one tick read, two comparisons. It yields turns per base window (FTQ), what gaps took
+//! of each window, and start and end of every longer gap (selfish detour, FWQ) at once.
 //!
-//! Windows lie on an absolute schedule that all CPUs share: window k is [t0 + k w, t0 + (k + 1) w). A turn counts in the
-//! window in which it started to be late, as in FTQ; windows that a detour swallows are kept with a count of zero.
+//! Window k is [t0 + k w, t0 + (k + 1) w) on all CPUs. A turn counts where it started to be late; swallowed windows count 0.
 //! Nothing in the loop allocates, calls, divides, or writes outside the buffers it is given.
 //!
-//! Taking a note costs time too. After it the loop waits for its stores, reads the clock once more, and books the time since
-//! the turn ended as its own cost, which is part of no gap and of no turn.
+//! A note's own time is booked: after its stores the clock is read once more. It is part of no gap and of no turn.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
@@ -62,16 +60,12 @@ impl Schedule {
     }
 }
 
-/// A note writes to at most eight cache lines. Were each fetched from memory (about ten turns), with its translation, that
-/// would be 160 turns: 64 thresholds of 2.5.
+/// A note writes to at most eight cache lines; from memory, with translations, 160 turns: 64 thresholds of 2.5.
 const NOTE_TURNS: u64 = 64;
-
-/// What the loop says when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// Windows closed: all of the schedule unless it was stopped.
     pub windows_closed: usize,
-    /// Last tick read.
     pub end_ticks: u64,
 }
 
@@ -129,10 +123,9 @@ pub fn record<C: Clock, W: WorkUnit, N: Notes>(
     }
 }
 
-/// Times `turns` undisturbed-looking turns and returns the ticks of each, for finding threshold and unit cost. Not part
-/// of the recording.
+/// Times undisturbed-looking turns, the ticks of each, for finding threshold and unit cost. Not part of the recording.
 #[inline(never)]
-pub fn sample_turns<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W, taken_ticks: &mut [u64]) {
+fn sample_turns<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W, taken_ticks: &mut [u64]) {
     let mut previous = clock.now();
     for slot in taken_ticks {
         work.unit();
@@ -142,26 +135,22 @@ pub fn sample_turns<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W, taken_ti
     }
 }
 
-/// Several bursts of [`sample_turns`]. Their memory is touched beforehand: a fresh page per 512 turns would put page
-/// faults into the 99.9 % quantile that sets the threshold.
-pub fn sample_bursts<C: Clock, W: WorkUnit>(
-    clock: &mut C,
-    work: &mut W,
-    bursts: usize,
-    turns: usize,
-) -> Vec<Vec<u64>> {
+/// Bursts of calibration, and turns in each; the first warms caches and clock, and is taken along, since the quietest decides.
+const BURSTS: usize = 12;
+const BURST_TURNS: usize = 20_000;
+
+/// Ticks of the turns of [`BURSTS`] bursts. Memory is touched before: page faults would set the 99.9 % quantile.
+pub fn sample_bursts<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W) -> Vec<Vec<u64>> {
     // Ones, because zeros would be handed out as pages not yet there.
-    let mut taken_ticks = vec![vec![1; turns]; bursts];
+    let mut taken_ticks = vec![vec![1; BURST_TURNS]; BURSTS];
     for burst in &mut taken_ticks {
         sample_turns(clock, work, burst);
     }
     taken_ticks
 }
 
-/// The threshold for gaps from calibration turns: 2.5 times the 99.9 % quantile of the quietest burst, at least three
-/// clock steps. Ordinary turns never exceed that quantile by a step, so a detour of about 50 ns is seen.
-///
-/// `bursts` holds several runs of [`sample_turns`]; the quietest decides, since noise can only lengthen turns.
+/// The threshold for gaps: 2.5 times the 99.9 % quantile of the quietest burst of [`sample_bursts`], since noise only
+/// lengthens, at least three clock steps. Ordinary turns stay below: a detour of 50 ns is seen.
 pub fn threshold_ticks(bursts: &[Vec<u64>], step_ticks: u64) -> Option<u64> {
     let p999 = bursts
         .iter()
@@ -203,7 +192,7 @@ mod tests {
     #[test]
     fn calibration_takes_no_page_fault_for_its_own_notes() {
         let mut clock = Watching { since: None, ticks: 0 };
-        let bursts = sample_bursts(&mut clock, &mut Nothing, 12, 20_000);
+        let bursts = sample_bursts(&mut clock, &mut Nothing);
         let faults = Usage::of_current_thread().since(&clock.since.unwrap()).minor_faults;
         // 12 bursts of 20,000 turns lie on 470 pages.
         assert!(faults < 20, "{faults} page faults");

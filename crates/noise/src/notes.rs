@@ -1,5 +1,5 @@
-//! What the loop writes down: per window the turns and what gaps took, the lengths of all gaps, and the longer gaps one by one.
-//! Sums and lengths cannot overflow. The list can, so it takes longer gaps only when it fills too fast.
+//! What the loop writes down: turns and losses per window, lengths of all gaps, longer gaps one by one.
+//! Only the list can overflow, so it takes longer gaps only when it fills too fast.
 
 use machmeter_stats::histogram::LogHistogram;
 use serde::{Deserialize, Serialize};
@@ -82,8 +82,7 @@ pub struct Buffers<'a> {
 }
 
 impl<'a> Buffers<'a> {
-    /// Notes of a `schedule` in zeroed memory: turns and sums per window, which may be shorter than the schedule, the list,
-    /// and the lengths of all gaps.
+    /// Notes of a `schedule` in zeroed memory; turns and sums per window may be shorter than the schedule.
     pub fn new(
         schedule: &super::measure::Schedule,
         counts: &'a mut [u32],

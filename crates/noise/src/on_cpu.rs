@@ -12,13 +12,12 @@ use machmeter_sys::{affinity, guard, thread};
 use super::Quantum;
 use super::attribute::Witness;
 use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
-use super::measure::{Buffers, Ended, Gap, Schedule, Sums, WorkUnit, record, sample_bursts};
+use super::measure::{Buffers, Gap, Schedule, Sums, WorkUnit, record, sample_bursts};
 use super::samples::{CpuSamples, Lengths, ThreadFacts};
 use super::speed::SourceClock;
 
 pub(super) struct Recorded {
     pub(super) samples: CpuSamples,
-    pub(super) ended: Ended,
     pub(super) t0_ticks: u64,
 }
 
@@ -61,9 +60,7 @@ impl WithUnit for Calibrate {
     type Output = Vec<Vec<u64>>;
 
     fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
-        let mut clock = SourceClock::<S>(PhantomData);
-        // The first burst warms caches and clock; it is taken along, since the quietest decides.
-        sample_bursts(&mut clock, &mut unit, 12, 20_000)
+        sample_bursts(&mut SourceClock::<S>(PhantomData), &mut unit)
     }
 }
 
@@ -93,11 +90,7 @@ impl WithUnit for Measuring<'_> {
                 let t0_ticks = self.start.recv().ok()?.t0_ticks;
                 let thread = Some(ThreadFacts::default());
                 let samples = CpuSamples { cpu: self.cpu, thread, ..CpuSamples::default() };
-                return Some(Recorded {
-                    samples,
-                    ended: Ended { windows_closed: 0, end_ticks: t0_ticks },
-                    t0_ticks,
-                });
+                return Some(Recorded { samples, t0_ticks });
             }
             Err(e) => {
                 let _ = self.ready.send(Err(e.to_string()));
@@ -140,14 +133,12 @@ impl WithUnit for Measuring<'_> {
                     ended_on_cpu: affinity::current_cpu(),
                 }),
             },
-            ended,
             t0_ticks,
         })
     }
 }
 
-/// Runs the loop once for a moment with the same code, so that its pages, caches and branch predictors are warm and no
-/// page of the buffers' slow path is touched first during the recording.
+/// Runs the loop for a moment with the same code: its pages, caches and branch predictors are warm then.
 fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(
     clock: &mut C,
     unit: &mut W,

@@ -19,8 +19,7 @@ use super::{Params, WINDOW_NS};
 
 /// Recording of the first look, ns: long enough to see ticks and steal, short enough to be on the screen at once.
 const FIRST_LOOK_NS: u64 = 150_000_000;
-/// Kept back from the budget for analysis, views and storage, ns; and this share of it, since the analysis is longer on
-/// more samples. CPUs are analyzed side by side.
+/// Kept back from the budget for analysis, views and storage, ns, and this share: analysis is longer on more samples.
 const RESERVE_NS: u64 = 450_000_000;
 const RESERVE_SHARE: f64 = 0.065;
 
@@ -32,8 +31,6 @@ const WINDOW_BYTES: u64 = (size_of::<u32>() + size_of::<Sums>()) as u64;
 /// Longest period and least runtime of a deadline policy: a thread that has used its runtime sleeps for the rest.
 const MAX_PERIOD_NS: u64 = 100_000_000;
 const MIN_RUNTIME_NS: u64 = 100_000;
-
-/// Measures. See [`machmeter_engine::Probe::measure`].
 pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
     let cpus = host.cpus.to_vec();
     let placement = place(host);
@@ -88,7 +85,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     activity_log.spans.clear();
     speed.extend(speed::together(host, &cpus, SpeedPhase::After, each_ns));
 
-    let complete = recorded.iter().all(|r| r.ended.windows_closed == schedule.windows);
+    let complete = recorded.iter().all(|r| r.samples.counts.len() == schedule.windows);
     let nominal = nominal_hz(host);
     let samples = Samples {
         setup: job.setup(schedule, &recorded),

@@ -9,7 +9,8 @@ use super::attribute::matching::Attributed;
 use super::measure::{Gap, Raise, Schedule, Sums};
 use super::ranks::{CollectiveSamples, Place};
 
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Written as JSON they are all that is not in the columns of tables.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     pub setup: Setup,
     /// One per measured CPU, in order.
@@ -20,8 +21,10 @@ pub struct Samples {
     /// What the speed can be compared with from outside this run.
     pub references: References,
     /// Collective operations among the ranks, where there are several.
+    #[serde(skip)]
     pub collectives: Vec<CollectiveSamples>,
     /// Pictures of what an imported file holds beside windows and gaps.
+    #[serde(skip)]
     pub imported: Vec<Dataset>,
 }
 
@@ -65,20 +68,23 @@ impl Setup {
         self.schedule.window_ticks as f64 * self.ns_per_tick()
     }
 }
-
-/// What one CPU's loop recorded.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSamples {
     pub cpu: usize,
     /// Turns per closed window.
+    #[serde(skip)]
     pub counts: Vec<u32>,
+    #[serde(skip)]
     pub sums: Vec<Sums>,
+    #[serde(skip)]
     pub gaps: Vec<Gap>,
     /// What each of them consisted of; empty where nobody asked.
+    #[serde(skip)]
     pub attributed: Vec<Attributed>,
-    pub lengths: Lengths,
     /// When the list began to take longer detours only.
     pub raises: Vec<Raise>,
+    #[serde(flatten)]
+    pub lengths: Lengths,
     /// What the kernel says of the thread meanwhile; `None` where it was not asked (imports).
     pub thread: Option<ThreadFacts>,
 }
@@ -97,14 +103,14 @@ impl CpuSamples {
 }
 
 /// How many gaps were how long, micro-stalls included.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lengths {
+    #[serde(skip)]
     pub count: u64,
-    /// Their sum, ticks.
     pub sum_ticks: u64,
-    /// The longest, ticks.
     pub longest_ticks: u64,
     /// How many in which bucket, ascending.
+    #[serde(skip)]
     pub buckets: Vec<Bucket>,
 }
 
@@ -157,7 +163,6 @@ pub struct SpeedSample {
     pub phase: SpeedPhase,
     /// Smallest time of an addition over many chains, ns.
     pub best_ns: f64,
-    /// Median time, ns.
     pub median_ns: f64,
     pub n: usize,
 }

@@ -15,8 +15,6 @@ use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::attribute;
 use super::measure::{Buffers, Gap, Notes, Schedule, Sums, WorkUnit, record};
 use super::samples::{CpuSamples, Lengths, Samples, Setup};
-
-/// Ticks per second of the simulated counter.
 const HZ: f64 = 1e9;
 
 /// Time shared by clock and work unit.
@@ -125,7 +123,7 @@ impl Planted {
         let (listed, raises) = (notes.notes.listed(), notes.notes.raises().to_vec());
         gaps.truncate(listed);
         let lengths = Lengths::of(&histogram);
-        CpuSamples { counts, sums, gaps, lengths, raises, ..CpuSamples::default() }
+        CpuSamples { counts, sums, gaps, raises, lengths, ..CpuSamples::default() }
     }
 
     fn schedule(&self) -> Schedule {
@@ -261,9 +259,8 @@ fn a_stepped_clock_measures_durations_to_two_steps() {
     plan.stolen = (0..900).map(|i| (100_000 + i * 1_000_003, 260)).collect();
     let samples = plan.samples();
     assert_eq!(samples.cpus[0].gaps.len(), 900, "100 ns at 2.6 GHz is seen every time");
-    let a = analyze(&samples, 1);
-    let d = a.metrics.iter().find(|m| m.id == "noise.detour_duration").unwrap();
-    assert!((d.value.unwrap() - 260.0).abs() <= 52.0, "{d:?}");
+    let duration = value(&samples, "noise.detour_duration");
+    assert!((duration - 260.0).abs() <= 52.0, "{duration}");
 }
 
 #[test]
@@ -276,9 +273,8 @@ fn a_periodic_source_is_found_with_its_frequency() {
     events.sort_unstable();
     events.dedup_by(|b, a| b.0 < a.0 + 10_000);
     plan.stolen = events;
-    let a = analyze(&plan.samples(), 1);
-    let m = a.metrics.iter().find(|m| m.id == "noise.period").expect("a rhythm");
-    assert!((m.value.unwrap() / 250.0 - 1.0).abs() < 5e-4, "{m:?}");
+    let hz = value(&plan.samples(), "noise.period");
+    assert!((hz / 250.0 - 1.0).abs() < 5e-4, "{hz}");
 }
 
 #[test]

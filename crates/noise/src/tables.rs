@@ -1,5 +1,4 @@
 //! The samples as tables, and back: what is one per window, gap or part is a column, the rest is one note.
-//!
 //! Files of other tools have fewer columns and no such note: what they say is taken from the notes that they have.
 
 mod collectives;
@@ -11,20 +10,16 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::{Column, Table, Values};
 use machmeter_engine::ProbeError;
 use machmeter_stats::histogram::Bucket;
-use serde::{Deserialize, Serialize};
 
 use super::attribute::activity_log::{ActivityLog, Source, SourceKind};
 use super::attribute::matching::{Attributed, Part, attribute};
-use super::measure::{Gap, Raise, Schedule, Sums};
+use super::measure::{Gap, Schedule, Sums};
 use super::notes::sums_of;
-use super::samples::{CpuSamples, Lengths, References, Samples, Setup, SpeedSample, ThreadFacts};
+use super::samples::{CpuSamples, Lengths, Samples, Setup};
 
-/// Name of the table of sources that the `source` columns index.
-pub const SOURCES: &str = "noise_sources";
-/// Name of the table of parts of gaps.
-pub const PARTS: &str = "noise_parts";
-/// Name of the table of lengths of gaps.
-pub const HISTOGRAM: &str = "noise_histogram";
+const SOURCES: &str = "noise_sources";
+const PARTS: &str = "noise_parts";
+const HISTOGRAM: &str = "noise_histogram";
 
 const WINDOW_COLUMNS: [&str; 9] = [
     "cpu",
@@ -46,24 +41,6 @@ const IMPORTED_WINDOWS: usize = 1000;
 
 /// Note of the windows table: everything that is no column, as JSON.
 const RUN: &str = "run";
-
-#[derive(Serialize, Deserialize)]
-struct Run {
-    setup: Setup,
-    cpus: Vec<RunCpu>,
-    activity_log: ActivityLog,
-    speed: Vec<SpeedSample>,
-    references: References,
-}
-
-#[derive(Serialize, Deserialize)]
-struct RunCpu {
-    cpu: usize,
-    raises: Vec<Raise>,
-    sum_ticks: u64,
-    longest_ticks: u64,
-    thread: Option<ThreadFacts>,
-}
 
 /// A table that grows row by row.
 struct Rows {
@@ -93,7 +70,7 @@ impl Rows {
             } else {
                 Values::I32(values.into_iter().map(|v| v as i32).collect())
             };
-            Column { name: (*name).to_owned(), unit, values }
+            Column::new(name, unit, values)
         };
         let columns = self.names.iter().zip(self.columns).map(column).collect();
         Table { name: name.to_owned(), notes, columns }
@@ -148,13 +125,6 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
 /// What other programs read one by one, and everything at once.
 fn notes(samples: &Samples) -> Vec<(String, String)> {
     let (setup, s) = (&samples.setup, &samples.setup.schedule);
-    let run = Run {
-        setup: setup.clone(),
-        cpus: samples.cpus.iter().map(run_cpu).collect(),
-        activity_log: ActivityLog { sources: Vec::new(), ..samples.activity_log.clone() },
-        speed: samples.speed.clone(),
-        references: samples.references.clone(),
-    };
     [
         ("tick_hz", setup.tick_hz.to_string()),
         ("t0_ticks", s.t0_ticks.to_string()),
@@ -164,7 +134,7 @@ fn notes(samples: &Samples) -> Vec<(String, String)> {
         ("step_ticks", setup.step_ticks.to_string()),
         ("quantum", setup.quantum.clone()),
         ("policy", setup.policy.clone()),
-        (RUN, serde_json::to_string(&run).unwrap_or_default()),
+        (RUN, serde_json::to_string(samples).unwrap_or_default()),
     ]
     .map(|(k, v)| (k.to_owned(), v))
     .to_vec()
@@ -177,30 +147,17 @@ fn complete_from(samples: &Samples) -> u64 {
     samples.cpus.iter().map(of).max().unwrap_or(s.listing_ticks)
 }
 
-fn run_cpu(c: &CpuSamples) -> RunCpu {
-    let Lengths { sum_ticks, longest_ticks, .. } = c.lengths;
-    RunCpu { cpu: c.cpu, raises: c.raises.clone(), sum_ticks, longest_ticks, thread: c.thread }
-}
-
 fn sources(sources: &[Source]) -> Table {
-    let text = |name: &str, of: fn(&Source) -> String| Column {
-        name: name.to_owned(),
-        unit: Unit::Count,
-        values: Values::Text(sources.iter().map(of).collect()),
+    let text = |name: &str, of: fn(&Source) -> &str| {
+        Column::new(name, Unit::Count, sources.iter().map(|s| of(s).to_owned()).collect::<Vec<String>>())
     };
-    let columns = vec![
-        text("name", |s| s.name.clone()),
-        text("kind", |s| s.kind.name().to_owned()),
-        text("thread", |s| s.thread.clone()),
-    ];
+    let columns =
+        vec![text("name", |s| &s.name), text("kind", |s| s.kind.name()), text("thread", |s| &s.thread)];
     Table { name: SOURCES.to_owned(), notes: Vec::new(), columns }
 }
 
-/// Samples from tables: our own, or those of an imported file. Gaps without windows (selfish, sysjitter) and windows
-/// without gaps (FTQ) are both accepted.
-///
-/// # Errors
-/// When neither table is there, or a table lacks a column or a note that is needed.
+/// Samples from tables: our own, or imported gaps without windows (selfish, sysjitter) or windows without gaps (FTQ).
+/// Errors: neither table is there, or one lacks a column or a note that is needed.
 pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let find = |name: &str| tables.iter().find(|t| t.name == name);
     let (windows, gaps) = (find(WINDOWS), find(GAPS));
@@ -215,7 +172,7 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
         read(table, &mut cpus)?;
         t0_ticks = t0_ticks.or(rows(table, ["start_ticks"])?.min().map(|[start]| start as u64));
     }
-    let run = windows.and_then(|w| w.note(RUN)).map(serde_json::from_str::<Run>).transpose();
+    let run = windows.and_then(|w| w.note(RUN)).map(serde_json::from_str::<Samples>).transpose();
     let run = run.map_err(|e| ProbeError::Usage(format!("table {WINDOWS}: note {RUN}: {e}")))?;
     if let Some(run) = run {
         return own(tables, cpus, run);
@@ -312,7 +269,7 @@ fn read_gaps(t: &Table, cpus: &mut Cpus) -> Result<(), ProbeError> {
 }
 
 /// Our own samples: what is left are parts, lengths, sources, and the note.
-fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError> {
+fn own(tables: &[Table], mut cpus: Cpus, mut samples: Samples) -> Result<Samples, ProbeError> {
     let find = |name: &str| {
         let lacking = || ProbeError::Usage(format!("no table called {name} beside {WINDOWS}"));
         tables.iter().find(|t| t.name == name).ok_or_else(lacking)
@@ -329,7 +286,6 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
         lengths.count += bucket.count;
         lengths.buckets.push(bucket);
     }
-    let Run { setup, cpus: facts, mut activity_log, speed, references } = run;
     let t = find(SOURCES)?;
     let text = |name: &str| t.texts(name).ok_or_else(|| missing(t, name));
     let rows = text("name")?.iter().zip(text("kind")?).zip(text("thread")?);
@@ -338,24 +294,22 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
         kind: SourceKind::named(kind),
         thread: thread.clone(),
     };
-    activity_log.sources = rows.map(source).collect();
-    let sources = activity_log.sources.len();
+    samples.activity_log.sources = rows.map(source).collect();
+    let sources = samples.activity_log.sources.len();
     let named =
         |a: &Attributed| (a.main as usize) < sources && a.parts.iter().all(|p| (p.source as usize) < sources);
-    let mut out = Vec::new();
-    for f in facts {
-        let empty = CpuSamples { cpu: f.cpu, ..CpuSamples::default() };
-        let mut c = cpus.remove(&(f.cpu as i64)).unwrap_or(empty);
-        c.lengths.sum_ticks = f.sum_ticks;
-        c.lengths.longest_ticks = f.longest_ticks;
-        (c.raises, c.thread) = (f.raises, f.thread);
+    for c in &mut samples.cpus {
+        if let Some(read) = cpus.remove(&(c.cpu as i64)) {
+            let Lengths { count, buckets, .. } = read.lengths;
+            (c.counts, c.sums, c.gaps, c.attributed) = (read.counts, read.sums, read.gaps, read.attributed);
+            (c.lengths.count, c.lengths.buckets) = (count, buckets);
+        }
         if !c.attributed.iter().all(named) {
             return Err(missing(t, "name of a source"));
         }
-        out.push(c);
     }
-    let collectives = collectives::read(tables)?;
-    Ok(Samples { setup, cpus: out, activity_log, speed, references, collectives, imported: Vec::new() })
+    samples.collectives = collectives::read(tables)?;
+    Ok(samples)
 }
 
 /// Windows of an imported file. A gap list alone is as long as its wall time, or else its last event, says.

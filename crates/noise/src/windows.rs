@@ -1,5 +1,4 @@
-//! A recording whose windows have an exact length in ticks, for formats that name their windows so. It is the recording
-//! of [`super::Noise`] without the witness and the speed samples around it.
+//! A recording whose windows have an exact length in ticks, without the witness and speed samples of [`super::Noise`].
 
 use machmeter_engine::{Host, ProbeError};
 
@@ -22,7 +21,6 @@ pub struct Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowRequest {
     pub quantum: Quantum,
-    /// Length of a window, ticks.
     pub window_ticks: u64,
     pub windows: usize,
     /// Begin at a multiple of the window's length, so that windows of all runs share boundaries.
@@ -33,10 +31,7 @@ pub struct WindowRequest {
     pub gap_capacity: usize,
 }
 
-/// Times the loop on the first of the host's CPUs, about 10 ms.
-///
-/// # Errors
-/// When no thread can be placed there, or the clock gives nothing.
+/// Times the loop on the first of the host's CPUs, about 10 ms. Errors: no thread to be placed, a clock gives nothing.
 pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> {
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
     let params = Params::of(quantum, Attribution::None, Some(0));
@@ -55,11 +50,8 @@ pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> 
     Ok(Turn { mean_ticks, threshold_ticks: threshold_ticks(&bursts, step).ok_or_else(nothing)? })
 }
 
-/// Records the windows on all of the host's CPUs at once, on one schedule. It ends with the last window, or earlier when
-/// a signal asks to stop; each CPU's counts are those of the windows it closed.
-///
-/// # Errors
-/// A request that cannot be; memory or threads that cannot be had.
+/// Records the windows on all of the host's CPUs at once, until the last or a signal; counts are of closed windows.
+/// Errors: a request that cannot be; memory or threads that cannot be had.
 pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Samples, ProbeError> {
     let WindowRequest { quantum, window_ticks, windows, align, threshold_ticks, gap_capacity } = *request;
     if window_ticks == 0 || windows == 0 || threshold_ticks == 0 {

@@ -95,9 +95,8 @@ pub(super) fn accounts(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Opti
     (out.jobs > 0).then_some(out)
 }
 
-/// Sum of the waits for wake-ups of one segment, ns, and the wake-ups. While the job before was still at work the task did not
-/// wait for a CPU: of a release that came meanwhile, only what lies after that job's end counts, and of all the releases that
-/// one late wake-up cost, only the first.
+/// Waits for the wake-ups of one segment, ns, and the wake-ups. While the job before worked, the task waited for no CPU:
+/// of a late wake-up only what lies after that job's end counts, once.
 pub(crate) fn waits(jobs: &[Job]) -> (u64, u64) {
     let (mut busy_until_ns, mut sum_ns, mut wakeups) = (0, 0, 0);
     for j in jobs {

@@ -17,8 +17,7 @@ pub(super) fn xruns(view: &CellView<'_>) -> Option<Vec<usize>> {
     Some((1..=MOST_BUFFERS).map(|k| starts(view, k).iter().filter(|s| **s).count()).collect())
 }
 
-/// Whether a buffer of `k` periods ran dry at each release: the first of consecutive releases that were done later than `k`
-/// periods or never. Until the stream has caught up it stays dry, and that is one xrun.
+/// Whether a buffer of `k` periods ran dry at each release; until the stream has caught up it stays dry: one xrun.
 fn starts(view: &CellView<'_>, k: u32) -> Vec<bool> {
     let limit_ns = view.stream().period_ns().unwrap_or(0) * u64::from(k);
     let late = |j: &Job| !j.ran() || j.response_ns > limit_ns;

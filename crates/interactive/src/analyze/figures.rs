@@ -113,8 +113,7 @@ fn met(view: &CellView<'_>) -> Option<Metric> {
     Some(view.with_blocks(m, hits.len(), |block| mean(&hits[block])))
 }
 
-/// CPU got over CPU asked for. Where the task never sleeps, over wall time; where the ask is not known (starts of programs),
-/// jobs executed over jobs due.
+/// CPU got over CPU asked for; of what never sleeps over wall time; of unknown demands jobs executed over jobs due.
 pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
     let each = |of: &dyn Fn(&Job) -> f64| view.jobs.iter().map(of).collect::<Vec<f64>>();
     let asked: Option<Vec<f64>> = view.jobs.iter().map(|j| view.asked_ns(j)).collect();

@@ -66,8 +66,7 @@ pub(super) fn frames(view: &CellView<'_>) -> Option<Frames> {
     })
 }
 
-/// From frame to frame when nothing is in the way, ns: the period, or what a frame without one costs and waits by itself. The
-/// frames of a cell cannot tell: where most are late, lateness is their median.
+/// Undisturbed time from frame to frame, ns. The frames cannot tell: where most are late, lateness is their median.
 fn own_ns(view: &CellView<'_>) -> Option<f64> {
     match view.stream().release {
         Release::Closed { think_ns } => {

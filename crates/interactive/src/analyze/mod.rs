@@ -1,7 +1,5 @@
 //! The analysis of a recording: a pure function from samples to figures, findings and pictures.
-//!
-//! Intervals are those of [`machmeter_stats::serial`]: jobs next to each other are alike, and segments are units where there
-//! are enough of them. Nothing is resampled.
+//! Intervals are those of [`machmeter_stats::serial`]: jobs next to each other are alike. Nothing is resampled.
 
 mod account;
 mod audio;
@@ -27,8 +25,6 @@ pub(crate) use datasets::distinct;
 
 use account::Accounts;
 use view::{CellView, whole};
-
-/// Analyzes a recording.
 pub fn analyze(samples: &Samples) -> Analysis {
     let views: Vec<CellView<'_>> = samples.cells.iter().map(|c| CellView::new(samples, c)).collect();
     let alone = account::undisturbed(&views);
@@ -74,12 +70,13 @@ fn balance(views: &[CellView<'_>]) -> Option<Finding> {
         .filter(|(_, s)| !whole(s))
         .map(|(v, s)| format!("{}: {} of {} releases", v.name(), s.jobs.len(), s.scheduled))
         .collect();
-    Some(Finding {
-        id: "interactive.balance".to_owned(),
-        verdict: if open.is_empty() { "closed" } else { "open" }.to_owned(),
-        text: format!("{recorded} releases executed and {dropped} dropped of {scheduled} scheduled."),
-        evidence: open,
-    })
+    let verdict = if open.is_empty() { "closed" } else { "open" };
+    let text = format!("{recorded} releases executed and {dropped} dropped of {scheduled} scheduled.");
+    Some(finding("interactive.balance", verdict, text, open))
+}
+
+fn finding(id: &str, verdict: &str, text: String, evidence: Vec<String>) -> Finding {
+    Finding { id: id.to_owned(), verdict: verdict.to_owned(), text, evidence }
 }
 
 fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Finding> {
@@ -100,16 +97,13 @@ fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Findi
         })
         .collect();
     evidence.sort_by(|a, b| b.0.total_cmp(&a.0));
-    Some(Finding {
-        id: "interactive.kernel_account".to_owned(),
-        verdict: if agree { "agrees" } else { "differs" }.to_owned(),
-        text: format!(
-            "The tasks waited {} for a CPU as recorded (less the undisturbed cost of a wake-up), {} by the kernel's account.",
-            ns(recorded),
-            ns(kernel)
-        ),
-        evidence: evidence.into_iter().take(6).map(|e| e.1).collect(),
-    })
+    let text = format!(
+        "The tasks waited {} for a CPU as recorded (less the undisturbed cost of a wake-up), {} by the kernel's account.",
+        ns(recorded),
+        ns(kernel)
+    );
+    let evidence = evidence.into_iter().take(6).map(|e| e.1).collect();
+    Some(finding("interactive.kernel_account", if agree { "agrees" } else { "differs" }, text, evidence))
 }
 
 fn conditions(samples: &Samples) -> Option<Finding> {
@@ -128,10 +122,7 @@ fn conditions(samples: &Samples) -> Option<Finding> {
         evidence.push(format!("comment: {}", s.comment));
     }
     let tasks = distinct(samples.cells.iter().map(|c| c.task.as_str()));
-    (!samples.cells.is_empty()).then(|| Finding {
-        id: "interactive.conditions".to_owned(),
-        verdict: if s.predicted_from.is_some() { "predicted" } else { "measured" }.to_owned(),
-        text: format!("{} tasks under loads on {} CPUs.", tasks.len(), s.cpus),
-        evidence,
-    })
+    let verdict = if s.predicted_from.is_some() { "predicted" } else { "measured" };
+    let text = format!("{} tasks under loads on {} CPUs.", tasks.len(), s.cpus);
+    (!samples.cells.is_empty()).then(|| finding("interactive.conditions", verdict, text, evidence))
 }

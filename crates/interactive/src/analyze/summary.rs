@@ -8,11 +8,11 @@ use machmeter_stats::spread::{mean, stddev};
 
 use super::audio::{safe_buffer, xruns};
 use super::datasets::{cpu_share, met_share};
-use super::distinct;
 use super::figures::lateness_series;
 use super::frames::frames;
 use super::view::CellView;
 use super::warnings::{MISSES, unavoidable};
+use super::{distinct, finding};
 use crate::samples::Samples;
 use crate::tasks::{Kind, MOST_BUFFERS, find};
 
@@ -174,8 +174,7 @@ fn buffer(views: &[&CellView<'_>]) -> Option<String> {
     }
     let k = needed.iter().map(|n| n.0).max()??;
     let length = ns((period_ns * k as u64) as f64);
-    let plural = if k == 1 { "" } else { "s" };
-    let are = if k == 1 { "is" } else { "are" };
+    let (plural, are) = if k == 1 { ("", "is") } else { ("s", "are") };
     Some(format!("{k} period{plural} of buffer ({length}) {are} safe for {task}"))
 }
 
@@ -196,15 +195,11 @@ pub(super) fn hurt(views: &[CellView<'_>]) -> Option<Finding> {
             late.last().map_or("-".to_owned(), |m| ns(*m))
         )
     });
-    let text = if bad.is_empty() {
-        format!("No load made a task miss more than 1 % of its deadlines, in {} cells.", seen.len())
-    } else {
-        format!("{} of {} cells missed more than 1 % of their deadlines.", bad.len(), seen.len())
+    let (verdict, text) = match (bad.len(), seen.len()) {
+        (0, n) => {
+            ("none_seen", format!("No load made a task miss more than 1 % of its deadlines, in {n} cells."))
+        }
+        (bad, n) => ("present", format!("{bad} of {n} cells missed more than 1 % of their deadlines.")),
     };
-    Some(Finding {
-        id: "interactive.misses".to_owned(),
-        verdict: if bad.is_empty() { "none_seen" } else { "present" }.to_owned(),
-        text,
-        evidence: evidence.collect(),
-    })
+    Some(finding("interactive.misses", verdict, text, evidence.collect()))
 }

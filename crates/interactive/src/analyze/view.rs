@@ -22,7 +22,6 @@ pub(super) struct CellView<'a> {
     /// Segments in which every release is accounted for, in order of time.
     pub(super) segments: Vec<&'a Segment>,
     pub(super) jobs: Vec<Job>,
-    /// Jobs per segment.
     pub(super) lengths: Vec<usize>,
     /// Turns per ms by calibration; 0 when unknown.
     turns_per_ms: f64,
@@ -114,8 +113,7 @@ impl<'a> CellView<'a> {
         out
     }
 
-    /// Adds blocks of `of` over consecutive, nearly equal stretches of `n` values: about twenty, fewer where they would hold
-    /// few values.
+    /// Adds blocks of `of` over nearly equal stretches of `n` values: about twenty, fewer where they would hold few values.
     pub(super) fn with_blocks(
         &self,
         metric: Metric,
@@ -140,8 +138,7 @@ pub(super) struct Series {
     pub(super) lengths: Vec<usize>,
 }
 
-/// Adds the interval and the number of independent samples of an estimate. Where there is none because too few samples or
-/// clusters carry it, the metric is marked; a stream that never changes needs no mark.
+/// Adds interval and independent samples of an estimate; marks a metric that too few carry, unless it never changes.
 pub(super) fn with_estimate(
     mut metric: Metric,
     estimate: &Result<Estimate, StatsError>,
@@ -160,8 +157,7 @@ pub(super) fn with_estimate(
     }
 }
 
-/// Rounds what stands beside a value to eight digits, which is more than is known of it: a record of many cells has thousands
-/// of such numbers.
+/// Rounds what stands beside a value to eight digits, more than is known: a record has thousands of such numbers.
 pub(super) fn brief(metric: &mut Metric) {
     let round = |x: f64| format!("{x:.7e}").parse().unwrap_or(x);
     if let (Some(ci), Some(value)) = (&mut metric.ci, metric.value) {

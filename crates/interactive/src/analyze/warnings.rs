@@ -59,8 +59,7 @@ pub(super) fn all(samples: &Samples, views: &[CellView<'_>], accounts: &[Option<
     out
 }
 
-/// Misses that a cell has for other reasons than its load: those of the same task without load, and those of a ramp, whose
-/// last step asks for all of the CPU, cannot be done in time, and lets the next slot pass.
+/// Misses that are not the load's: those without load, and those of a ramp's last step, which asks for all of the CPU.
 pub(super) fn unavoidable<'a>(view: &CellView<'_>, views: impl Iterator<Item = &'a CellView<'a>>) -> f64 {
     let by_stream = match view.stream().demand {
         Demand::Ramp { steps, .. } | Demand::RampTurns { steps, .. } => 2.0 / f64::from(steps.max(2)),
@@ -223,8 +222,6 @@ fn milliseconds(text: &str) -> Vec<f64> {
         .filter(|ms| *ms > 0.0)
         .collect()
 }
-
-/// Marks the metrics that a warning weakens.
 pub(super) fn flag(metrics: &mut [Metric], views: &[CellView<'_>], found: &Found) {
     for i in &found.cells {
         let params = views[*i].params();

@@ -1,5 +1,4 @@
-//! The oracle against the runner on a machine that is stepped nanosecond by nanosecond, against theory, and against figures
-//! that were measured once on a real machine.
+//! The oracle against the runner on a machine stepped by nanoseconds, against theory, and against figures once measured.
 
 use machmeter_engine::stream::{Deadline, Machine, Spent, Stop, run};
 use proptest::prelude::*;
@@ -179,8 +178,7 @@ fn figures(burst_ms: u64, cpu_ns: u64, overload: Overload) -> [f64; 3] {
     [late, s.mean_late_ns.unwrap() / 1e6, s.miss_share.unwrap()]
 }
 
-/// With a queue (every release is executed) these are the figures that were once predicted by an independent program and
-/// then measured on a real machine under a real-time hog within 0.15 points.
+/// As an independent program predicted them; a real machine under a real-time hog was within 0.15 points.
 #[test]
 fn known_figures_of_a_hog_are_met() {
     let queue = Overload::Queue { most_periods: 0 };
@@ -196,8 +194,7 @@ fn known_figures_of_a_hog_are_met() {
     }
 }
 
-/// The policy decides what an overload costs: a late job that is executed makes the next slot pass, which `Drop` counts as
-/// a second miss; a release that could not begin is given up before it is as late as it would have become.
+/// A late job that is executed makes the next slot pass, which `Drop` counts; what could not begin is given up earlier.
 #[test]
 fn policies_differ_in_misses_as_they_should() {
     let queue = Overload::Queue { most_periods: 0 };

@@ -1,18 +1,11 @@
 //! Prediction: how late a task would be beside the noise that a noise run recorded (`interactive --predict-from RECORD`).
 //!
-//! The task is simulated exactly (`oracle`) on a CPU that is away where the record says so. A periodic task meets the
-//! recording at one phase only, by chance; so it is simulated at up to [`MOST_PHASES`] phases, evenly over its period, and every
-//! part of the recording counts.
+//! The task is simulated exactly (`oracle`) at up to [`MOST_PHASES`] phases, evenly over its period: one would be chance.
 //!
-//! # Intervals
-//! Sixteen simulations of one recording are not sixteen recordings. The jobs are therefore put in the order of the
-//! recording: its first piece at every phase, then its second piece at every phase, and so on. An analysis that takes the variance
-//! from the slow changes of the figures, as that of this probe does, then has the pieces of the recording as its units, and
-//! its intervals are those of one recording. At the seams (one in ten jobs or fewer) a run of misses can be cut in two.
+//! Sixteen simulations of one recording are not sixteen recordings. So its first piece at every phase comes first, then its
+//! second, and so on: pieces are the units of the analysis. At seams a run of misses can be cut in two.
 //!
-//! # What it cannot know
-//! The recorded loop wanted its CPU all the time and the task sleeps: what runs because a CPU is idle, what moves away from
-//! a busy CPU, deep sleep states, and what the task itself would push aside are not in the recording.
+//! The recorded loop never slept: what runs because a CPU is idle, deep sleep, and what the task pushes aside are unknown.
 
 mod recording;
 #[cfg(test)]
@@ -46,7 +39,7 @@ const LEAST_PERIODS: u64 = 10;
 const FEW_PERIODS: u64 = 100;
 
 /// Predicts each of `streams` (by name) beside the noise of the worst of `cpus` in `stored`, which is called `name`.
-/// Errors: the record is no noise run with its samples, lacks the CPUs, or no stream can be simulated.
+/// Errors: no noise run with its samples, no such CPUs, no stream that can be simulated.
 pub fn predict(
     stored: &Stored,
     streams: &[(String, Stream)],

@@ -90,8 +90,7 @@ fn of_cpu(cpu: usize, gaps: &Gaps<'_>, stored: &Stored) -> Option<Recording> {
     })
 }
 
-/// Whether the record names who had the CPU, and the gaps in which nobody had it: the kernel kept the loop off because it never
-/// sleeps, which a task that does is spared.
+/// Whether the record has names, and the gaps in which the kernel held the loop back, which a task that sleeps is spared.
 fn held_back(gaps: &Gaps<'_>, stored: &Stored) -> (bool, HashSet<usize>) {
     let sources = stored.tables.iter().find(|t| t.name == "noise_sources");
     let names = sources.and_then(|t| t.texts("name")).unwrap_or_default();

@@ -45,8 +45,7 @@ fn a_rhythm_in_step_with_the_task_is_met_at_every_phase() {
     let got = summary(&s, &hog(10 * MS, 2 * MS, 0, length_ns), length_ns);
     let mean_ns = 2.0 * 2.0 / (2.0 * 10.0) * 1e6;
     assert!((got.mean_late_ns.unwrap() / mean_ns - 1.0).abs() < 0.35, "{got:?}");
-    // Missed when released in the first 0.5 ms of the burst (a wait of more than 1.5 ms), or in the last 1 ms before it
-    // (it falls into the work): 15 %.
+    // Missed when released in the burst's first 0.5 ms, or in the last 1 ms before it (it falls into the work): 15 %.
     assert!((got.miss_share.unwrap() - 0.15).abs() <= 1.0 / 16.0, "{got:?}");
 }
 

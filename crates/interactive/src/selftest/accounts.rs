@@ -1,5 +1,4 @@
-//! What must hold in every recording, whatever was done to the task: each release accounted for, the CPU time asked for, a
-//! split that closes and agrees with the kernel, a calibration that ends.
+//! What must hold in every recording: each release accounted for, the CPU time asked for, a split that closes.
 
 use std::sync::atomic::Ordering;
 
@@ -23,8 +22,7 @@ const CLOCK_NS: f64 = 10_000.0;
 /// Times that the task alone is recorded until the machine was quiet.
 const ALONE: usize = 4;
 
-/// A task alone: what a wake-up costs here, which the simulation has to know. The task begins after the CPU was taken from the third
-/// party, and ends before that has it back: what it says of its lateness has to fit in between.
+/// A task alone: what a wake-up costs here. Its lateness has to fit into what the third party lost.
 pub(super) fn alone(lab: &mut Lab<'_>) -> SelfCheck {
     let (id, what) = ("alone.wake", format!("nothing injected, a task {OTHER}, 1 ms of CPU every 5 ms"));
     let bar = "median lateness not above what the third party lost, and 10 us";
@@ -64,8 +62,7 @@ pub(super) fn alone(lab: &mut Lab<'_>) -> SelfCheck {
     SelfCheck::not_shown(id, &what, bar, why)
 }
 
-/// A task that shares its CPU with a thread of the same policy: waits that only the kernel knows beforehand. A check only
-/// where it could not be recorded.
+/// A task beside a thread of the same policy: waits that only the kernel knows. A check where it was not recorded.
 pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Option<SelfCheck> {
     let what = format!("a spinning thread on the CPU of a task, both {OTHER}, 3 ms of CPU every 10 ms");
     let stream = periodic(10_000, 3_000, Overload::Queue { most_periods: 8 });
@@ -81,8 +78,6 @@ pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Option<SelfCheck> {
     let refused = lab.record(&what, &stream, OTHER, length_ns, Some(&disturber)).err()?;
     Some(SelfCheck::not_shown("account.spin", &what, "-", refused))
 }
-
-/// The checks over everything that was recorded.
 pub(super) fn of_all(lab: &Lab<'_>) -> Vec<SelfCheck> {
     let trials = &lab.trials;
     if trials.is_empty() {
@@ -113,8 +108,7 @@ fn releases(trials: &[Trial]) -> SelfCheck {
     SelfCheck::new("releases", &what, bar, truth, found, State::of(broken == 0))
 }
 
-/// Of the jobs in whose busy stretch nothing but the disturber had the CPU, in segments that the hypervisor left alone: what it takes
-/// in the middle of a job is counted as the job's CPU time by a kernel that does not know better, however short it is.
+/// Of undisturbed jobs: what a hypervisor takes in the middle of one is counted as the job's CPU time, however short.
 fn cpu(trials: &[Trial]) -> SelfCheck {
     let what = "CPU time per job by the thread's clock, median of each segment";
     let bar = "within 1 % of what was asked for";
@@ -172,8 +166,7 @@ pub(super) fn spinner_is_open(lab: &Lab<'_>) -> bool {
     accounted && account("spin", &lab.trials).is_some_and(|c| c.state == State::NotShown)
 }
 
-/// Waits by the jobs, less what a wake-up costs before the kernel counts the thread as waiting, against the kernel's account;
-/// of the segments that the hypervisor left alone.
+/// Waits by the jobs, less what a wake-up costs before the kernel counts, against the kernel's account; without steal.
 fn account(disturber: &str, trials: &[Trial]) -> Option<SelfCheck> {
     let id = format!("account.{disturber}");
     let what = "waits by the jobs against the kernel's run delay of the same thread";

@@ -1,5 +1,4 @@
-//! A real-time hog above a real-time task on the same CPU. It wakes by an absolute schedule, keeps the CPU for a known time
-//! by the clock, and writes down when it had it.
+//! A real-time hog above a real-time task on the same CPU, by an absolute schedule; it writes down when it had the CPU.
 
 use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread;

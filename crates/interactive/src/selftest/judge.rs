@@ -88,8 +88,7 @@ fn off(expected: &[Job], found: &[Job]) -> usize {
     expected.iter().zip(found).filter(differ).count() + expected.len().abs_diff(found.len())
 }
 
-/// Time that a task's thread waited for the CPU, by its jobs: from a release, or from when it was done with the one before,
-/// until it began or gave up, and while it was preempted; ns. Waits of releases that passed meanwhile are one wait.
+/// Time that a task waited for the CPU by its jobs, preemption included, ns. Releases that passed meanwhile are one wait.
 pub(super) fn waited_ns(jobs: &[Job]) -> i64 {
     let preempted_ns: i64 = jobs.iter().filter(|j| j.ran()).map(Job::preempt_ns).sum();
     waits(jobs).0 as i64 + preempted_ns
@@ -145,8 +144,7 @@ mod tests {
         HOG.iter().map(|p| (p, true)).chain(STOPS.iter().map(|p| (p, false)))
     }
 
-    /// What is recorded of `point` on a machine where a wake-up costs 20 us and something unknown takes the CPU as `taken` says.
-    /// The log tells of bursts that are shorter by `lie_ns`.
+    /// What is recorded of `point` where a wake-up costs 20 us and `taken` is unknown; the log's bursts are `lie_ns` shorter.
     fn trial(point: &Point, takes_cpu: bool, taken: &[Away], lie_ns: u64) -> Trial {
         let stream = point.stream();
         let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);

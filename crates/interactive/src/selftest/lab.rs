@@ -70,8 +70,6 @@ pub(super) struct Scene<'a> {
     pub(super) origin_ns: u64,
     pub(super) stop: &'a AtomicBool,
 }
-
-/// Who disturbs, and how it is placed.
 pub(super) struct Disturber<'a> {
     pub(super) name: &'static str,
     pub(super) cpu: Option<usize>,
@@ -94,8 +92,7 @@ pub(super) struct Around {
 }
 
 impl Scene<'_> {
-    /// Has a `burst` at each beat of `period_ns`, the first one `phase_ns` after the origin, until one is the last. Beats
-    /// that have passed are left out, so that no two bursts follow without a pause.
+    /// Has a `burst` at each beat of `period_ns` until one is the last. Passed beats are left out: no two without a pause.
     pub(super) fn at_beats(&self, phase_ns: u64, period_ns: u64, mut burst: impl FnMut() -> Option<()>) {
         let mut beat = 0;
         loop {
@@ -230,8 +227,7 @@ impl Trial {
         (self.around.busy - self.around.awake - own).max(0.0)
     }
 
-    /// Those of `jobs` (simulated or recorded, all of them) that nothing but the disturber touched; `None` where that is not
-    /// known, or those are less than half.
+    /// Those of `jobs` that nothing but the disturber touched; `None` where that is not known, or they are less than half.
     pub(super) fn judged(&self, jobs: &[Job]) -> Option<Vec<Job>> {
         let undisturbed = &self.seen.as_ref()?.undisturbed;
         let those: Vec<Job> = jobs.iter().zip(undisturbed).filter(|(_, u)| **u).map(|(j, _)| *j).collect();
@@ -254,8 +250,7 @@ impl Around {
     }
 }
 
-/// Watches a CPU below everything else until `stop`, which keeps it awake: a host lets a virtual CPU that went idle wait
-/// before it runs again (tens to hundreds of us on a busy one), of which neither a log nor a simulation knows.
+/// Watches a CPU below everything else, which keeps it awake: a host lets an idle virtual CPU wait (up to hundreds of us).
 fn keep_awake<'scope>(
     scope: &'scope Scope<'scope, '_>,
     cpu: usize,

@@ -1,13 +1,10 @@
-//! Self-test: a task is kept from its CPU at known times, and what the probe records of it is checked against the exact
-//! simulation of the task run on the disturber's own log.
+//! Self-test: a task is kept from its CPU at known times, and its record is checked against the simulation on the log.
 //!
-//! Two disturbers: a real-time hog above a real-time task (needs the right to real time), and a controller that stops and
-//! continues the task's process (needs no right at all; the log holds when the kernel said "stopped"). A check that the
-//! machine or the rights do not permit is "not shown", with the reason; never "pass".
+//! Two disturbers: a real-time hog above a real-time task, and a controller that stops the task's process, without rights.
+//! A check that the machine or the rights do not permit is "not shown", with the reason; never "pass".
 //!
-//! Only what was recorded in quiet is judged, met or missed, and quiet is told by a third party that knows nothing of the
-//! recording (`witness`). A point of which too little was recorded in quiet is recorded again while there is time; the first
-//! recording with enough decides, so that repeats favor no outcome.
+//! Only what was recorded in quiet is judged, by a third party (`witness`). Other points are recorded again while there is
+//! time; the first recording with enough decides, so that repeats favor no outcome.
 
 mod accounts;
 mod hog;
@@ -23,11 +20,7 @@ use machmeter_sys::thread::monotonic_ns;
 use lab::Lab;
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 use point::{HOG, Point, STOPS};
-
-/// What came of one recording of a disturbed task.
 type Outcome = (SelfCheck, Next);
-
-/// What is to be done about a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// Nothing: it was judged, or cannot be here.
@@ -37,11 +30,7 @@ enum Next {
     /// It was refused, and so will be the others of its kind.
     GiveUp,
 }
-
-/// How a point's disturber is made.
 type Record = fn(&mut Lab<'_>, &Point) -> Outcome;
-
-/// A point, and what came of the last of its tries.
 struct Tried {
     point: &'static Point,
     record: Record,
@@ -63,11 +52,8 @@ impl Tried {
     }
 }
 
-/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop. Call it from a thread that
-/// lives on: the tasks' processes are tied to it.
-///
-/// # Errors
-/// In one line, when there is no CPU to test on.
+/// Runs all checks in order; a signal ends it early. Call it from a thread that lives on: tasks are tied to it.
+/// Errors: one line, when there is no CPU to test on.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let mut lab = Lab::open(options, progress)?;
     progress.step("selftest interactive: a task alone");

@@ -4,8 +4,7 @@ use machmeter_engine::stream::{Overload, Stream};
 
 use crate::tasks;
 
-/// Bursts of `burst_us` every `period_us`, against a task of `cpu_us` every `task_us`. The periods share no rhythm, so that
-/// a burst falls on every part of the task's period in turn.
+/// Bursts against a task. The periods share no rhythm, so that a burst falls on every part of the task's period in turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     pub(super) period_us: u64,

@@ -1,5 +1,4 @@
-//! Without any right: a controller stops the task's process and lets it go on, and writes down from when to when the kernel
-//! called it stopped.
+//! Without any right: a controller stops and continues the task's process, and logs when the kernel called it stopped.
 
 use machmeter_sys::process::{continue_process, state_of, stop_process};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
@@ -53,8 +52,7 @@ fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
     log
 }
 
-/// Stops the process; when it was stopped, and how uncertain that is (ns); `None` when it did not stop in time. The truth lies
-/// between the last look that saw it going and the first that saw it stopped.
+/// Stops the process: when, and how uncertain (ns), between the last look that saw it going and the first stopped.
 fn stop(scene: &Scene<'_>) -> std::io::Result<Option<(u64, u64)>> {
     let mut going_ns = monotonic_ns();
     let give_up_ns = going_ns + GIVE_UP_NS;

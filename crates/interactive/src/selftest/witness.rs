@@ -1,9 +1,7 @@
-//! A third party on the task's CPU: a thread below everything else that reads the clock whenever nothing else runs. The gaps in
-//! its readings are when the CPU was taken, whoever took it. They come from no recording, so that they can tell where the
-//! machine did what neither the disturber's log nor the simulation knows of: a hypervisor, an interrupt, another thread.
+//! A third party on the task's CPU: a thread below everything else that reads the clock. Gaps in its readings are when the
+//! CPU was taken, by whomever: also by what neither the disturber's log nor the simulation knows of.
 //!
-//! What something else did to a release lasts until the CPU is free again. So the releases of one busy stretch are judged
-//! or left out together, by comparing how long the CPU was taken with how long it should have been.
+//! What else was at work lasts until the CPU is free: the releases of one busy stretch are judged or left out together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,16 +12,13 @@ use machmeter_sys::thread::{monotonic_ns, thread_cpu_ns};
 use super::lab::Log;
 use crate::oracle::Away;
 
-/// Shortest gap that is written down, ns: below it are ticks and other interrupts (on virtual machines tens of us), which
-/// each delay a release by less than matters.
+/// Shortest gap written down, ns: ticks and other interrupts below it delay a release by less than matters.
 const LEAST_GAP_NS: u64 = 150_000;
 const MOST_GAPS: usize = 65_536;
-/// A stretch is left out when the CPU was taken for so much longer than it should have been: what counts as a release that is
-/// off, ns, and the share that ticks may take.
+/// A stretch is left out when the CPU was taken for so much longer, ns, and the share that ticks may take.
 const TOLERANCE_NS: f64 = 200_000.0;
 const TOLERANCE: f64 = 0.02;
-/// Also when it was free for longer than this while the task should have had it, ns: the timer came late, or the call to
-/// another CPU.
+/// Also when it was free for longer while the task should have had it, ns: the timer came late, or the call.
 const IDLE_NS: u64 = 100_000;
 /// So long after the end of a stretch the CPU is still looked at, ns: what was taken in it makes it longer.
 const AFTER_NS: u64 = 1_000_000;
@@ -37,13 +32,10 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Whether there was room for all of them.
     pub(super) fn whole(&self) -> bool {
         self.gaps.len() < MOST_GAPS
     }
 }
-
-/// Watches the CPU of the calling thread until `stop`.
 pub(super) fn watch(stop: &AtomicBool) -> Gaps {
     let mut gaps = Vec::with_capacity(MOST_GAPS);
     let mut before_ns = monotonic_ns();
@@ -56,15 +48,11 @@ pub(super) fn watch(stop: &AtomicBool) -> Gaps {
     }
     Gaps { gaps, cpu_ns: thread_cpu_ns() }
 }
-
-/// What the third party says of a segment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Seen {
-    /// Which of the simulated jobs fell into stretches in which the CPU was taken when it should have been, and in which the
-    /// disturber's log is sure.
+    /// Which of the simulated jobs fell into stretches taken as they should be, and in which the log is sure.
     pub(super) undisturbed: Vec<bool>,
-    /// What waking up and going to sleep cost: the CPU was taken for so much longer than the job needed, ns; the median of
-    /// undisturbed jobs that nobody delayed. `None` if there were none.
+    /// What waking up and going to sleep cost, ns: median of undisturbed jobs that nobody delayed; `None` without any.
     pub(super) around_job_ns: Option<f64>,
 }
 
@@ -73,12 +61,10 @@ struct Stretch {
     from_ns: u64,
     to_ns: u64,
     jobs: usize,
-    /// Whether the disturber was at work in it.
     delayed: bool,
 }
 
-/// Compares when the CPU was taken (`gaps`) with when it should have been, by the simulated `jobs` and the disturber's log.
-/// `takes_cpu`: the disturber has the CPU itself while the task is kept from it.
+/// Compares `gaps` with when the CPU should have been taken. `takes_cpu`: the disturber has the CPU itself.
 pub(super) fn compare(jobs: &[Job], log: &Log, takes_cpu: bool, gaps: &[Away]) -> Seen {
     let (stretches, due) = (stretches(jobs, &log.away), due(jobs, &log.away, takes_cpu));
     let (mut left_out, mut costs_ns) = (vec![false; stretches.len()], Vec::new());
@@ -171,8 +157,7 @@ pub(super) mod tests {
 
     const LENGTH_NS: u64 = 1_000_000_000;
 
-    /// What a third party sees of a CPU on which `jobs` ran, kept from it as `away` says: taken by something, or stopped. Something
-    /// else has it as `taken` says; a wake-up takes it for `wake_ns` more.
+    /// What a third party sees where `jobs` ran and something else has the CPU as `taken`; a wake-up takes `wake_ns` more.
     pub(in super::super) fn gaps(
         jobs: &[Job],
         away: &[Away],
@@ -219,8 +204,7 @@ pub(super) mod tests {
     fn what_took_the_cpu_besides_leaves_out_its_stretch_and_no_other() {
         let away = [(101_000_000, 125_000_000)];
         let jobs = simulated(&away);
-        // In a job, before a release, in the idle time after one, and just after the disturber while three jobs wait, after
-        // which the next one is due.
+        // In a job, before a release, in idle time, and just after the disturber while three jobs wait.
         for (from_ns, to_ns, out) in [
             (301_000_000, 301_500_000, 30..31),
             (399_000_000, 400_300_000, 40..41),

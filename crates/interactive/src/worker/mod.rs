@@ -1,9 +1,7 @@
 //! The process of a task: this program started again in the role [`WORKER`], and the main process's side of it.
 //!
-//! It gets a [`TaskRequest`] and says [`Ready`] when the task's thread has its attributes, is calibrated and asleep. Then each
-//! request for a segment is answered when that is over; a stop ends it early. The end of stdin ends everything at once. Only
-//! the thread of the task (and of its stages) has the task's attributes; the thread that listens does not, so that a starved
-//! task can still be ended.
+//! It gets a [`TaskRequest`] and says [`Ready`], then answers each segment; a stop ends one early, the end of stdin all.
+//! The thread that listens has not the task's attributes, so that a starved task can still be ended.
 
 mod message;
 mod role;
@@ -48,8 +46,7 @@ impl TaskProcess {
         }
     }
 
-    /// Has it record a segment of `length_ns` from `start_ns` (monotonic) on; a start in the past is moved to a little after
-    /// now. Give it some 20 ms before the start to get its memory and to fall asleep.
+    /// Has it record from `start_ns` (monotonic) on, later if that is past. Give it 20 ms before to fall asleep.
     pub fn go(&mut self, start_ns: u64, length_ns: u64) -> Result<(), String> {
         self.due_ns = start_ns.max(monotonic_ns()) + length_ns;
         self.role.send(&Request::Record { start_ns, length_ns }).map_err(|e| fault(&e))
@@ -61,13 +58,10 @@ impl TaskProcess {
         let _ = self.role.send(&Request::Stop);
     }
 
-    /// What was recorded, at most `timeout_ns` after the segment's end by schedule or after now, whichever is later. Its
-    /// start is in monotonic time; what only the main process knows (the load's work, steal) is not filled in.
+    /// What was recorded, at most `timeout_ns` after the segment's end or now; what only the main process knows is not in it.
     ///
-    /// A task that still has not the CPU a third of that time after the end is lifted to the normal policy, so that it can
-    /// tell; a third later it is told to stop, and what a periodic stream did not get to until then is recorded as dropped.
-    /// What waited when it was lifted had to wait at least as long as is recorded.
-    /// One that is gone or does not answer is killed.
+    /// A task without a CPU is lifted to the normal policy after a third of that time, so that it can tell, and told to stop
+    /// after two: what it did not get to is dropped. One that does not answer is killed.
     pub fn collect(&mut self, timeout_ns: u64) -> Result<Segment, String> {
         let over_ns = self.due_ns.max(monotonic_ns());
         let third_ns = timeout_ns / 3;

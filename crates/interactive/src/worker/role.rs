@@ -15,6 +15,7 @@ use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::{memory, thread};
 
 use super::message::{Ready, Reply, Request, TaskRequest};
+use crate::oracle::given_up;
 use crate::samples::Segment;
 
 /// A segment that was ordered too late begins so much after it was ordered, ns.
@@ -98,8 +99,7 @@ fn obey(
     Ok(())
 }
 
-/// The listening thread must get to run beside any load: it is favored where that is permitted. Returns the policy before,
-/// which the task has unless it asks for another.
+/// Favors the listening thread, which must run beside any load, where permitted. The policy before, which the task has.
 fn favor_listening() -> Option<Policy> {
     let inherited = sched::current().ok()?;
     if matches!(inherited, Policy::Other { .. }) {
@@ -119,9 +119,7 @@ fn end_everything() {
 
 /// An empty list with `n` places, whose pages are all there and, if possible, locked.
 fn room_for(n: usize) -> Vec<Job> {
-    let fate = Fate::Dropped;
-    let none = Job { number: 0, release_ns: 0, wake_ns: 0, response_ns: 0, cpu_ns: 0, fate };
-    let mut jobs = vec![none; n];
+    let mut jobs = vec![given_up(0, 0, 0, Fate::Dropped); n];
     // The compiler cannot know that nobody looks, so the pages are written.
     std::hint::black_box(jobs.as_mut_slice());
     jobs.clear();
@@ -240,8 +238,7 @@ fn record(
     }
 }
 
-/// Length of a segment that was stopped after `passed_ns`, ns. A stop is heard at the next release, which is then not begun:
-/// the segment ends before it, if that is all that is missing.
+/// Length of a segment stopped after `passed_ns`, ns. A stop is heard at the next release, which is then not begun.
 fn stopped_at(stream: &Stream, jobs: u64, passed_ns: u64) -> u64 {
     match stream.release {
         Release::Periodic { period_ns } if passed_ns.saturating_sub(jobs * period_ns) <= period_ns => {
@@ -256,9 +253,7 @@ fn give_up_rest(jobs: &mut Vec<Job>, scheduled: u64, period_ns: u64, now_ns: u64
     let room = jobs.capacity() as u64;
     for number in jobs.len() as u64..scheduled.min(room) {
         let release_ns = number * period_ns;
-        let wait_ns = now_ns.saturating_sub(release_ns);
-        let fate = Fate::Dropped;
-        jobs.push(Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate });
+        jobs.push(given_up(number, release_ns, now_ns.max(release_ns), Fate::Dropped));
     }
 }
 

@@ -1,6 +1,5 @@
-//! Compile: a build as `make -j` runs it. Processes that start processes, pipes, many small files that come and go, real
-//! computing of tens of milliseconds; and beside it a light burn, streaming writes and reads of a device, of which the
-//! load of this name in interbench consists.
+//! Compile: a build as `make -j` runs it: processes, pipes, small files, computing; beside it a light burn, streaming
+//! writes and reads of a device, of which the load of this name in interbench consists.
 
 mod stages;
 mod text;
@@ -210,12 +209,13 @@ impl State {
     fn failed(&mut self, why: String) -> Result<(), LoadError> {
         self.failures += 1;
         self.in_a_row += 1;
-        let too_many = self.in_a_row >= FAILURES_IN_A_ROW;
-        let error = too_many.then(|| {
-            LoadError::Cannot(format!("{FAILURES_IN_A_ROW} steps of the build failed in a row: {why}"))
-        });
+        let ended = if self.in_a_row < FAILURES_IN_A_ROW {
+            Ok(())
+        } else {
+            Err(LoadError::Cannot(format!("{FAILURES_IN_A_ROW} steps of the build failed in a row: {why}")))
+        };
         self.first_failure.get_or_insert(why);
-        error.map_or(Ok(()), Err)
+        ended
     }
 }
 

@@ -1,6 +1,4 @@
-//! The processes of a build: one for a unit, below it one for each stage with pipes between them; one for a link.
-//!
-//! Each is asked for one step and replies once; no step starts a thread.
+//! The processes of a build, for a unit, its stages, a link. Each replies once to one step; none starts a thread.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -137,8 +135,7 @@ fn end_of(mut stage: Role<Step, End>) -> io::Result<()> {
     }
 }
 
-/// Reads the objects of `turns` and writes the image; then the objects go. Looks at all files they were made of, as a
-/// build tool does to see what has changed.
+/// Links the objects of `turns`; then they go. Looks at all files they were made of, as a build tool does.
 fn link(directory: &Path, turns: &[usize]) -> io::Result<()> {
     let mut image = Vec::new();
     for turn in turns {

@@ -70,8 +70,7 @@ fn file(included: usize, headers: usize, (mean, most): (f64, usize), random: &mu
     text
 }
 
-/// First stage: writes the file `name` with all that it includes and that is not in `files`, comments removed. Adds what it
-/// read to `files`, in order.
+/// First stage: writes `name` with all that it includes that is not in `files`, without comments; notes what it read.
 pub(super) fn gather(
     directory: &Path,
     name: &str,

@@ -7,8 +7,7 @@ pub(super) const BLOCK_BYTES: u64 = 1 << 20;
 pub(super) const LEAST_BYTES: u64 = 8 << 20;
 /// Limit of the load's group where none is asked for: at most this, and at most a quarter of what is available.
 const GROUP_DEFAULT_BYTES: u64 = 1 << 30;
-/// What is taken without a group where nothing is asked for. More would take longer to fill and to give back than a load
-/// may take to start and to stop.
+/// Without a group where nothing is asked for: more would take longer to fill and to give back than a load may take.
 const UNGROUPED_DEFAULT_BYTES: u64 = 2 << 30;
 /// Below this share of all memory the load gives way, percent.
 const LOW_PERCENT: u64 = 15;
@@ -34,8 +33,7 @@ pub(super) fn limit(asked_bytes: Option<u64>, left: MemoryLeft, grouped: bool) -
     Ok(bytes)
 }
 
-/// The largest limit up to `limit_bytes` of which a file of `file_most_bytes` makes a good quarter, so that a group without
-/// swap space has something to reclaim; unchanged if there is no file worth it.
+/// The largest limit of which the file makes a good quarter, so that a group without swap space can reclaim something.
 pub(super) fn reclaimable_limit(limit_bytes: u64, file_most_bytes: u64) -> u64 {
     // In a smaller group whole blocks leave no difference between a tenth more and nothing more.
     const LEAST_FILE_BYTES: u64 = 8 << 20;
@@ -54,8 +52,7 @@ pub(super) struct WorkingSet {
 }
 
 impl WorkingSet {
-    /// 110 % of `limit_bytes`, so that the group has to reclaim all the time. What cannot be in memory must be able to go
-    /// somewhere: anonymous memory to swap space, pages of the file to the file.
+    /// 110 % of `limit_bytes`, so that it reclaims all the time: anonymous memory to swap space, file pages to the file.
     pub(super) fn for_limit(limit_bytes: u64, swap_free_bytes: u64, file_most_bytes: u64) -> Self {
         let tenths = |n: u64| limit_bytes / 10 * n;
         let (least, most) =

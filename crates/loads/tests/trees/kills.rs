@@ -24,8 +24,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
 
 const ROUNDS: u64 = 100;
 const STARTER_ROUNDS: usize = 12;
-/// No start or stop may take longer than this, whoever was killed. The limit of the product is 2 s; a machine that builds
-/// and tests other things at the same time gets some more.
+/// No start or stop may take longer, whoever was killed. The product's limit is 2 s; a busy machine gets some more.
 const BOUND_NS: u64 = 3 * SECOND_NS;
 
 fn loads() -> Vec<&'static str> {

@@ -16,13 +16,9 @@ pub const CLASSES: [(&str, f64); 7] = [
     ("10-100 ms", 1e7),
     ("over 100 ms", 1e8),
 ];
-
-/// Index of the class of a duration.
 pub fn class_of(duration_ns: f64) -> usize {
     CLASSES.iter().rposition(|(_, low)| duration_ns >= *low).unwrap_or(0)
 }
-
-/// Table of classes over all CPUs: count, rate, share of time, median.
 pub fn table(views: &[CpuView<'_>]) -> Dataset {
     let mut lots = vec![Durations { n: 0, lots: Vec::new() }; CLASSES.len()];
     for v in views {

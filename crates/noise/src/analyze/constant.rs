@@ -1,13 +1,11 @@
-//! Constant interference: noise that is there all the time looks like no noise at all, only with a lower mean. The FTQ
-//! documents name the problem and promise a method; this is one.
+//! Constant interference: noise that is there all the time looks like none, only with a lower mean (see the FTQ documents).
 //!
-//! A loop cannot see from inside that every turn is slow. It can be compared: with the same work while the other CPUs are
-//! left idle, with other CPUs, with the best this kind of machine ever did, with the clock the processor is sold with, and
-//! with the turn that is bound by the tick read instead of by arithmetic. Only a reference from outside the run can
-//! acquit; any comparison can convict.
+//! A loop cannot see that every turn is slow. It is compared: with the CPU alone, with others, with the best ever, with the
+//! clock sold. Only a reference from outside the run can acquit; any comparison can convict.
 
 use machmeter_data::record::Finding;
 
+use super::finding;
 use crate::samples::{References, SpeedPhase, SpeedSample};
 
 /// A loss of this share is interference.
@@ -22,8 +20,7 @@ struct Comparison {
     outside: bool,
 }
 
-/// The verdict on constant interference with its evidence. `slow_share` is the share of windows in which the loop ran
-/// below its best speed by 3 % or more, per CPU.
+/// The verdict with its evidence. `slow_share`: windows 3 % or more below the loop's best speed, per CPU.
 pub fn verdict(speed: &[SpeedSample], references: &References, slow_share: &[(String, f64)]) -> Finding {
     let comparisons = compare(speed, references);
     let mut evidence: Vec<String> = comparisons.iter().map(|c| c.text.clone()).collect();
@@ -50,7 +47,7 @@ pub fn verdict(speed: &[SpeedSample], references: &References, slow_share: &[(St
         ),
         None => ("unknown", "The speed of the CPUs was not sampled in this recording.".to_owned()),
     };
-    Finding { id: "noise.constant_interference".to_owned(), verdict: verdict.to_owned(), text, evidence }
+    finding("noise.constant_interference", verdict, text, evidence)
 }
 
 fn best(speed: &[SpeedSample], cpu: usize, phase: SpeedPhase) -> Option<&SpeedSample> {

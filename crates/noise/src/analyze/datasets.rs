@@ -15,9 +15,7 @@ use crate::attribute::matching::{Attributed, Part};
 
 /// Buckets of the time line at most, over all rows together at least 60 each.
 const TIMELINE_POINTS: usize = 1000;
-/// Columns of the heat map at most.
 const HEAT_COLUMNS: usize = 200;
-/// Marked detours per CPU.
 const MARKS: usize = 12;
 /// Buckets per decade of the size-rate scatter.
 const PER_DECADE: f64 = 8.0;
@@ -32,8 +30,7 @@ fn brief(x: f64) -> f64 {
     if rounded.is_finite() { rounded } else { x }
 }
 
-/// Share of each window's time lost to anything (gaps and slowdown), in order: what is missing to the count of an
-/// undisturbed window.
+/// Share of each window's time lost to gaps and slowdown, in order: what is missing to an undisturbed count.
 pub fn lost(view: &CpuView<'_>) -> Vec<f64> {
     let w = view.setup.schedule.window_ticks as f64;
     let reference = view.split.reference_ticks;
@@ -51,8 +48,6 @@ fn buckets(views: &[CpuView<'_>], most: usize) -> Option<(usize, usize, f64)> {
     let each = windows.div_ceil(most).max(1);
     Some((windows, each, views[0].setup.window_ns() * each as f64))
 }
-
-/// Time line of the share of time lost, with the longest detours marked.
 pub fn timeline(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
     let (_, per_bucket, step_ns) = buckets(views, TIMELINE_POINTS.checked_div(views.len())?.clamp(60, 1200))?;
     let rows = views
@@ -166,8 +161,6 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
     let caption = "Percentiles of the duration of gaps; each step to the right is ten times rarer.";
     distribution("noise.percentiles", "Gap durations", caption.to_owned(), rows)
 }
-
-/// Curves of durations, where there are any.
 pub(crate) fn distribution(
     id: &str,
     title: &str,
@@ -189,8 +182,6 @@ fn curve(all: &Durations, longest: f64) -> Vec<(f64, f64)> {
         .chain([(1.0, brief(longest))])
         .collect()
 }
-
-/// Detours by size and rate, one group per source.
 pub fn scatter(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
     let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
     let mut cells: BTreeMap<String, (f64, BTreeMap<i32, u64>)> = BTreeMap::new();

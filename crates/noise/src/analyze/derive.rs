@@ -5,8 +5,7 @@ use crate::samples::CpuSamples;
 
 /// FWQ: duration in ticks of each consecutive piece of `turns` turns, from the time line that counts and gaps describe.
 ///
-/// Between gaps the loop is taken to run evenly within a base window, so that a duration is exact to about two turns
-/// wherever a piece does not begin or end inside a window that also holds a gap, and to the gap's neighborhood there.
+/// Between gaps the loop is taken to run evenly within a window: exact to two turns where no gap shares it.
 pub fn fwq(cpu: &CpuSamples, schedule: &Schedule, turns: u64) -> Vec<u64> {
     let turns = turns.max(1);
     let mut line = TimeLine::new(cpu, schedule);

@@ -21,8 +21,6 @@ pub(super) const STRETCHES: usize = 2_000;
 pub(super) const MEAN: &str = "correlated-mean";
 pub(super) const RANK: &str = "correlated-rank";
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
-
-/// What the figures of one CPU are computed from.
 pub struct CpuView<'a> {
     pub setup: &'a Setup,
     pub cpu: &'a CpuSamples,
@@ -53,8 +51,6 @@ impl CpuView<'_> {
     pub fn wall_s(&self) -> f64 {
         self.split.wall_ticks * self.setup.ns_per_tick() / 1e9
     }
-
-    /// Durations of all detours, listed or not.
     pub fn all_durations(&self) -> Durations {
         let listed = self.cpu.gaps.len() as u64;
         if listed >= self.cpu.lengths.count.saturating_sub(self.split.stalls.count) {
@@ -123,8 +119,7 @@ fn block_ns(view: &CpuView<'_>) -> f64 {
     view.split.wall_ticks * view.setup.ns_per_tick() / BLOCKS.min(view.split.turn_ticks.len()).max(1) as f64
 }
 
-/// An estimate's interval on a metric whose value may lie a little beside it: both are shifted alike. None, where too few
-/// independent stretches carry it.
+/// An estimate's interval on a metric whose value may lie beside it: both are shifted. None where too few carry it.
 pub(super) fn with_estimate(
     mut m: Metric,
     estimate: Result<Estimate, StatsError>,
@@ -222,12 +217,8 @@ fn turn(view: &CpuView<'_>) -> Metric {
     let turns: Vec<f64> = view.split.turn_ticks.iter().flatten().map(|t| t * ns).collect();
     let p = params([view.param(), ("quantum", view.setup.quantum.as_str().into())]);
     let Some(s) = sorted(&turns).ok().filter(|s| !s.is_empty()) else {
-        return Metric::rejected(
-            &info::TURN,
-            p,
-            "median",
-            "no window was free enough of gaps to time a turn",
-        );
+        let why = "no window was free enough of gaps to time a turn";
+        return Metric::rejected(&info::TURN, p, "median", why);
     };
     let value = quantile(&s, 0.5).unwrap_or(f64::NAN);
     let n = BLOCKS.min(turns.len());

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use machmeter_data::record::Finding;
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
+use machmeter_stats::quantile::median_of;
 
 use super::run::ADD_KEY;
 use super::samples::{Samples, SpeedPhase};
@@ -38,9 +39,8 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         (figures::of_cpu(&views[i]), rhythm::periodic(&views[i], activity_log))
     });
     let (per_cpu, rhythms): (Vec<Vec<Metric>>, Vec<Vec<rhythm::Periodic>>) = done.into_iter().unzip();
-    let all = figures::of_all(&views, &per_cpu);
+    let mut metrics = figures::of_all(&views, &per_cpu);
     let mut found = Vec::new();
-    let mut metrics: Vec<Metric> = all;
     for ((v, own), rhythms) in views.iter().zip(per_cpu).zip(rhythms) {
         metrics.extend(own);
         metrics.extend(sources::metrics(v, activity_log));
@@ -101,8 +101,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     }
 }
 
-/// `work` for each of `0..count`, on as many threads as there are CPUs: the analysis of many CPUs is to take no longer
-/// than that of one. The results stand in order, whoever made them.
+/// `work` for each of `0..count`, in order, on all CPUs: many are to take no longer to analyze than one.
 fn side_by_side<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(count);
     if workers <= 1 {
@@ -127,7 +126,7 @@ fn side_by_side<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<
 
 /// Share of windows whose turns took 3 % or more longer than the reference.
 fn slow_windows(view: &CpuView<'_>) -> Option<f64> {
-    let turns: Vec<f64> = view.split.turn_ticks.iter().flatten().copied().collect();
+    let turns = view.split.told_turns();
     let limit = view.split.reference_ticks * 1.03;
     (!turns.is_empty()).then(|| turns.iter().filter(|t| **t >= limit).count() as f64 / turns.len() as f64)
 }
@@ -137,8 +136,7 @@ fn closure(views: &[CpuView<'_>]) -> Option<Finding> {
     let lines: Vec<(f64, String)> = views
         .iter()
         .filter_map(|v| {
-            let turns: Vec<f64> = v.split.turn_ticks.iter().flatten().copied().collect();
-            let unit = machmeter_stats::quantile::median_of(&turns)?;
+            let unit = median_of(&v.split.told_turns())?;
             let off = v.split.closure(unit);
             let (name, gaps, turns) = (v.name(), v.split.gaps(), v.split.turns);
             let (turn_ns, percent) = (unit * v.setup.ns_per_tick(), off * 100.0);
@@ -153,19 +151,16 @@ fn closure(views: &[CpuView<'_>]) -> Option<Finding> {
         ("closed", "Gaps and turns add up to the wall time within 0.1 %.".to_owned())
     } else {
         let percent = worst * 100.0;
-        (
-            "open",
-            format!(
-                "Gaps and turns at their median cost miss the wall time by {percent:.2} %: the loop's speed varied (see slowdown)."
-            ),
-        )
+        let text = format!(
+            "Gaps and turns at their median cost miss the wall time by {percent:.2} %: the loop's speed varied (see slowdown)."
+        );
+        ("open", text)
     };
-    Some(Finding {
-        id: "noise.balance".to_owned(),
-        verdict: verdict.to_owned(),
-        text,
-        evidence: lines.into_iter().map(|l| l.1).collect(),
-    })
+    Some(finding("noise.balance", verdict, text, lines.into_iter().map(|l| l.1).collect()))
+}
+
+fn finding(id: &str, verdict: &str, text: String, evidence: Vec<String>) -> Finding {
+    Finding { id: id.to_owned(), verdict: verdict.to_owned(), text, evidence }
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Finding;
 use machmeter_data::{Metric, MetricInfo};
 use machmeter_stats::StatsError;
-use machmeter_stats::lateness::by_rank;
+use machmeter_stats::lateness::{Lateness, by_rank};
 use machmeter_stats::quantile::median_of;
 use machmeter_stats::serial::{Estimate, mean_interval, quantile_interval, ratio_interval};
 
 use super::figures::{LEVEL, MEAN, RANK, STRETCHES, block_sums, with_estimate};
+use super::finding;
 use crate::info;
 use crate::ranks::CollectiveSamples;
 use crate::samples::{Samples, Setup};
@@ -72,9 +73,6 @@ fn of_operation(c: &CollectiveSamples, setup: &Setup) -> Vec<Metric> {
 /// Ranks whose loss is certainly above that of the median rank, and who keeps the others waiting.
 pub(super) fn findings(samples: &Samples, metrics: &[Metric]) -> Vec<Finding> {
     let setup = &samples.setup;
-    if setup.ranks.is_empty() {
-        return Vec::new();
-    }
     let late = samples.collectives.iter().filter_map(|c| late(c, setup));
     slow(setup, metrics).into_iter().chain(late).collect()
 }
@@ -121,7 +119,7 @@ fn slow(setup: &Setup, metrics: &[Metric]) -> Option<Finding> {
         None => format!("No rank certainly loses more than the median rank ({}).", percent(median)),
     };
     let verdict = if slow.is_empty() { "none_seen" } else { "present" };
-    Some(Finding { id: "noise.slow_ranks".to_owned(), verdict: verdict.to_owned(), text, evidence })
+    Some(finding("noise.slow_ranks", verdict, text, evidence))
 }
 
 fn late(c: &CollectiveSamples, setup: &Setup) -> Option<Finding> {
@@ -130,7 +128,7 @@ fn late(c: &CollectiveSamples, setup: &Setup) -> Option<Finding> {
     let first = all.first()?;
     let each = |ticks: f64| human(ticks * ns, Unit::Nanoseconds);
     let delay: f64 = all.iter().map(|l| l.delay).sum();
-    let line = |l: &machmeter_stats::lateness::Lateness| {
+    let line = |l: &Lateness| {
         format!(
             "{}: last in {:.1} % of {}, {} of the waiting, {} each time",
             setup.name(l.rank),
@@ -140,17 +138,14 @@ fn late(c: &CollectiveSamples, setup: &Setup) -> Option<Finding> {
             each(l.delay / l.times.max(1) as f64)
         )
     };
-    Some(Finding {
-        id: format!("noise.late_ranks.{name}"),
-        verdict: "seen".to_owned(),
-        text: format!(
-            "Before the {name}, after 50 us of work, ranks wait {} for the last one on average; {} of that is for {}.",
-            each(delay / c.turns.len() as f64),
-            human(first.share, Unit::One),
-            setup.name(first.rank)
-        ),
-        evidence: all.iter().filter(|l| l.times > 0).take(MOST_NAMED).map(line).collect(),
-    })
+    let text = format!(
+        "Before the {name}, after 50 us of work, ranks wait {} for the last one on average; {} of that is for {}.",
+        each(delay / c.turns.len() as f64),
+        human(first.share, Unit::One),
+        setup.name(first.rank)
+    );
+    let evidence = all.iter().filter(|l| l.times > 0).take(MOST_NAMED).map(line).collect();
+    Some(finding(&format!("noise.late_ranks.{name}"), "seen", text, evidence))
 }
 
 #[cfg(test)]
@@ -168,8 +163,7 @@ mod tests {
     const WINDOW_NS: u64 = 1_000_000;
     const WINDOWS: usize = 2_000;
 
-    /// Four ranks on two machines: every rank loses 2 us of each ms, rank 2 another 150 us of every third, and is last before nine of
-    /// ten allreduces, by 12 us.
+    /// Four ranks on two machines: each loses 2 us of each ms, rank 2 150 us of every third and is late by 12 us.
     fn samples() -> Samples {
         let schedule = Schedule::all_listed(0, WINDOW_NS, WINDOWS, 100);
         let place = |cpu| Place { node: format!("c0{}", cpu / 2), cpu };

@@ -1,8 +1,7 @@
 //! Rhythms: which sources come back in step, how often, and how well that is known.
 //!
-//! A comb is searched in a stretch of the first half of a series. It is then followed event by event through the whole run, so
-//! that a source whose phase or frequency wanders stays one source, and it must hold in the second half on its own. How
-//! far the frequency wanders within the run is in its interval.
+//! A comb found in the first half of a series is followed event by event, so that a source that wanders stays one, and must
+//! hold in the second half on its own. How far the frequency wanders is in its interval.
 
 mod events;
 
@@ -26,8 +25,6 @@ use crate::samples::Setup;
 const MAX_LISTED: usize = 10;
 /// Rates at which kernels tick (`Kconfig.hz`), Hz.
 const TICKS_HZ: [f64; 4] = [100.0, 250.0, 300.0, 1000.0];
-
-/// A periodic source found on one CPU.
 #[derive(Debug, Clone)]
 pub struct Periodic {
     pub cpu: usize,
@@ -154,7 +151,7 @@ fn one_per_source(mut found: Vec<Periodic>) -> Vec<Periodic> {
     out
 }
 
-fn is_tick_rate(hz: f64) -> bool {
+pub fn is_tick_rate(hz: f64) -> bool {
     TICKS_HZ.iter().any(|t| (hz / t - 1.0).abs() < 1e-3)
 }
 
@@ -180,8 +177,7 @@ impl<'a> Leader<'a> {
         exactly && other.kind.is_none() || follows(&other.rhythm.times_s, self.rhythm, 0.0)
     }
 
-    /// Whether the other has its rhythm from this thread: it is the interrupt that wakes it, what the
-    /// hypervisor does about that, or a thread that gets what is left of the gap when this one is done.
+    /// Whether this thread gives the other its rhythm: its wake-up interrupt, the hypervisor, who gets the rest of the gap.
     fn brings(&self, other: &Self) -> bool {
         let same = self.rhythm.is_like(other.rhythm) && !std::ptr::eq(self.rhythm, other.rhythm);
         if !same || self.kind != Some(SourceKind::Thread) || other.is_tick() {
@@ -195,8 +191,8 @@ impl<'a> Leader<'a> {
     }
 }
 
-/// Whether nearly all events begin right after those of a leader that keeps the CPU for the share `busy` of its period. The
-/// scheduler acts when a handler returns, tens of microseconds after it began: a twentieth of the period of the fastest tick.
+/// Whether nearly all events begin right after a leader's that keeps the CPU for the share `busy` of its period. The
+/// scheduler acts tens of microseconds after a handler began: a twentieth of the fastest tick's period.
 fn follows(times_s: &[f64], leader: &Rhythm, busy: f64) -> bool {
     const SOON: f64 = 0.05;
     const NEARLY: f64 = 0.8;
@@ -208,8 +204,7 @@ fn follows(times_s: &[f64], leader: &Rhythm, busy: f64) -> bool {
     times_s.iter().filter(soon).count() as f64 >= NEARLY * times_s.len() as f64
 }
 
-/// Metrics `noise.period`. A figure is that of a source; of what has no name, and of a source's further rhythms, the
-/// frequency to two digits is part of the name, so that no comparison takes one for another.
+/// Metrics `noise.period`. Without a name, and of further rhythms, two digits of the frequency are part of the name.
 pub fn metrics(found: &[Periodic]) -> Vec<Metric> {
     let mut taken: Vec<(String, String)> = Vec::new();
     let mut out = Vec::new();
@@ -274,12 +269,7 @@ pub fn finding(found: &[Periodic], setup: &Setup) -> Option<Finding> {
         None => "No source has a rhythm of its own; some threads come at the scheduler's tick.".to_owned(),
     };
     let verdict = if own().next().is_some() { "present" } else { "none_seen" };
-    (!evidence.is_empty()).then(|| Finding {
-        id: "noise.periodic".to_owned(),
-        verdict: verdict.to_owned(),
-        text,
-        evidence,
-    })
+    (!evidence.is_empty()).then(|| super::finding("noise.periodic", verdict, text, evidence))
 }
 
 #[cfg(test)]

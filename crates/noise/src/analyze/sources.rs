@@ -25,7 +25,6 @@ struct Account {
     exit: Vec<f64>,
     /// Empty until something is charged.
     slices: Vec<f64>,
-    /// Time of each thread of a process.
     threads: BTreeMap<String, f64>,
 }
 
@@ -36,9 +35,8 @@ pub fn group(source: &Source) -> (String, &'static str) {
 
 type Accounts = BTreeMap<(String, &'static str), Account>;
 
-/// Charges each gap to its main source: entry, handlers and exit together are what the program lost to it. Where a gap
-/// holds several processes, each is charged with its own time and the main one with the rest. Gaps end with the last window.
-/// What is not listed is a source too, and so are micro-stalls: together they make the stolen time.
+/// Charges each gap to its main source, other processes in it with their own time. Gaps end with the last window. What is
+/// not listed is a source too, and so are micro-stalls: together they make the stolen time.
 fn accounts(view: &CpuView<'_>, activity_log: &ActivityLog) -> Accounts {
     let unit = view.split.reference_ticks;
     let (t0, wall) = (view.setup.schedule.t0_ticks, view.split.wall_ticks);
@@ -105,8 +103,6 @@ fn not_listed(view: &CpuView<'_>, accounts: &mut Accounts) {
         accounts.insert(("micro-stalls".to_owned(), "stall"), stalls);
     }
 }
-
-/// Sums of a series of windows over the slices of the run.
 fn slices(windows: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; SLICES];
     for (k, w) in windows.iter().enumerate() {
@@ -114,8 +110,6 @@ fn slices(windows: &[f64]) -> Vec<f64> {
     }
     out
 }
-
-/// Kind of what is counted but not listed.
 const NOT_LISTED: &str = "unlisted";
 
 /// Name of the detours shorter than the listed ones.
@@ -165,8 +159,7 @@ impl Account {
     }
 }
 
-/// Sources named one by one, for each CPU and in the table; what is left is summed up per kind, since a busy machine has
-/// hundreds of threads.
+/// Sources named one by one, for each CPU and in the table; a busy machine has hundreds of threads.
 const NAMED: usize = 12;
 const NAMED_IN_TABLE: usize = 20;
 

@@ -9,6 +9,7 @@ use machmeter_stats::spectrum::{autocorrelation, clip_robust, welch};
 
 use super::datasets::lost;
 use super::figures::CpuView;
+use super::finding;
 use super::rhythm::Periodic;
 
 /// Points kept of a spectrum, spaced evenly on a logarithmic axis.
@@ -21,16 +22,15 @@ fn compared(wall_s: f64) -> usize {
     ((wall_s * 150.0) as usize).clamp(1_500, 20_000)
 }
 
-/// Welch spectra of the share of time lost per window, clipped so that rare long holes do not rule it, with the lines of
-/// the rhythms found.
+/// Welch spectra of time lost per window, clipped so that rare long holes do not rule, with the rhythms found.
 pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
     let setup = views.first()?.setup;
     let rate = 1e9 / setup.window_ns();
-    let rows = curves(views, |series| {
+    let of = |series: &[f64]| {
         let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
         let s = welch(series, rate, segment, segment / 2).ok()?;
         Some(thin(&s.freq_hz, &s.power))
-    });
+    };
     let top = rate / 2.0;
     let marks: Vec<Mark> = found
         .iter()
@@ -43,27 +43,32 @@ pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Data
             ..Mark::default()
         })
         .collect();
-    let (x, y) = (Axis::log("frequency", Unit::Hertz), Axis::log("power", Unit::PerHertz));
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "noise.spectrum",
-            "Spectrum of lost time",
-            "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
-             lines are rhythms found in the event times, which resolve them far better than windows can.",
-            Shape::Curve(Curve { x, y, rows, marks }),
-        )
-    })
+    let texts = [
+        "noise.spectrum",
+        "Spectrum of lost time",
+        "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
+         lines are rhythms found in the event times, which resolve them far better than windows can.",
+    ];
+    let axes = [Axis::log("frequency", Unit::Hertz), Axis::log("power", Unit::PerHertz)];
+    curves(texts, axes, marks, views, of)
 }
 
 type Points = (Vec<f64>, Vec<f64>);
 
-/// A curve `of` the share of time lost on each CPU, clipped, where there is one.
-fn curves(views: &[CpuView<'_>], of: impl Fn(&[f64]) -> Option<Points>) -> Vec<CurveRow> {
+/// Curves `of` the share of time lost on each CPU, clipped, where there are any.
+fn curves(
+    [id, title, caption]: [&str; 3],
+    [x, y]: [Axis; 2],
+    marks: Vec<Mark>,
+    views: &[CpuView<'_>],
+    of: impl Fn(&[f64]) -> Option<Points>,
+) -> Option<Dataset> {
     let row = |v: &CpuView<'_>| {
         let (x, y) = of(&clip_robust(&lost(v), 8.0)?)?;
         (!x.is_empty()).then(|| CurveRow { name: v.name(), x, y })
     };
-    views.iter().filter_map(row).collect()
+    let curve = Curve { x, y, rows: views.iter().filter_map(row).collect(), marks };
+    (!curve.rows.is_empty()).then(|| Dataset::new(id, title, caption, Shape::Curve(curve)))
 }
 
 /// Keeps the largest power of each logarithmic bucket, so that lines survive thinning.
@@ -95,28 +100,20 @@ fn thin(freq_hz: &[f64], power: &[f64]) -> Points {
 /// Autocorrelation of the share of time lost, up to a fifth of the run, thinned logarithmically.
 pub(super) fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
     let window_ns = views.first()?.setup.window_ns();
-    let rows = curves(views, |series| {
+    let of = |series: &[f64]| {
         let lags = (series.len() / 5).min(20_000);
         let r = autocorrelation(series, lags)?;
-        let mut x = Vec::new();
-        let mut y = Vec::new();
-        let mut lag = 1_usize;
-        while lag < r.len() {
-            x.push(lag as f64 * window_ns);
-            y.push((r[lag] * 1e4).round() / 1e4);
-            lag = (lag + 1).max((lag as f64 * 1.05) as usize);
-        }
-        Some((x, y))
-    });
-    let (x, y) = (Axis::log("lag", Unit::Nanoseconds), Axis::linear("correlation", Unit::One));
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "noise.autocorrelation",
-            "Memory of the noise",
-            "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm.",
-            Shape::Curve(Curve { x, y, rows, marks: Vec::new() }),
-        )
-    })
+        let next = |lag: &usize| Some((lag + 1).max((*lag as f64 * 1.05) as usize));
+        let told = std::iter::successors(Some(1), next).take_while(|lag| *lag < r.len());
+        Some(told.map(|lag| (lag as f64 * window_ns, (r[lag] * 1e4).round() / 1e4)).unzip())
+    };
+    let texts = [
+        "noise.autocorrelation",
+        "Memory of the noise",
+        "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm.",
+    ];
+    let axes = [Axis::log("lag", Unit::Nanoseconds), Axis::linear("correlation", Unit::One)];
+    curves(texts, axes, Vec::new(), views, of)
 }
 
 /// Whether detours of at least 1 us come together on pairs of CPUs more often than chance has it.
@@ -157,19 +154,16 @@ pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
             let Some(c) = coincidence(a, b, *span, 299, seed) else { continue };
             let more = c.p < 0.01 && c.ratio.is_none_or(|r| r > 1.2);
             let (verdict, are) = if more { ("present", "are") } else { ("none_seen", "are not") };
-            out.push(Finding {
-                id: "noise.coincidence".to_owned(),
-                verdict: verdict.to_owned(),
-                text: format!("{cpu_a} and {cpu_b} {are} disturbed together more often than chance has it."),
-                evidence: vec![format!(
-                    "{} gaps over 1 us of {cpu_a} overlap one of {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
-                     away for {} in all",
-                    c.observed,
-                    c.expected,
-                    c.p,
-                    human(c.overlap_s * 1e9, Unit::Nanoseconds)
-                )],
-            });
+            let text = format!("{cpu_a} and {cpu_b} {are} disturbed together more often than chance has it.");
+            let evidence = format!(
+                "{} gaps over 1 us of {cpu_a} overlap one of {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
+                 away for {} in all",
+                c.observed,
+                c.expected,
+                c.p,
+                human(c.overlap_s * 1e9, Unit::Nanoseconds)
+            );
+            out.push(finding("noise.coincidence", verdict, text, vec![evidence]));
         }
     }
     out

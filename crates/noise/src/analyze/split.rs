@@ -1,5 +1,4 @@
-//! Separates the kinds of loss in every window: stolen time (gaps), slowdown (the loop runs, but slower), and the meter's own
-//! notes. All of it is from sums per window, which are complete however many gaps there were.
+//! Stolen time (gaps), slowdown and the meter's own notes in every window, from sums that are complete at any number.
 
 use machmeter_stats::quantile::{quantile, sorted};
 
@@ -10,8 +9,6 @@ use crate::samples::CpuSamples;
 const FREE_SHARE: f64 = 0.5;
 /// The reference turn is this quantile of the turn times of windows: the speed of the undisturbed loop.
 const REFERENCE_QUANTILE: f64 = 0.05;
-
-/// Gaps of one kind within the windows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Kind {
     pub count: u64,
@@ -62,6 +59,11 @@ impl Split {
 
     fn gap_ticks(&self) -> f64 {
         self.detours.ticks + self.stalls.ticks
+    }
+
+    /// Turns of the windows that tell one, ticks.
+    pub fn told_turns(&self) -> Vec<f64> {
+        self.turn_ticks.iter().flatten().copied().collect()
     }
 
     /// Share of wall time lost because turns outside of gaps took longer than the reference.

@@ -6,10 +6,10 @@ use machmeter_data::record::{Finding, Summary};
 use machmeter_data::summary::{Fit, Fitness, PURPOSES};
 
 use super::figures::CpuView;
+use super::finding;
 use crate::samples::Samples;
 
-/// Stolen share under which a CPU is fit for work that synchronizes often, and detour length that tail-sensitive work
-/// bears, ns.
+/// Stolen share under which a CPU is fit for work that synchronizes often; gap that tail-sensitive work bears, ns.
 const FIT_SHARE: f64 = 0.01;
 const FIT_LONGEST_NS: f64 = 1e6;
 
@@ -66,9 +66,8 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
         .iter()
         .zip(&t.steal_ns)
         .filter_map(|(c, s)| {
-            s.map(|ns| {
-                format!("{}: steal {}", samples.setup.name(c.cpu), human(ns as f64, Unit::Nanoseconds))
-            })
+            let stolen = human((*s)? as f64, Unit::Nanoseconds);
+            Some(format!("{}: steal {stolen}", samples.setup.name(c.cpu)))
         })
         .collect();
     let mut counts = t.counters.clone();
@@ -85,10 +84,6 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
             ));
         }
     }
-    (!evidence.is_empty()).then(|| Finding {
-        id: "noise.counters".to_owned(),
-        verdict: "seen".to_owned(),
-        text: "What the kernel's counters gained during the recording.".to_owned(),
-        evidence,
-    })
+    let text = "What the kernel's counters gained during the recording.".to_owned();
+    (!evidence.is_empty()).then(|| finding("noise.counters", "seen", text, evidence))
 }

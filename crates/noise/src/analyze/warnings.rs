@@ -19,8 +19,8 @@ pub(super) struct Weakness {
 }
 
 fn weakness(code: &str, cpu: Option<usize>, text: String) -> Weakness {
-    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next).to_owned();
-    Weakness { warning: Warning { code: code.to_owned(), text, next, ..Warning::default() }, cpu }
+    let warning = CODES.iter().find(|c| c.id == code).map(|c| c.warning(text)).unwrap_or_default();
+    Weakness { warning, cpu }
 }
 
 pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
@@ -28,49 +28,43 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
     for v in views {
         out.extend(few_rule(v));
         let (cpu, name) = (v.cpu.cpu, v.name());
-        if let Some(t) = v.cpu.thread {
-            if t.stops > 0 {
-                let longest =
-                    human(v.cpu.lengths.longest_ticks as f64 * v.setup.ns_per_tick(), Unit::Nanoseconds);
-                let times = if t.stops == 1 { "once".to_owned() } else { format!("{} times", t.stops) };
-                let text = format!(
+        let mut add = |code: &str, text: String| out.push(weakness(code, Some(cpu), text));
+        let Some(t) = v.cpu.thread else { continue };
+        if t.stops > 0 {
+            let longest =
+                human(v.cpu.lengths.longest_ticks as f64 * v.setup.ns_per_tick(), Unit::Nanoseconds);
+            let times = if t.stops == 1 { "once".to_owned() } else { format!("{} times", t.stops) };
+            add(
+                "W320",
+                format!(
                     "{name}: the meter was stopped {times}; its longest gap is {longest}, cut at the end of the recording"
-                );
-                out.push(weakness("W320", Some(cpu), text));
-            }
-            if t.page_faults > 0 {
-                let text = format!("{name}: {} page faults in the loop", t.page_faults);
-                out.push(weakness("W303", Some(cpu), text));
-            }
-            if let Some(on) = t.ended_on_cpu.filter(|c| *c != cpu) {
-                let text = format!("the thread of {name} ended on CPU {on}");
-                out.push(weakness("W309", Some(cpu), text));
-            }
+                ),
+            );
         }
-        if v.cpu.counts.len() < samples.setup.schedule.windows && v.cpu.thread.is_some() {
-            let (closed, all) = (v.cpu.counts.len(), samples.setup.schedule.windows);
-            out.push(weakness("W307", Some(cpu), format!("{name}: {closed} of {all} windows")));
+        if t.page_faults > 0 {
+            add("W303", format!("{name}: {} page faults in the loop", t.page_faults));
+        }
+        if let Some(on) = t.ended_on_cpu.filter(|c| *c != cpu) {
+            add("W309", format!("the thread of {name} ended on CPU {on}"));
+        }
+        let (closed, all) = (v.cpu.counts.len(), samples.setup.schedule.windows);
+        if closed < all {
+            add("W307", format!("{name}: {closed} of {all} windows"));
         }
     }
+    let log = &samples.activity_log;
     out.extend(samples.setup.real_time_share.iter().map(|text| weakness("W304", None, text.clone())));
-    let lost: u64 = samples.activity_log.lost.iter().sum();
+    let lost: u64 = log.lost.iter().sum();
     if lost > 0 {
-        let text = format!("the trace ({}) lost {lost} events", samples.activity_log.witness);
-        out.push(weakness("W305", None, text));
+        out.push(weakness("W305", None, format!("the trace ({}) lost {lost} events", log.witness)));
     }
-    if samples.activity_log.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
-        let why = samples.activity_log.notes.join("; ");
-        let why = if why.is_empty() { "not asked for".to_owned() } else { why };
-        out.push(weakness(
-            "W306",
-            None,
-            format!("no source has its name: recorded by {} alone ({why})", samples.activity_log.witness),
-        ));
+    if log.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
+        let why = if log.notes.is_empty() { "not asked for".to_owned() } else { log.notes.join("; ") };
+        let text = format!("no source has its name: recorded by {} alone ({why})", log.witness);
+        out.push(weakness("W306", None, text));
     }
     out
 }
-
-/// Marks the metrics that a warning weakens.
 pub(super) fn flag(metrics: &mut [Metric], Weakness { warning, cpu }: &Weakness) {
     let hurts: &[&str] = match warning.code.as_str() {
         "W301" => &["noise.stolen_fraction"],

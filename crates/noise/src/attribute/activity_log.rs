@@ -2,8 +2,6 @@
 
 use machmeter_data::text::printable;
 use serde::{Deserialize, Serialize};
-
-/// What kind of thing took the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
     Thread,
@@ -19,24 +17,23 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    pub const ALL: [Self; 7] =
-        [Self::Thread, Self::Irq, Self::Softirq, Self::Tick, Self::Fault, Self::Outside, Self::Unknown];
+    const NAMES: [(Self, &'static str); 7] = [
+        (Self::Thread, "thread"),
+        (Self::Irq, "irq"),
+        (Self::Softirq, "softirq"),
+        (Self::Tick, "tick"),
+        (Self::Fault, "fault"),
+        (Self::Outside, "outside"),
+        (Self::Unknown, "unknown"),
+    ];
 
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Thread => "thread",
-            Self::Irq => "irq",
-            Self::Softirq => "softirq",
-            Self::Tick => "tick",
-            Self::Fault => "fault",
-            Self::Outside => "outside",
-            Self::Unknown => "unknown",
-        }
+        Self::NAMES[self as usize].1
     }
 
     /// The kind called `name`; [`SourceKind::Unknown`] for any other.
     pub fn named(name: &str) -> Self {
-        Self::ALL.into_iter().find(|k| k.name() == name).unwrap_or(Self::Unknown)
+        Self::NAMES.into_iter().find(|k| k.1 == name).map_or(Self::Unknown, |k| k.0)
     }
 }
 
@@ -122,6 +119,10 @@ impl ActivityLog {
 
     pub fn source(&self, index: u32) -> Option<&Source> {
         self.sources.get(index as usize)
+    }
+
+    pub fn is_thread(&self, index: u32) -> bool {
+        self.source(index).is_some_and(|s| s.kind == SourceKind::Thread)
     }
 
     /// Index of `source`, added if new.

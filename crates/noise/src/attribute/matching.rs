@@ -1,8 +1,7 @@
 //! Matching gaps with what a witness saw: a pure pass over both lists in order of time.
 //!
-//! The anatomy of a detour is entry lag (from the last good turn to the first event in the kernel: on a virtual machine
-//! the exit to the hypervisor and the injection), the handlers and threads themselves, and exit lag (from the last event
-//! back to the loop). The parts always sum to the gap.
+//! A detour is entry lag (to the first event in the kernel: on a virtual machine the hypervisor's exit and injection),
+//! handlers and threads, and exit lag (back to the loop). The parts always sum to the gap.
 
 use std::collections::BinaryHeap;
 
@@ -40,12 +39,10 @@ impl Attributed {
 /// Clocks of witness and loop may disagree by this much, ticks.
 const SLACK_TICKS: u64 = 5_000;
 
-/// Attributes every gap of one CPU (the `index`-th of the activity log). Sources for unexplained gaps are added to the
-/// activity log's list.
+/// Attributes every gap of one CPU (the `index`-th); adds sources for unexplained gaps.
 ///
-/// The turns before a gap prove that the meter had the CPU until then, so only what began in the gap can explain it. That
-/// matters because some kernels do not record every switch: a span whose end was not recorded would explain everything
-/// after it.
+/// Turns before a gap prove that the meter had the CPU: only what began in the gap can explain it. Some kernels do not
+/// record every switch, and a span without an end would explain everything after it.
 pub fn attribute(activity_log: &mut ActivityLog, index: usize, gaps: &[Gap]) -> Vec<Attributed> {
     let lost = activity_log.lost.get(index).copied().unwrap_or(0) > 0;
     let silent = unexplained(activity_log.sight, lost);
@@ -94,8 +91,7 @@ fn explain(gap: &Gap, spans: &[Span], kinds: &[SourceKind], silent: u32) -> Attr
     Attributed { main, entry_ticks: first - gap.start_ticks, exit_ticks: gap.end_ticks - last, parts }
 }
 
-/// Time per source with nested time given to the deepest span only. Sources without time of their own (events whose
-/// duration is unknown) are listed with zero.
+/// Time per source, nested time to the deepest span only. Events of unknown duration are listed with zero.
 fn exclusive(spans: &[Span]) -> Vec<Part> {
     let mut edges: Vec<u64> = spans.iter().flat_map(|s| [s.start_ticks, s.end_ticks]).collect();
     edges.sort_unstable();
@@ -136,11 +132,13 @@ fn exclusive(spans: &[Span]) -> Vec<Part> {
 mod tests {
     use super::*;
 
-    fn activity_log(sight: Sight, spans: Vec<Span>) -> ActivityLog {
-        let mut t = ActivityLog { sight, spans: vec![spans], lost: vec![0], ..ActivityLog::none() };
+    /// What is made of `gaps` where a witness with this sight saw these spans of a tick (0) and a thread (1).
+    fn told(sight: Sight, lost: u64, spans: Vec<Span>, gaps: &[Gap]) -> (ActivityLog, Vec<Attributed>) {
+        let mut t = ActivityLog { sight, spans: vec![spans], lost: vec![lost], ..ActivityLog::none() };
         t.intern(Source::new("timer", SourceKind::Tick));
         t.intern(Source::new("cc1", SourceKind::Thread));
-        t
+        let attributed = attribute(&mut t, 0, gaps);
+        (t, attributed)
     }
 
     fn span(start_ticks: u64, end_ticks: u64, source: u32, depth: u8) -> Span {
@@ -155,8 +153,8 @@ mod tests {
     fn anatomy_sums_to_the_gap_and_nested_time_counts_once() {
         // A thread from 120 to 190 with an interrupt inside it from 150 to 160, after a tick from 110 to 118.
         let spans = vec![span(110, 118, 0, 1), span(120, 190, 1, 0), span(150, 160, 0, 1)];
-        let mut t = activity_log(Sight::Everything, spans);
-        let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
+        let (t, a) = told(Sight::Everything, 0, spans, &[gap(100, 200)]);
+        let a = &a[0];
         assert_eq!((a.entry_ticks, a.exit_ticks), (10, 10));
         assert_eq!(
             a.parts.iter().map(|p| (p.source, p.start_ticks, p.ticks)).collect::<Vec<_>>(),
@@ -175,34 +173,34 @@ mod tests {
         // One thread away for a whole second, interrupted every 10 us: quadratic work would take minutes.
         let mut spans = vec![span(0, 1_000_000_000, 1, 0)];
         spans.extend((0..100_000).map(|i| span(i * 10_000, i * 10_000 + 1_000, 0, 1)));
-        let mut t = activity_log(Sight::Everything, spans);
-        let a = &attribute(&mut t, 0, &[gap(0, 1_000_000_000)])[0];
+        let (_, a) = told(Sight::Everything, 0, spans, &[gap(0, 1_000_000_000)]);
         assert_eq!(
-            a.parts.iter().map(|p| (p.source, p.ticks)).collect::<Vec<_>>(),
+            a[0].parts.iter().map(|p| (p.source, p.ticks)).collect::<Vec<_>>(),
             [(1, 900_000_000), (0, 100_000_000)]
         );
     }
 
     #[test]
     fn silence_is_called_outside_only_when_nothing_was_lost() {
-        let mut t = activity_log(Sight::Everything, vec![span(10, 20, 0, 1)]);
-        let a = attribute(&mut t, 0, &[gap(5, 25), gap(100, 200)]);
+        let gaps = [gap(5, 25), gap(100, 200)];
+        let (t, a) = told(Sight::Everything, 0, vec![span(10, 20, 0, 1)], &gaps);
         assert_eq!(t.sources[a[1].main as usize].kind, SourceKind::Outside);
         assert_eq!(a[1].entry_ticks, 100);
-        let mut t = activity_log(Sight::Everything, vec![]);
-        t.lost = vec![3];
-        let a = attribute(&mut t, 0, &[gap(100, 200)]);
-        assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Unknown);
-        let mut t = activity_log(Sight::Switches, vec![]);
-        let a = attribute(&mut t, 0, &[gap(100, 200)]);
-        assert_eq!(t.sources[a[0].main as usize].name, "interrupt or hypervisor");
+        for (sight, lost, name) in
+            [(Sight::Everything, 3, "not traced"), (Sight::Switches, 0, "interrupt or hypervisor")]
+        {
+            let (t, a) = told(sight, lost, vec![], &gaps);
+            let source = &t.sources[a[1].main as usize];
+            assert_eq!((source.name.as_str(), source.kind), (name, SourceKind::Unknown));
+        }
     }
 
     #[test]
     fn a_span_whose_end_was_not_recorded_explains_only_the_gap_it_began_in() {
         let long = span(100_000, 900_000, 1, 0);
-        let mut t = activity_log(Sight::Everything, vec![long, span(500_000, 500_010, 0, 1)]);
-        let a = attribute(&mut t, 0, &[gap(99_000, 140_000), gap(499_990, 500_050), gap(600_000, 700_000)]);
+        let spans = vec![long, span(500_000, 500_010, 0, 1)];
+        let gaps = [gap(99_000, 140_000), gap(499_990, 500_050), gap(600_000, 700_000)];
+        let (t, a) = told(Sight::Everything, 0, spans, &gaps);
         assert!(a[0].names(1));
         assert_eq!(t.sources[a[1].main as usize].name, "timer");
         assert_eq!(t.sources[a[2].main as usize].kind, SourceKind::Outside);
@@ -210,16 +208,14 @@ mod tests {
 
     #[test]
     fn clocks_may_disagree_a_little() {
-        let mut t = activity_log(Sight::Switches, vec![span(99_000, 150_000, 1, 0)]);
-        let a = attribute(&mut t, 0, &[gap(100_000, 160_000)]);
+        let (_, a) = told(Sight::Switches, 0, vec![span(99_000, 150_000, 1, 0)], &[gap(100_000, 160_000)]);
         assert!(a[0].names(1));
         assert_eq!((a[0].entry_ticks, a[0].exit_ticks), (0, 10_000));
     }
 
     #[test]
     fn an_event_of_unknown_duration_still_names_its_gap() {
-        let mut t = activity_log(Sight::Everything, vec![span(150, 150, 0, 1)]);
-        let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
-        assert_eq!((a.main, a.entry_ticks, a.exit_ticks), (0, 50, 50));
+        let (_, a) = told(Sight::Everything, 0, vec![span(150, 150, 0, 1)], &[gap(100, 200)]);
+        assert_eq!((a[0].main, a[0].entry_ticks, a[0].exit_ticks), (0, 50, 50));
     }
 }

@@ -1,6 +1,4 @@
-//! Who caused each detour: witnesses watch while the loops run, and a post-pass matches what they saw with the gaps.
-//!
-//! All witnesses stand behind one trait; the best one that the system permits is taken.
+//! Who caused each detour: the best witness permitted watches while the loops run, and a post-pass matches the gaps.
 
 pub mod activity_log;
 pub mod matching;
@@ -14,8 +12,6 @@ use clap::ValueEnum;
 use machmeter_sys::clock::{SourceId, TickRate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// A measuring thread, as a witness knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meter {
     pub cpu: usize,
@@ -24,8 +20,7 @@ pub struct Meter {
 
 /// Something that sees who has the CPU while the loops run.
 pub trait Witness: Sync {
-    /// Called on each measuring thread (the `index`-th) before its loop begins. Why a thread cannot be watched is said in the
-    /// activity log.
+    /// Called on each measuring thread (the `index`-th) before its loop. Why one cannot be watched is in the activity log.
     fn attach(&self, _index: usize) {}
 
     /// Called about twenty times a second by the main thread, to empty what may fill up.
@@ -55,12 +50,10 @@ pub enum Attribution {
 /// The witness, if any, and why no better one is there.
 pub type Called = (Option<Box<dyn Witness>>, Vec<String>);
 
-/// Calls the best witness for `cpus` that the system permits. `seconds` is how long it will watch;
-/// `source` and `rate` are the loop's clock. Notes say why better
-/// ones are not there.
-///
-/// # Errors
-/// When a witness was asked for by name and cannot come.
+type Start<'a> = &'a dyn Fn() -> Result<Box<dyn Witness>, String>;
+
+/// Calls the best witness that the system permits, for `seconds`, on the loop's clock; notes say why no better one came.
+/// Errors: a witness asked for by name cannot come.
 pub fn call(
     asked: Attribution,
     cpus: &[usize],
@@ -68,23 +61,18 @@ pub fn call(
     source: SourceId,
     rate: TickRate,
 ) -> Result<Called, String> {
+    let witnesses: [(Attribution, Start<'_>); 3] = [
+        (Attribution::Trace, &|| Ok(Box::new(traced::Traced::start(cpus, seconds)?))),
+        (Attribution::Switches, &|| Ok(Box::new(switches::Switches::start(cpus, source, rate)?))),
+        (Attribution::Totals, &|| Ok(Box::new(totals::Totals::start()))),
+    ];
     let mut notes = Vec::new();
-    if matches!(asked, Attribution::Auto | Attribution::Trace) {
-        match traced::Traced::start(cpus, seconds) {
-            Ok(w) => return Ok((Some(Box::new(w)), notes)),
-            Err(e) if asked == Attribution::Trace => return Err(e),
+    for (_, start) in witnesses.iter().filter(|w| [Attribution::Auto, w.0].contains(&asked)) {
+        match start() {
+            Ok(witness) => return Ok((Some(witness), notes)),
+            Err(e) if asked != Attribution::Auto => return Err(e),
             Err(e) => notes.push(e),
         }
-    }
-    if matches!(asked, Attribution::Auto | Attribution::Switches) {
-        match switches::Switches::start(cpus, source, rate) {
-            Ok(w) => return Ok((Some(Box::new(w)), notes)),
-            Err(e) if asked == Attribution::Switches => return Err(e),
-            Err(e) => notes.push(e),
-        }
-    }
-    if matches!(asked, Attribution::Auto | Attribution::Totals) {
-        return Ok((Some(Box::new(totals::Totals::start())), notes));
     }
     Ok((None, notes))
 }

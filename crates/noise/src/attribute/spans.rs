@@ -67,8 +67,7 @@ impl Walk {
     ) {
         match e.kind {
             EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
-                // Some kernels do not record every switch. When the thread that leaves is not the one that came last, the
-                // switch between was not recorded, and who leaves had the CPU meanwhile.
+                // Some kernels do not record every switch: a thread that leaves and did not come had the CPU meanwhile.
                 let came = self.running.replace(next_pid);
                 if came.is_some_and(|came| came != prev_pid) && prev_pid != meter.tid {
                     let source = thread(log.name(prev_comm), prev_pid, processes, "thread not recorded");
@@ -147,8 +146,7 @@ impl Walk {
     }
 }
 
-/// A thread, or what `idle` says of the idle task. The meter never sleeps, so that task runs in its place only when the
-/// kernel holds the meter back (real-time throttling, a quota), or stands for a thread that was not recorded at all.
+/// A thread. The meter never sleeps: the idle task runs in its place when it is held back, or for one not recorded.
 fn thread(comm: &str, pid: i32, processes: &Processes, idle: &str) -> Source {
     if pid == 0 {
         return Source::new(idle, SourceKind::Thread);

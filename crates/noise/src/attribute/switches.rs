@@ -1,6 +1,5 @@
-//! The witness without privileges: exact times at which the measuring threads lost and regained their CPU, from the
-//! kernel's context-switch records of a program's own threads. It tells "another thread ran" from "an interrupt or the
-//! hypervisor", not which.
+//! The witness without privileges: when the measuring threads lost and regained their CPU, by the kernel's records of own
+//! threads. It tells "another thread ran" from "an interrupt or the hypervisor", not which.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -37,8 +36,7 @@ impl Switches {
     }
 }
 
-/// Finds out what the kernel's raw clock shows at a tick: the tightest of many reads between two tick reads, since any of
-/// them may be interrupted.
+/// Finds out what the kernel's raw clock shows at a tick: the tightest of many reads, since any may be interrupted.
 struct Bracketed {
     rate: TickRate,
 }

@@ -1,5 +1,4 @@
-//! The poorest witness: counters before and after. They tell how often each interrupt came and how much time the
-//! hypervisor took, but not when.
+//! The poorest witness: counters before and after. How often each interrupt came and what was stolen, not when.
 
 use machmeter_sys::counters::Counters;
 

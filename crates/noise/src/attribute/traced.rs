@@ -16,8 +16,6 @@ use crate::job::room_bytes;
 const BYTES_PER_SECOND: f64 = 200_000.0;
 /// Buffer per CPU, bytes.
 const BUFFER_BYTES: std::ops::RangeInclusive<f64> = 8e6..=32e6;
-
-/// The session, and the processes of the threads in it.
 struct Running {
     session: TraceSession,
     processes: Processes,
@@ -58,8 +56,6 @@ impl Running {
         }
     }
 }
-
-/// Name of the process that a living thread is of.
 fn process_name(thread_id: i32) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{thread_id}/status")).ok()?;
     let process_id: i32 = status.lines().find_map(|l| l.strip_prefix("Tgid:"))?.trim().parse().ok()?;

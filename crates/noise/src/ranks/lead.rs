@@ -12,7 +12,7 @@ use machmeter_sys::clock::{MonotonicRaw, TickSource};
 use machmeter_sys::mpi::clock::RankClock;
 use machmeter_sys::sched::Policy;
 
-use super::collective::{Batch, COLLECTIVES};
+use super::collective::{Batch, COLLECTIVES, Collective};
 use super::member::{Member, report};
 use super::team::{Place, Team};
 use super::{CollectiveSamples, Order, Ready, Report};
@@ -24,7 +24,7 @@ use crate::kernel::Quantum63;
 use crate::measure::{Gap, WorkUnit};
 use crate::on_cpu::Recorded;
 use crate::run::{fits, window_for, windows_within};
-use crate::samples::{CpuSamples, Lengths, Samples};
+use crate::samples::{CpuSamples, Lengths, Samples, Setup, ThreadFacts};
 
 /// Share of the time that the windows get; the rest is that of the collective operations, analysis and storage.
 const WINDOWS_SHARE: f64 = 0.65;
@@ -104,7 +104,7 @@ fn lead(team: &Team, host: &Host<'_>, params: &Params, window_ns: u64) -> Result
     member.compare_clocks().map_err(cannot)?;
     let recorded = member.record(&schedule);
     let is_stopped = stop_requested();
-    let setup = |t0: &Recorded| crate::samples::Setup {
+    let setup = |t0: &Recorded| Setup {
         ranks: places.clone(),
         ..member.job(Begin::Soon).setup(schedule, std::slice::from_ref(t0))
     };
@@ -122,9 +122,8 @@ fn lead(team: &Team, host: &Host<'_>, params: &Params, window_ns: u64) -> Result
     for collective in COLLECTIVES {
         let until = host.budget.share(COLLECTIVE_SHARE / (1.0 - WINDOWS_SHARE));
         host.progress.step(&format!("noise: {} of {ranks} ranks, work in between", collective.name()));
-        let turns =
-            turns(&member, ranks, until, |turns, units| Batch { collective, turns, units, hold: None });
-        collectives.push(CollectiveSamples { collective, turns: turns.map_err(cannot)? });
+        let turns = turns(&member, ranks, until, collective).map_err(cannot)?;
+        collectives.push(CollectiveSamples { collective, turns });
     }
     Ok(put_together(setup, reports, &member.clocks, collectives))
 }
@@ -150,16 +149,15 @@ fn check(ready: &[Ready]) -> Result<(), String> {
     Ok(())
 }
 
-/// Turns of a collective operation until the time is over, in batches that begin small, since nobody knows how long they take on a
-/// busy machine; the first is left out.
-pub(super) fn turns(
+/// Turns of an operation until the time is over, in batches that begin small, for busy machines; the first is left out.
+fn turns(
     member: &Member<'_>,
     ranks: usize,
     until: Deadline,
-    batch: impl Fn(usize, u64) -> Batch,
+    collective: Collective,
 ) -> Result<Vec<Turn>, String> {
     let order = |turns| {
-        let batch = batch(turns, units_of_work());
+        let batch = Batch { collective, turns, units: units_of_work(), hold: None };
         member.team.tell(&Order::Collective(batch))?;
         member.collective(batch)
     };
@@ -191,7 +189,7 @@ fn units_of_work() -> u64 {
 
 /// The ranks' recordings as if they were CPUs of one machine, on the clock of rank 0.
 fn put_together(
-    setup: crate::samples::Setup,
+    setup: Setup,
     reports: Vec<Report>,
     clocks: &[RankClock],
     collectives: Vec<CollectiveSamples>,
@@ -213,13 +211,12 @@ fn put_together(
             sums: report.sums,
             lengths: Lengths {
                 count: buckets.iter().map(|b| b.count).sum(),
-                sum_ticks: report.sum_ticks,
-                longest_ticks: report.longest_ticks,
                 buckets,
+                ..report.samples.lengths
             },
-            raises: report.raises,
+            raises: report.samples.raises,
             // Which CPU it ended on says nothing here: ranks stand in the place of CPUs.
-            thread: report.thread.map(|t| crate::samples::ThreadFacts { ended_on_cpu: None, ..t }),
+            thread: report.samples.thread.map(|t| ThreadFacts { ended_on_cpu: None, ..t }),
         }
     });
     let cpus = cpus.collect();

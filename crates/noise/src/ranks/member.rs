@@ -1,6 +1,7 @@
 //! What every rank does: it says where it is, records its windows, and takes part in collective operations.
 
 use std::cell::Cell;
+use std::mem::take;
 
 use machmeter_engine::placement::{Placement, Priority, plan};
 use machmeter_engine::{Deadline, Host, Level, NoLoads, Silent, host};
@@ -12,21 +13,19 @@ use machmeter_sys::mpi::launched;
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::topology::{CpuSet, Topology};
 
-use super::collective::{Batch, Collective, Hold, play};
+use super::collective::{Batch, play};
 use super::team::{Place, Team, text};
 use super::{Order, Ready, Report};
 use crate::Params;
 use crate::job::{Begin, Job, LEAD_NS};
 use crate::measure::Schedule;
 use crate::on_cpu::Recorded;
-use crate::selftest::{HELD_RANK, Planted};
+use crate::selftest::Planted;
 
 /// Exchanges of stamps in a look at the clocks, between two looks, ns, and the step of the coarsest counter, 10 ns at 5 GHz, ticks.
 const EXCHANGES: usize = 200;
 const APART_NS: u64 = 20_000_000;
 const STEP_TICKS: u64 = 50;
-/// Units of work between planted operations: 15 to 50 us.
-const UNITS: u64 = 1_000;
 
 pub(super) struct Member<'a> {
     pub(super) team: &'a Team,
@@ -124,17 +123,13 @@ impl<'a> Member<'a> {
 
 /// A recording as it is handed to rank 0.
 pub(super) fn report(recorded: Recorded) -> Report {
-    let Recorded { samples, t0_ticks, .. } = recorded;
+    let mut samples = recorded.samples;
     Report {
-        t0_ticks,
-        counts: samples.counts,
-        sums: samples.sums,
-        gaps: samples.gaps,
+        counts: take(&mut samples.counts),
+        sums: take(&mut samples.sums),
+        gaps: take(&mut samples.gaps),
         buckets: samples.lengths.buckets.iter().map(|b| [b.low, b.high, b.count]).collect(),
-        sum_ticks: samples.lengths.sum_ticks,
-        longest_ticks: samples.lengths.longest_ticks,
-        raises: samples.raises,
-        thread: samples.thread,
+        samples,
     }
 }
 
@@ -144,12 +139,9 @@ pub(super) fn planted(team: &Team, order: Option<Planted>) -> Result<Vec<Turn>, 
         Some(order) => team.tell(&order).map(|()| order)?,
         None => team.heed()?,
     };
-    let Planted { source, turns, every, hold_ticks } = order;
     let clocks = align::<OrderedCounter>(&team.world, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
     let clock = clocks.get(team.world.rank()).ok_or("the clocks were not compared")?;
-    let hold = Some(Hold { rank: HELD_RANK, every, ticks: hold_ticks });
-    let batch = Batch { collective: Collective::Allreduce, turns, units: UNITS, hold };
-    play(&team.world, source, batch, clock)
+    play(&team.world, order.source, order.batch, clock)
 }
 
 /// Follows rank 0 until it ends. Errors: why it could not; rank 0 has the same.
@@ -198,14 +190,14 @@ fn begin(
         };
         Ok((host, policy))
     })();
+    let refuse = |why| team.gather::<Ready>(Err(why)).map(drop);
     let (host, policy) = match made {
         Ok(made) => made,
-        Err(why) => return team.gather::<Ready>(Err(why)).map(drop),
+        Err(why) => return refuse(why),
     };
-    let member = Member::new(team, &host, params, policy);
-    let mut member = match member {
+    let mut member = match Member::new(team, &host, params, policy) {
         Ok(member) => member,
-        Err(why) => return team.gather::<Ready>(Err(why)).map(drop),
+        Err(why) => return refuse(why),
     };
     team.gather(member.ready())?;
     serve(&mut member)
@@ -217,7 +209,7 @@ fn serve(member: &mut Member<'_>) -> Result<(), String> {
     loop {
         match member.team.heed()? {
             Order::Record(schedule) => {
-                if std::mem::take(&mut is_first) {
+                if take(&mut is_first) {
                     member.compare_clocks()?;
                 }
                 let recorded = member.record(&schedule).map(report);

@@ -1,11 +1,12 @@
-//! Noise across the ranks of a launcher: one CPU of each rank in windows that are aligned on one clock, then a loop of work and
-//! collective operations. Rank 0 has the session and the record; the others follow its orders and print nothing.
+//! Noise across the ranks of a launcher: one CPU of each in windows aligned on one clock, then collective operations.
+//! Rank 0 has the session and the record; the others follow its orders and print nothing.
 
 mod collective;
 mod lead;
 mod member;
 mod team;
 
+pub(crate) use collective::{Batch, Hold};
 pub use collective::{COLLECTIVES, Collective};
 pub(super) use lead::measure;
 pub use team::Place;
@@ -15,10 +16,9 @@ use machmeter_sys::clock::SourceId;
 use serde::{Deserialize, Serialize};
 
 use super::Params;
-use super::measure::{Gap, Raise, Schedule, Sums};
-use super::samples::ThreadFacts;
+use super::measure::{Gap, Schedule, Sums};
+use super::samples::CpuSamples;
 use super::selftest::Planted;
-use collective::Batch;
 
 /// Turns of a collective operation; [`Turn`] in ticks.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,18 +50,14 @@ struct Ready {
     tick_hz: f64,
 }
 
+/// What a rank recorded; the columns, which its samples are written without, stand beside them.
 #[derive(Serialize, Deserialize)]
 struct Report {
-    /// Of its own clock; gaps are on it, too.
-    t0_ticks: u64,
     counts: Vec<u32>,
     sums: Vec<Sums>,
     gaps: Vec<Gap>,
     buckets: Vec<[u64; 3]>,
-    sum_ticks: u64,
-    longest_ticks: u64,
-    raises: Vec<Raise>,
-    thread: Option<ThreadFacts>,
+    samples: CpuSamples,
 }
 
 /// As [`machmeter_engine::Probe::attend`]: follows rank 0 where this is another rank.

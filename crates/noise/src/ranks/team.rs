@@ -10,14 +10,9 @@ use serde::{Deserialize, Serialize};
 /// What all ranks have to run.
 const PROGRAM: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"), " noise");
 const TAG: i32 = 32_002;
-
-/// Whether this process has started MPI.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
-
-/// Where a rank measures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Name of the machine.
     pub node: String,
     pub cpu: usize,
 }

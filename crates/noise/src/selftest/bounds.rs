@@ -34,8 +34,6 @@ pub(super) fn fifo_everywhere(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     });
     vec![check(id, &what, bar, shown)]
 }
-
-/// All runs of the probe in this self-test.
 pub(super) fn in_time(lab: &Lab<'_>) -> SelfCheck {
     let runs = lab.runs.borrow();
     let late = |r: &(String, u64, u64)| r.2 as f64 - r.1 as f64;

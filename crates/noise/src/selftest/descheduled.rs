@@ -1,5 +1,5 @@
-//! Without privileges: a competitor on the same CPU takes it from the meter, and the time it had must be classed as
-//! another thread's. Truth is the competitor's own log of when it ran, and the kernel's account of the meter's waiting.
+//! Without privileges: a competitor takes the CPU, and that must be classed as another thread's. Truth is its own log, and
+//! the kernel's account of the meter's waiting.
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,9 @@ use super::lab::{Lab, OTHER};
 use super::score::overlap_ticks;
 use super::{Options, SelfCheck, Shown, State, UNPRIVILEGED, check, percent};
 use crate::analyze::analyze;
+use crate::analyze::rhythm::is_tick_rate;
 use crate::attribute::Attribution;
-use crate::attribute::activity_log::{Sight, SourceKind};
+use crate::attribute::activity_log::Sight;
 use crate::measure::Gap;
 use crate::samples::Samples;
 
@@ -124,9 +125,8 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[Gap]) -> Vec<SelfC
     };
     let (activity_log, attributed) = (&samples.activity_log, &cpu.attributed);
     let lost: u64 = activity_log.lost.iter().sum();
-    let is_thread = |s: u32| activity_log.sources[s as usize].kind == SourceKind::Thread;
     let gaps = cpu.gaps.iter().zip(attributed);
-    let charged: Vec<Gap> = gaps.filter(|(_, a)| is_thread(a.main)).map(|(g, _)| *g).collect();
+    let charged: Vec<Gap> = gaps.filter(|(_, a)| activity_log.is_thread(a.main)).map(|(g, _)| *g).collect();
     let schedule = samples.setup.schedule;
     let within = |r: &Gap| Gap {
         start_ticks: r.start_ticks.max(schedule.t0_ticks),
@@ -143,8 +143,8 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[Gap]) -> Vec<SelfC
     let found = format!("{} of that in gaps charged to other threads ({lost} records lost)", percent(share));
     let state = State::if_sure(share >= CLASSED, lost == 0);
     let classed = SelfCheck::new(id, what, bar, truth, found, state);
-    let away: u64 =
-        attributed.iter().flat_map(|a| &a.parts).filter(|p| is_thread(p.source)).map(|p| p.ticks).sum();
+    let parts = attributed.iter().flat_map(|a| &a.parts).filter(|p| activity_log.is_thread(p.source));
+    let away: u64 = parts.map(|p| p.ticks).sum();
     vec![classed, account(what, lab.machine.rate.ns(away), cpu.thread.and_then(|t| t.run_delay_ns), lost)]
 }
 
@@ -178,8 +178,7 @@ fn rhythm_of_tick(lab: &Lab<'_>, options: &Options) -> Shown {
         .filter(|m| m.id == "noise.period")
         .filter_map(|m| Some((m.value?, m.params.get("class")?.to_string())))
         .collect();
-    let rates = [100.0, 250.0, 300.0, 1000.0];
-    let hz = rhythms.iter().find(|r| rates.iter().any(|hz| (r.0 / hz - 1.0).abs() < 0.001));
+    let hz = rhythms.iter().find(|r| is_tick_rate(r.0));
     let seen: Vec<String> = rhythms.iter().map(|r| format!("{:.2} Hz ({})", r.0, r.1)).collect();
     let found = match hz {
         Some((f, class)) => format!("{f:.3} Hz in the class {class}"),

@@ -1,5 +1,4 @@
-//! An injector outside of the meter: a real-time thread on the same CPU that wakes by an absolute schedule and keeps the
-//! CPU for a known time.
+//! An injector outside of the meter: a real-time thread on the same CPU by an absolute schedule, for a known time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -152,8 +151,7 @@ fn judge(
         .map(|(i, _)| i)
         .collect();
     // What a burst costs beyond its own length can be told only where no other thread ran in the same gap.
-    let is_thread = |source: u32| activity_log.sources[source as usize].kind == SourceKind::Thread;
-    let of_others = |p: &Part| is_thread(p.source) && !injector.contains(&p.source);
+    let of_others = |p: &Part| activity_log.is_thread(p.source) && !injector.contains(&p.source);
     let is_alone = |at: &usize| !attributed[*at].parts.iter().any(of_others);
     let alone: Vec<Option<usize>> = covered.iter().map(|at| at.filter(is_alone)).collect();
     let excess = excess_ticks(&log.bursts, &cpu.gaps, &alone);

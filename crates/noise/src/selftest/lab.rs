@@ -40,8 +40,6 @@ impl<'a> Lab<'a> {
         self.runs.borrow_mut().push((what.to_owned(), budget_ns, spent_ns));
         measured.map(|m| m.samples).map_err(|e| e.to_string())
     }
-
-    /// A run on the CPU alone.
     pub(super) fn here(&self, policy: Option<Policy>, budget_ns: u64) -> machine::Order {
         machine::Order { cpus: self.machine.here(), policy, budget_ns }
     }

@@ -15,13 +15,15 @@ use serde::{Deserialize, Serialize};
 
 use super::lab::Lab;
 use super::{LATE, Options, SelfCheck, Shown, check};
-use crate::ranks::late_turns;
+use crate::ranks::{Batch, Collective, Hold, late_turns};
 
 /// The rank that is held up, before which operations, and for how long.
-pub(crate) const HELD_RANK: usize = 1;
+const HELD_RANK: usize = 1;
 const EVERY: usize = 10;
 const HOLD_NS: f64 = 200_000.0;
 const TURNS: usize = 4_000;
+/// Units of work between operations: 15 to 50 us.
+const UNITS: u64 = 1_000;
 /// Above ordinary real-time daemons' default of 1.
 const PRIORITY: u8 = 5;
 /// The ranks take half a second; a busy machine gets more.
@@ -31,9 +33,7 @@ const WITHIN_NS: u64 = 30_000_000_000;
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Planted {
     pub(crate) source: SourceId,
-    pub(crate) turns: usize,
-    pub(crate) every: usize,
-    pub(crate) hold_ticks: u64,
+    pub(crate) batch: Batch,
 }
 
 /// Rank, cost and delay of a turn, ticks.
@@ -53,7 +53,9 @@ fn shown(lab: &Lab<'_>) -> Shown {
     let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false, set: &[] };
     let command = command(&mpi, &start).map_err(|e| e.to_string())?;
     let hold_ticks = lab.machine.rate.ticks(HOLD_NS);
-    let planted = Planted { source: lab.machine.clock.source(), turns: TURNS, every: EVERY, hold_ticks };
+    let hold = Some(Hold { rank: HELD_RANK, every: EVERY, ticks: hold_ticks });
+    let batch = Batch { collective: Collective::Allreduce, turns: TURNS, units: UNITS, hold };
+    let planted = Planted { source: lab.machine.clock.source(), batch };
     let spawn = Spawn::worker(LATE.name).under(command).new_group().die_with_parent().piped();
     let mut role = Role::<Planted, Said>::start(spawn).map_err(|e| e.to_string())?;
     let said = role.ask(&planted, WITHIN_NS).map_err(|e| format!("the ranks {e}"));

@@ -46,7 +46,7 @@ impl WithSource for Alternate {
     fn run<S: TickSource>(self) -> Costs {
         let mut clock = SourceClock::<S>(std::marker::PhantomData);
         let mut unit = Quantum1::default();
-        let bursts = sample_bursts(&mut clock, &mut unit, 12, 20_000);
+        let bursts = sample_bursts(&mut clock, &mut unit);
         let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
         let mut costs = Costs { ours: Vec::new(), bare: Vec::new(), quiet: Vec::new() };
         let (mut counts, mut sums) = ([0_u32; WINDOWS], [Sums::default(); WINDOWS]);
@@ -80,9 +80,8 @@ impl WithSource for Alternate {
     }
 }
 
-/// Distance from p50 to p90 of the speed within a burst of 4 ms over p50, median over bursts: how steady the loop is,
-/// not how steady the clock of the processor is over seconds. Interruptions only lengthen, so that the slower half of
-/// windows belongs to them.
+/// Distance from p50 to p90 of the speed within a burst of 4 ms over p50, median over bursts: how steady the loop is, not
+/// the clock over seconds. Interruptions only lengthen: the slower half belongs to them.
 fn spread<'a>(bursts: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     let spreads: Vec<f64> = bursts
         .filter(|b| b.len() >= MIN_WINDOWS)

@@ -1,6 +1,4 @@
-//! Self-test: known disturbances are injected into the real machine, and what the probe says of them is checked against
-//! the injectors' own logs.
-//!
+//! Self-test: known disturbances are injected, and what the probe says is checked against the injectors' own logs.
 //! A check that the machine or the rights do not permit is "not shown", with the reason; never "pass".
 
 mod bounds;
@@ -25,12 +23,9 @@ pub(super) const UNPRIVILEGED: Worker = Worker { name: "noise-unprivileged", run
 
 /// A rank of the check of ranks that come late.
 pub(super) const LATE: Worker = Worker { name: "noise-late", run: late::run };
-pub(crate) use late::{HELD_RANK, Planted};
+pub(crate) use late::Planted;
 
-/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
-///
-/// # Errors
-/// In one line, when there is no CPU or no clock to test on.
+/// Runs all checks in order; a signal ends it early. Errors: one line, when there is no CPU or clock to test on.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let lab = Lab::open(options.cpu, options.seed, progress)?;
     let mut checks = Vec::new();

@@ -1,5 +1,4 @@
-//! Scoring: what was injected against what was found. Pure functions on logs in ticks, tested on synthetic ones. A burst, in
-//! which an injector kept the CPU by its own stamps, is written down as a gap is.
+//! What was injected against what was found: pure functions on logs in ticks. A burst is written down as a gap is.
 
 use machmeter_stats::distribution::binomial_cdf;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
@@ -7,8 +6,7 @@ use machmeter_stats::rank::hodges_lehmann;
 
 use crate::measure::Gap;
 
-/// For each burst the index of the gap that covers it from its first stamp to its last, if there is one. `gaps` are
-/// disjoint and ascending, as the loop writes them.
+/// For each burst the index of the gap that covers all of it, if any. `gaps` are disjoint and ascending.
 pub fn cover(bursts: &[Gap], gaps: &[Gap]) -> Vec<Option<usize>> {
     bursts
         .iter()
@@ -35,8 +33,7 @@ impl Recall {
         if self.of == 0 { 0.0 } else { self.found as f64 / self.of as f64 }
     }
 
-    /// Whether seeing no more than this many would be likely (above 5 %) if the true recall were exactly `bar`: a miss
-    /// in few trials is no proof against the bar.
+    /// Whether no more than this many would be likely (above 5 %) at a true recall of `bar`: few trials prove little.
     pub fn compatible_with(&self, bar: f64) -> bool {
         binomial_cdf(self.found as u64, self.of as u64, bar).is_some_and(|p| p > 0.05)
     }
@@ -86,8 +83,7 @@ pub fn overlap_ticks(a: &[Gap], b: &[Gap]) -> u64 {
     total
 }
 
-/// By how much `on` lies above `off`, with the half-width of the 95 % interval: the median of all differences (Hodges and
-/// Lehmann), which rare long detours in some of the blocks do not move. `None` with too few for an interval.
+/// By how much `on` lies above `off`, with half of the 95 % interval, by the median of all differences (Hodges and Lehmann).
 pub fn shift(on: &[f64], off: &[f64]) -> Option<(f64, f64)> {
     let s = hodges_lehmann(off, on, 0.95)?;
     let i = s.interval?;

@@ -98,7 +98,7 @@ impl WithSource for Run {
 
     fn run<S: TickSource>(self) -> Self::Output {
         let mut clock = SourceClock::<S>(std::marker::PhantomData);
-        let bursts = sample_bursts(&mut clock, &mut Quantum1::default(), 12, 20_000);
+        let bursts = sample_bursts(&mut clock, &mut Quantum1::default());
         let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
         let mut plan = LockedBuf::<Stall>::new(self.plan.len())?;
         plan.as_mut_slice().copy_from_slice(&self.plan);

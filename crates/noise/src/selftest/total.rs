@@ -1,5 +1,4 @@
-//! The total: stolen time in blocks with an injector minus blocks without, against the injector's log. Both kinds of
-//! blocks lie in one recording, so that what else the machine does falls on both.
+//! Stolen time in blocks with an injector minus blocks without, in one recording, against the injector's log.
 
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::sched::Policy;

@@ -7,15 +7,11 @@ use machmeter_stats::events::{FALSE_ALARM, comb_search};
 const MIN_EVENTS: usize = 20;
 /// Events of the first half that are searched: the search costs time in proportion, and a rhythm shows in some hundreds.
 const SEARCHED: usize = 1_500;
-/// Fastest rhythm searched, Hz.
 const MAX_HZ: f64 = 5_000.0;
-/// A rhythm that has an event in fewer than one of so many of its cycles is not searched for: the fastest rhythm searched
-/// is this many times the rate of the events.
+/// A rhythm with an event in fewer than one of so many cycles is not searched: the fastest is so many times the rate.
 const CYCLES_PER_EVENT: f64 = 4.0;
 /// Stretches of the run, at most, whose own frequencies tell how far it wanders.
 const STRETCHES: usize = 8;
-
-/// A periodic source in a series of events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rhythm {
     pub hz: f64,
@@ -62,8 +58,7 @@ pub(super) fn alike(a: (f64, Option<f64>), b: (f64, Option<f64>)) -> bool {
     (a.0 - b.0).abs() <= (a.1.unwrap_or(0.0) + b.1.unwrap_or(0.0)).max(SAME * a.0)
 }
 
-/// The rhythm that two of one source are together: several events per cycle, or cycles left out, so that the slower one is a
-/// part of the faster one's.
+/// The rhythm that two of one source are together: cycles left out, so that the slower is a part of the faster one's.
 fn one_of_two(a: &Rhythm, b: &Rhythm, wall_s: f64) -> Option<Rhythm> {
     /// Share of the events of both that the faster one must take in.
     const NEARLY_ALL: f64 = 0.9;
@@ -127,8 +122,7 @@ fn trials(stretch: &[f64], wall_s: f64) -> Vec<Trial> {
 /// Interquartile range of the pauses of a regular source in units of their median; that of independent events is 1.6.
 const REGULAR: f64 = 0.3;
 
-/// The fastest rhythm worth searching in events at these times, Hz. The events of a rhythm may come in bursts with long
-/// holes between, so the rate is that between neighbors: of the quarter of the events that follow soonest.
+/// The fastest rhythm worth searching, Hz. Events may come in bursts with holes: by the quarter that follow soonest.
 fn fastest_hz(times_s: &[f64]) -> f64 {
     let mut between: Vec<f64> = times_s.windows(2).map(|w| w[1] - w[0]).collect();
     if between.is_empty() {
@@ -166,9 +160,8 @@ fn hold(times_s: &[f64], trial: &Trial, wall_s: f64) -> Option<Rhythm> {
     })
 }
 
-/// Events within `gate` cycles of where one is due, with their cycle numbers, ascending, and the mean gate that events met.
-/// After each the next is due a little later or earlier: half of what the event was off, which follows a phase that walks and
-/// halves what jitter does. A phase walks with the root of the cycles in which nothing was seen, and the gate widens so.
+/// Events within `gate` cycles of where one is due, with cycle numbers, ascending, and the mean gate. The next due time
+/// shifts by half of what the event was off: it follows a walking phase. Unseen cycles widen the gate by their root.
 fn follow(times_s: &[f64], hz: f64, tooth_s: f64, gate: f64) -> (Vec<(f64, f64)>, f64) {
     const GAIN: f64 = 0.5;
     let start = times_s.partition_point(|t| *t < tooth_s);
@@ -211,8 +204,7 @@ fn frequency(followed: &[(f64, f64)]) -> Option<f64> {
     (period_s > 0.0 && period_s.is_finite()).then(|| 1.0 / period_s)
 }
 
-/// Half of the 95 % interval of the frequency, by the frequencies of separate stretches of the run: what the phase walks and
-/// the source drifts shows in how they differ, as jitter does.
+/// Half of the frequency's 95 % interval, by how separate stretches differ: walk and drift show there, as jitter does.
 fn half_width(followed: &[(f64, f64)], wall_s: f64) -> Option<f64> {
     let stretches = (followed.len() / 6).clamp(4, STRETCHES);
     let own: Vec<f64> = (0..stretches)

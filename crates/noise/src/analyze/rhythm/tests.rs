@@ -3,8 +3,7 @@
 use super::*;
 use machmeter_stats::random::Random;
 
-/// A planted source: `jitter` about a rigid grid, phase that walks, both in cycles, a frequency that rises by `drift`, and this
-/// share of the events missing.
+/// A planted source: `jitter` about a grid and phase that walks, in cycles; frequency that rises; share of events missing.
 #[derive(Debug, Clone, Copy)]
 struct Planted {
     hz: f64,
