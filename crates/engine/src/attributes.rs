@@ -30,8 +30,7 @@ impl Attributes {
         self.cpus.as_deref().map(|c| c.parse().map_err(|e| format!("CPUs '{c}': {e}"))).transpose()
     }
 
-    /// Applies CPUs, policy, slice and clamp to the calling thread; threads and processes it starts inherit them. Each is
-    /// read back.
+    /// Applies CPUs, policy, slice and clamp to the calling thread, whose children inherit them. Each is read back.
     pub fn apply(&self) -> Result<(), String> {
         if let Some(cpus) = self.cpus()? {
             affinity::set_mask(&cpus).map_err(|e| e.to_string())?;

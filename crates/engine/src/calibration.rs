@@ -16,9 +16,8 @@ impl Tried {
     }
 }
 
-/// Turns of which a batch takes about `wanted_ns`: doubled from one until a batch is long enough, then set by proportion, at
-/// most eight times as many as were tried. Whoever held one batch up (a hypervisor, say) is not taken for the operation: the quicker of
-/// two counts, and turns are doubled on where only one was long. Late: what is known so far. `None` as soon as `batch` fails.
+/// Turns of which a batch takes about `wanted_ns`: doubled until it is long enough, then at most eight times as many.
+/// The quicker of two counts, since one may be held up. Late: what is known. `None` when `batch` fails.
 pub fn turns_for(wanted_ns: f64, mut batch: impl FnMut(u64) -> Option<Tried>) -> Option<u64> {
     let mut turns = 1;
     loop {

@@ -2,8 +2,7 @@
 
 use machmeter_sys::clock::TickSource;
 
-/// Something that tells time in ticks. A loop that is generic over it compiles to the bare counter instruction on the
-/// host and runs in exact fake time on a simulated machine.
+/// Time in ticks: loops generic over it compile to the bare counter instruction, and run in simulated time.
 pub trait Clock {
     fn now(&mut self) -> u64;
 }
@@ -15,8 +14,7 @@ impl<S: TickSource> Clock for S {
     }
 }
 
-/// Simulated time: every read costs `read_ticks`, work advances it explicitly, and planted disturbances (stolen
-/// intervals) push it forward when they are crossed.
+/// Simulated time: reads cost `read_ticks`, work advances it, and stolen intervals push it forward when crossed.
 #[derive(Debug, Clone)]
 pub struct SimulatedClock {
     now: u64,
@@ -27,8 +25,7 @@ pub struct SimulatedClock {
 }
 
 impl SimulatedClock {
-    /// A clock that starts at `start`, costs `read_ticks` a read, and shows time rounded down to multiples of
-    /// `step_ticks` (1 for a perfect counter). `stolen` lists disjoint, ascending (start, duration) in ticks.
+    /// Shows multiples of `step_ticks` (1: a perfect counter). `stolen`: disjoint, ascending (start, duration), ticks.
     pub fn new(start: u64, read_ticks: u64, step_ticks: u64, stolen: Vec<(u64, u64)>) -> Self {
         Self { now: start, read_ticks, step_ticks: step_ticks.max(1), stolen, next: 0 }
     }

@@ -1,12 +1,10 @@
-//! Burning CPU time: a loop that is one function, so that what is calibrated is what runs, and a job that asks the thread's
-//! own clock when it has had its share.
+//! Burning CPU time: one loop, so that what is calibrated runs, and a job that asks the thread's own clock.
 
 use std::hint::black_box;
 
 use machmeter_sys::thread;
 
-/// One stretch between two looks at the clock lasts at most this long by calibration, ns: what a change of frequency or a
-/// wrong calibration can cost in accuracy.
+/// Longest stretch between two looks at the clock, ns: what changes of frequency or a wrong calibration can cost.
 const STRETCH_NS: u64 = 200_000;
 /// The rest below which no further stretch is worth the look at the clock, ns.
 const REST_NS: u64 = 500;
@@ -14,8 +12,7 @@ const REST_NS: u64 = 500;
 const CALIBRATION_NS: u64 = 3_000_000;
 const CALIBRATION_STRETCHES: usize = 400;
 
-/// Turns of an empty counting loop. Never inlined: interbench 0.31 calibrates one copy of its loop and runs another, which
-/// is aligned differently and twice as fast.
+/// Turns of an empty loop. Never inlined: copies are aligned differently (interbench 0.31 runs one twice as fast).
 #[inline(never)]
 pub fn spin(turns: u64) {
     let mut i = 0_u64;
@@ -58,8 +55,7 @@ impl Spinner {
         self.turns_per_ns * 1e6
     }
 
-    /// Burns `cpu_ns` of the calling thread's CPU time, counted from `before_ns` on its clock; returns what it was in truth.
-    /// `stop` is asked about five times a millisecond.
+    /// Burns `cpu_ns` of the thread's CPU time from `before_ns` on; returns the true time. Asks `stop` every 0.2 ms.
     pub fn burn(&mut self, before_ns: u64, cpu_ns: u64, stop: &dyn Fn() -> bool) -> u64 {
         let mut used_ns = thread::thread_cpu_ns() - before_ns;
         while used_ns + REST_NS < cpu_ns && !stop() {

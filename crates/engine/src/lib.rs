@@ -1,5 +1,4 @@
-//! What every probe shares: the clock it reads, the host it runs on, the budget it keeps, and the
-//! registry through which the program knows it.
+//! What every probe shares: its clock, host, budget, and the registry through which the program knows it.
 #![forbid(unsafe_code)]
 
 pub mod attributes;

@@ -1,5 +1,4 @@
-//! Loads: what else keeps the machine busy while a task is measured. A load is a process tree of its own that tells how much
-//! work it got done, ends in bounded time, and leaves nothing behind.
+//! Loads: process trees beside a measured task that tell their work, end in bounded time, and leave nothing behind.
 
 use std::path::PathBuf;
 

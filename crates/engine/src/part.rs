@@ -1,5 +1,4 @@
-//! Parts: a probe of costs is a list of parts, each with its own cells and its own analysis of their rows. All run in one pool on one
-//! thread ([`crate::experiment`]) and share the time by weight.
+//! Parts: a probe of costs is a list of them, with cells and analysis, in one pool ([`crate::experiment`]) by weight.
 
 mod together;
 
@@ -243,15 +242,13 @@ machmeter_data::code! { pub SHARED_CORE = "W448" "core shared",
            what programs pay beside the neighbor.",
 }
 
-/// Key under which the least that a dependent addition took beside samples is remembered for a kind of machine. That of `noise` is of
-/// long batches and finer.
+/// Key of the least that a dependent addition took beside samples (that of `noise` is finer).
 const LEAST_ADDITION: &str = "costs.adds_64_ns";
 /// The same, in an earlier run.
 const ADDITION_BEFORE: Fact<f64> = Fact::named("core.addition_before_ns");
 const CPU: Fact<usize> = Fact::named("core.cpu");
 
-/// Key under which the least that an independent addition costs of a dependent one is remembered for a CPU of a kind of machine: not all
-/// of its CPUs need be alike.
+/// Key of the least cost of an independent over a dependent addition, by CPU: not all need be alike.
 fn narrowest(cpu: usize) -> String {
     format!("costs.mix_160_of_adds_64.cpu{cpu}")
 }
@@ -259,8 +256,7 @@ fn narrowest(cpu: usize) -> String {
 /// Share of the samples with a neighbor that is worth a word.
 const SHARED_SHARE: f64 = 0.05;
 
-/// What a neighbor on the core did to a probe. Figures and name stand behind a colon, so that probes that all had one say the first
-/// half once ([`Record::warn`](machmeter_data::Record::warn)).
+/// What a neighbor on the core did. Figures stand behind a colon: see [`Record::warn`](machmeter_data::Record::warn).
 fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let (share, n) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
     let marked = |r: &&Row| rows.cost(r).known().is_some_and(Known::is_shared);

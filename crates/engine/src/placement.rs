@@ -33,8 +33,7 @@ pub struct Placement {
 /// Real-time priority that `auto` takes: above ordinary real-time daemons' default of 1, below interrupt threads (50).
 pub const AUTO_FIFO_PRIORITY: u8 = 45;
 
-/// Chooses the placement. `fifo_permitted` says whether the system lets this process use `SCHED_FIFO` without holding it
-/// back, with its reason if not. `auto` never takes the last free CPU from everybody else.
+/// `fifo_permitted`: whether `SCHED_FIFO` may be used, or why not. `auto` never takes the last free CPU.
 pub fn plan(
     measured: &CpuSet,
     allowed: &CpuSet,

@@ -1,6 +1,6 @@
-//! The probe: what it is called, what it measures, and the two halves of its work. Measuring takes samples on the host;
-//! analysis is a pure function of samples, so that saved samples can be analyzed again.
+//! The probe: measuring takes samples on the host; analysis is pure, so saved samples can be analyzed again.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -30,8 +30,7 @@ pub struct Info {
     pub metrics: &'static [&'static [MetricInfo]],
     /// Its rows of the page, at most three.
     pub rows: &'static [RowInfo],
-    /// Whether one of them stands for the machine (what an operation costs) and not for what happened meanwhile (who stole how much,
-    /// which placement ruled): then earlier runs are asked for what runs differ by.
+    /// Whether a figure stands for the machine and not for what happened meanwhile: then earlier runs tell its spread.
     pub lasting: fn(&Metric) -> bool,
     /// Warnings it can give, part by part.
     pub codes: &'static [&'static [Code]],
@@ -71,8 +70,7 @@ impl Page {
     }
 }
 
-/// Time for the first of parts, given the least and the weight of each: its share of `left_ns`, more where its least is more, less
-/// where others need more, ns.
+/// Time for the first of parts of (least, weight): its share of `left_ns`, at least its least, less for others' needs, ns.
 pub fn page_share_ns(left_ns: u64, parts: &[(u64, u64)]) -> u64 {
     let all = parts.iter().map(|p| p.1).sum::<u64>().max(1);
     let share_ns = |weight: u64| left_ns / all * weight + left_ns % all * weight / all;
@@ -130,33 +128,22 @@ pub struct Output {
     pub content: Result<Vec<u8>, String>,
 }
 
-/// A file that parameters ask to be written.
+/// What parameters ask for beside measuring: a program to run, or a file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    /// Probe and key in a job file: `flow.out`.
+pub struct Asked<T> {
+    /// Probe and key in a job file: `ops.exec_target`, `flow.out`.
     pub key: String,
-    pub path: PathBuf,
+    pub what: T,
 }
 
-impl std::fmt::Display for Destination {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // As that of a command.
-        write!(f, "{:?} ({})", self.path.to_string_lossy(), self.key)
-    }
-}
+/// A program, by its command line.
+pub type Command = Asked<String>;
+pub type Destination = Asked<PathBuf>;
 
-/// A program that parameters ask for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
-    /// Probe and key in a job file: `ops.exec_target`.
-    pub key: String,
-    pub line: String,
-}
-
-impl std::fmt::Display for Command {
+impl<T: AsRef<OsStr>> std::fmt::Display for Asked<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Quoted and escaped: it may come from a file of somebody else.
-        write!(f, "{:?} ({})", self.line, self.key)
+        write!(f, "{:?} ({})", self.what.as_ref().to_string_lossy(), self.key)
     }
 }
 
@@ -190,8 +177,7 @@ pub trait Probe {
         Vec::new()
     }
 
-    /// What this process does as one of several that a launcher started, beside the one that holds the session: `None` where it is
-    /// that one, else whether it took part to the end.
+    /// As one of several processes of a launcher: `None` where it holds the session, else whether it took part throughout.
     fn attend(_params: &Self::Params) -> Option<bool> {
         None
     }
@@ -266,8 +252,8 @@ impl Entry {
             page: P::PAGE,
             attend: |given| Ok(P::attend(&given.of::<P>()?)),
             give_up: |given| given.of::<P>().map(|params| P::give_up(&params)),
-            commands: commands::<P>,
-            destinations: destinations::<P>,
+            commands: |given| Ok(asked::<P, str>(P::commands(&given.of::<P>()?))),
+            destinations: |given| Ok(asked::<P, Path>(P::destinations(&given.of::<P>()?))),
             run: execute::<P>,
             pooled: P::POOLED,
             reanalyze: |tables, seed| {
@@ -306,18 +292,12 @@ pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, Prob
     serde_json::from_value(merged).map_err(|e| ProbeError::Usage(format!("{}: {e}", P::INFO.name)))
 }
 
-fn commands<P: Probe>(given: &Parameters<'_>) -> Result<Vec<Command>, ProbeError> {
-    let whole =
-        |(key, line): (&str, &str)| Command { key: format!("{}.{key}", P::INFO.name), line: line.to_owned() };
-    Ok(P::commands(&given.of::<P>()?).into_iter().map(whole).collect())
-}
-
-fn destinations<P: Probe>(given: &Parameters<'_>) -> Result<Vec<Destination>, ProbeError> {
-    let whole = |(key, path): (&str, &Path)| Destination {
-        key: format!("{}.{key}", P::INFO.name),
-        path: path.to_owned(),
+fn asked<P: Probe, T: ToOwned + ?Sized>(all: Vec<(&'static str, &T)>) -> Vec<Asked<T::Owned>> {
+    let whole = |(key, what): (&str, &T)| {
+        let key = format!("{}.{key}", P::INFO.name);
+        Asked { key, what: what.to_owned() }
     };
-    Ok(P::destinations(&given.of::<P>()?).into_iter().map(whole).collect())
+    all.into_iter().map(whole).collect()
 }
 
 fn execute<P: Probe>(host: &Host<'_>, given: &Parameters<'_>) -> Result<Outcome, ProbeError> {

@@ -1,6 +1,4 @@
-//! How costs are sampled: batches long enough for the clock and short enough to fall between interruptions, in pairs of two
-//! lengths, kept only where nothing that took part was switched out or moved, interleaved over all rows in random order so
-//! that drift of the machine does not become structure of the result.
+//! Batches long for the clock and short against interruptions, in undisturbed pairs of two lengths, rows in random order.
 
 use machmeter_stats::random::Random;
 use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
@@ -24,8 +22,7 @@ pub trait Subject {
     /// Executes `turns` turns; timed. False when the thing did not happen.
     fn run(&mut self, turns: u64) -> bool;
 
-    /// Replaces what a pair used up, and says whether partners did their share since the last call; asked after each pair, whatever
-    /// came of it.
+    /// Replaces what a pair used up; whether partners did their share since the last call. Asked after each pair.
     fn partners_moved(&mut self) -> bool {
         true
     }
@@ -183,12 +180,9 @@ pub const LONG_NS: f64 = 2e6;
 pub const KEPT_PREEMPTED: &str = "kept_preempted";
 
 impl Pace {
-    /// Batches of 0.05 ms: over 1,000 steps of the coarsest clock in use, mostly between two ticks of the scheduler (one costs a virtual
-    /// CPU some 40 us), and so short that a neighbor on the core who comes and goes is seen by the looks beside them.
+    /// 0.05 ms: over 1,000 steps of the coarsest clock, mostly between two ticks of the scheduler (40 us each).
     pub const BATCH_NS: f64 = 50_000.0;
-    /// For operations that keep a core busy. One that was idle or waited for memory does not do as many instructions a cycle as it can until
-    /// it has been busy for a while: loops over vectors took up to twice their time, in steps of a twentieth of the rate, for 1 ms
-    /// after a sleep of 20 ms (AMD Zen 5), while chains of dependent additions were as quick as ever.
+    /// After a rest of 20 ms vector loops took up to twice their time for 1 ms (AMD Zen 5); dependent additions did not.
     pub const SETTLE_NS: u64 = 1_500_000;
     /// Batches of operations in which two CPUs take part.
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
@@ -245,8 +239,7 @@ impl Sampler {
         self.timing.now_ns()
     }
 
-    /// One visit of one bench: prepare, calibrate on the first visit, warm up, take pairs. What is not begun by `until_ns` is left
-    /// out, but for one try of each step.
+    /// One visit: prepare, calibrate on the first, warm up, take pairs; each step is tried once even after `until_ns`.
     pub fn visit(&mut self, bench: &mut Bench<'_>, pace: &Pace, until_ns: u64) {
         if bench.row.refused.is_some() {
             return;

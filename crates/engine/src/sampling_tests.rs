@@ -50,14 +50,21 @@ impl Subject for Costs {
     }
 }
 
+fn costs(fake: &Fake, each_ns: f64) -> Costs {
+    Costs { now_ns: fake.now_ns.clone(), each_ns, fails: false }
+}
+
+fn sampled(fake: &Fake, bench: Bench<'_>, pace: Pace, enough: Enough, until_ns: u64) -> Row {
+    let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
+    sample_benches(&mut sampler, vec![bench], pace, enough, until_ns).remove(0)
+}
+
 #[test]
 fn planted_costs_are_found_among_preemptions_and_failures_are_refused() {
     let fake = Fake::default();
     let bench = |each_ns: f64, fails| {
-        Bench::new(
-            Row::new("test", "planted", Kind::Latency),
-            Costs { now_ns: fake.now_ns.clone(), each_ns, fails },
-        )
+        let costs = Costs { fails, ..costs(&fake, each_ns) };
+        Bench::new(Row::new("test", "planted", Kind::Latency), costs)
     };
     let planted = [0.27, 3.8, 151.0, 515_000.0];
     let mut benches: Vec<Bench<'_>> = planted.iter().map(|ns| bench(*ns, false)).collect();
@@ -99,13 +106,11 @@ impl Subject for Settles {
 fn a_core_that_rested_is_not_timed_before_it_has_settled() {
     let cost = |settle_ns| {
         let fake = Fake::default();
-        let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
+        let subject = Settles { costs: costs(&fake, 5.0), busy_until_ns: 0 };
         let row = Row::new("t", "x", Kind::Throughput);
-        let benches = vec![Bench::new(row, Settles { costs, busy_until_ns: 0 })];
         let pace = Pace { settle_ns, ..Pace::of(20_000.0, 4) };
-        let mut sampler = Sampler::new(fake, TickRate::NANOSECONDS, 7);
-        let rows = sample_benches(&mut sampler, benches, pace, Enough::visits(10), u64::MAX);
-        Cost::of(&rows[0], 1.0, 1).value_ns().expect("known")
+        let row = sampled(&fake, Bench::new(row, subject), pace, Enough::visits(10), u64::MAX);
+        Cost::of(&row, 1.0, 1).value_ns().expect("known")
     };
     assert!((cost(Pace::SETTLE_NS) - 5.0).abs() < 0.01, "{}", cost(Pace::SETTLE_NS));
     assert!(cost(0) > 9.0, "{}", cost(0));
@@ -135,23 +140,17 @@ fn what_a_preempted_pair_used_up_is_replaced() {
     let fake = Fake::default();
     let mut row = Row::new("t", "x", Kind::Latency);
     (row.short_turns, row.long_turns) = (32, 96);
-    let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
-    let benches = vec![Bench::new(row, UsesUp { costs, stock: 160 })];
-    let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
-    let rows = sample_benches(&mut sampler, benches, Pace::of(1.0, 100), Enough::visits(1), u64::MAX);
-    let rejected = rows[0].rejected;
+    let subject = UsesUp { costs: costs(&fake, 5.0), stock: 160 };
+    let rejected =
+        sampled(&fake, Bench::new(row, subject), Pace::of(1.0, 100), Enough::visits(1), u64::MAX).rejected;
     assert!(rejected.preempted > 2 && rejected.total() == rejected.preempted, "{rejected:?}");
 }
 
 #[test]
 fn the_time_given_is_kept() {
     let fake = Fake::default();
-    let benches = vec![Bench::new(
-        Row::new("t", "x", Kind::Latency),
-        Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false },
-    )];
-    let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
-    let rows = sample_benches(&mut sampler, benches, Pace::of(500_000.0, 3), Enough::ENDLESS, 100_000_000);
-    assert!(rows[0].pairs.len() > 20, "{}", rows[0].pairs.len());
+    let (row, pace) = (Row::new("t", "x", Kind::Latency), Pace::of(500_000.0, 3));
+    let pairs = sampled(&fake, Bench::new(row, costs(&fake, 5.0)), pace, Enough::ENDLESS, 100_000_000).pairs;
+    assert!(pairs.len() > 20, "{}", pairs.len());
     assert!(fake.now_ns.get() < 120_000_000, "{}", fake.now_ns.get());
 }

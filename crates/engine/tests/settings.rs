@@ -1,5 +1,4 @@
-//! Settings: real commands, and the process that guards them. This program is also what is started as that process, so it has
-//! no test harness: `main` answers the roles first.
+//! Real commands and the process that guards them, which is this program too: so it has no test harness.
 #![allow(clippy::print_stdout, reason = "it tells which tests passed, as the test harness does")]
 #![allow(
     clippy::unwrap_used,
@@ -18,30 +17,6 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 const MS: u64 = 1_000_000;
 const ROLES: [Worker; 2] = [GUARD, Worker { name: "setting-owner", run: owner }];
 
-type Test = (&'static str, fn());
-
-const TESTS: [Test; 10] = [
-    ("commands_that_end_are_run_once_per_change", commands_that_end_are_run_once_per_change),
-    ("a_command_that_fails_says_its_last_line", a_command_that_fails_says_its_last_line),
-    (
-        "a_command_that_stays_ends_with_all_its_processes_before_the_other_setting",
-        a_command_that_stays_ends_with_all_its_processes_before_the_other_setting,
-    ),
-    ("a_command_that_does_not_want_to_end_is_killed", a_command_that_does_not_want_to_end_is_killed),
-    (
-        "what_a_dying_command_leaves_in_its_group_is_ended_too",
-        what_a_dying_command_leaves_in_its_group_is_ended_too,
-    ),
-    ("a_command_that_stays_and_dies_is_noticed", a_command_that_stays_and_dies_is_noticed),
-    ("a_command_that_talks_without_end_is_not_held_up", a_command_that_talks_without_end_is_not_held_up),
-    ("what_a_command_left_behind_goes_on_writing", what_a_command_left_behind_goes_on_writing),
-    ("a_setting_ends_with_the_program", a_setting_ends_with_the_program),
-    (
-        "a_guard_that_is_killed_is_noticed_and_its_setting_ended",
-        a_guard_that_is_killed_is_noticed_and_its_setting_ended,
-    ),
-];
-
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|a| a == ARGUMENT) {
@@ -51,13 +26,26 @@ fn main() -> ExitCode {
     // As of the test harness: words choose tests, options are its own affair.
     let words: Vec<&str> =
         arguments.iter().filter_map(|a| a.to_str()).filter(|a| !a.starts_with('-')).collect();
-    for (name, test) in TESTS {
-        if words.is_empty() || words.iter().any(|w| name.contains(w)) {
-            test();
-            println!("test {name} ... ok");
-        }
-    }
+    run(&words, commands_that_end_are_run_once_per_change);
+    run(&words, a_command_that_fails_says_its_last_line);
+    run(&words, a_command_that_stays_ends_with_all_its_processes_before_the_other_setting);
+    run(&words, a_command_that_does_not_want_to_end_is_killed);
+    run(&words, what_a_dying_command_leaves_in_its_group_is_ended_too);
+    run(&words, a_command_that_stays_and_dies_is_noticed);
+    run(&words, a_command_that_talks_without_end_is_not_held_up);
+    run(&words, what_a_command_left_behind_goes_on_writing);
+    run(&words, a_setting_ends_with_the_program);
+    run(&words, a_guard_that_is_killed_is_noticed_and_its_setting_ended);
     ExitCode::SUCCESS
+}
+
+/// Runs a test whose name holds one of the words, if there are any.
+fn run(words: &[&str], test: impl Fn()) {
+    let name = std::any::type_name_of_val(&test).rsplit("::").next().unwrap();
+    if words.is_empty() || words.iter().any(|w| name.contains(w)) {
+        test();
+        println!("test {name} ... ok");
+    }
 }
 
 /// Waits until it `holds`, 10 s at most; whether it does.
@@ -122,9 +110,15 @@ fn pids(file: &Path) -> Vec<i32> {
 fn staying_in_force(before: &str) -> (Settings, Vec<i32>) {
     let dir = tempfile::tempdir().unwrap();
     let (command, file) = staying(dir.path(), before);
-    let mut s = settings(&command, "true");
+    (in_force(&command), pids(&file))
+}
+
+/// A command that stays, in force as setting A.
+fn in_force(command: &str) -> Settings {
+    let mut s = settings(command, "true");
     s.apply(0).unwrap();
-    (s, pids(&file))
+    assert!(s.stays());
+    s
 }
 
 fn all_gone(pids: &[i32]) -> bool {
@@ -134,9 +128,7 @@ fn all_gone(pids: &[i32]) -> bool {
 fn a_command_that_stays_ends_with_all_its_processes_before_the_other_setting() {
     let dir = tempfile::tempdir().unwrap();
     let (command, file, asked) = staying_until_asked(dir.path());
-    let mut s = settings(&command, "true");
-    s.apply(0).unwrap();
-    assert!(s.stays());
+    let mut s = in_force(&command);
     let of_a = pids(&file);
     assert_eq!(of_a.len(), 2);
     assert!(of_a.iter().all(|p| pid_is_alive(*p)));
@@ -160,9 +152,7 @@ fn what_a_dying_command_leaves_in_its_group_is_ended_too() {
     let file = dir.path().join("pids");
     let command =
         format!("sh -c \"trap '' TERM; echo \\$\\$ > {}; sleep 300\" & sleep 0.9; exit 1", file.display());
-    let mut s = settings(&command, "true");
-    s.apply(0).unwrap();
-    assert!(s.stays());
+    let mut s = in_force(&command);
     let left = pids(&file);
     nanosleep_until(monotonic_ns() + 1_000_000_000);
     assert!(s.check().is_err());
@@ -170,9 +160,7 @@ fn what_a_dying_command_leaves_in_its_group_is_ended_too() {
 }
 
 fn a_command_that_stays_and_dies_is_noticed() {
-    let mut s = settings("echo began; sleep 0.9; echo 'ran out of luck'; exit 4", "true");
-    s.apply(0).unwrap();
-    assert!(s.stays());
+    let mut s = in_force("echo began; sleep 0.9; echo 'ran out of luck'; exit 4");
     nanosleep_until(monotonic_ns() + 1_500_000_000);
     let text = s.check().unwrap_err().to_string();
     assert!(text.contains("ended while it was measured: exit status: 4: ran out of luck"), "{text}");
@@ -180,9 +168,7 @@ fn a_command_that_stays_and_dies_is_noticed() {
 }
 
 fn a_command_that_talks_without_end_is_not_held_up() {
-    let mut s = settings("yes talking", "true");
-    s.apply(0).unwrap();
-    assert!(s.stays());
+    let mut s = in_force("yes talking");
     s.check().unwrap();
     s.apply(1).unwrap();
 }
@@ -190,8 +176,7 @@ fn a_command_that_talks_without_end_is_not_held_up() {
 /// A main program that has a setting in force and waits to be killed.
 fn owner(arguments: &[OsString]) -> u8 {
     let command = arguments[0].to_str().unwrap();
-    let mut s = settings(command, "true");
-    s.apply(0).unwrap();
+    let _setting = in_force(command);
     nanosleep_until(monotonic_ns() + 60_000 * MS);
     0
 }

@@ -3,11 +3,31 @@
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_engine::disturbance::placement::MOVES;
+use machmeter_engine::team::sampler::{HostClock, TeamVisit};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::monotonic_ns;
 
 use super::cost::{NEEDS_TWO, ONE_CPU};
 use super::jobs::Job;
 use super::{contention, locks, models, transfer, wakeups};
 use crate::testing::params;
+
+/// Seats on these CPUs, under the ordinary policy.
+pub(super) fn seats(cpus: &[usize]) -> Seats {
+    Seats { cpus: cpus.to_vec(), policy: Policy::Other { nice: 0 } }
+}
+
+/// A visit of threads that begins now, timed in ns.
+pub(super) fn visit(seats: &Seats, limit_ns: u64, seed: u64) -> TeamVisit<'_> {
+    TeamVisit::new(&Threads, seats, &HostClock::MONOTONIC, monotonic_ns(), limit_ns, seed)
+}
+
+/// The value of a metric with this key.
+pub(super) fn value(a: &Analysis, key: &str) -> f64 {
+    let found = a.metrics.iter().find(|m| m.key() == key);
+    found.and_then(|m| m.value).unwrap_or_else(|| panic!("{key}: {found:?}"))
+}
 
 pub(super) fn codes(a: &Analysis) -> Vec<&str> {
     a.warnings.iter().map(|w| w.code.as_str()).collect()

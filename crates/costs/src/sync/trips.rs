@@ -57,8 +57,7 @@ pub(super) struct Priced<'r> {
 }
 
 impl<'r> Priced<'r> {
-    /// All rows of a part, at the main placement, and what all parts warn of: moves, and rows that need two CPUs, with what
-    /// `text` says of so many.
+    /// All rows of a part, and what all parts warn of: moves, and rows that need two CPUs (`text` of so many).
     pub(super) fn all(
         rows: &'r Rows,
         part: &'r str,

@@ -3,7 +3,7 @@
 use machmeter_data::metric::{Params, Population};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::{Interval, Metric, MetricInfo};
-use machmeter_stats::quantile::{median, quantile, sorted};
+use machmeter_stats::quantile::{median, median_of, quantile, sorted};
 use machmeter_stats::visits::median_interval;
 
 use super::{Pair, Row};
@@ -14,20 +14,17 @@ pub const LEVEL: f64 = 0.95;
 pub const FEWEST: usize = 6;
 /// Fewest undisturbed pairs that make a figure of their own: visits differ, and twice the fewest are not of one.
 const UNDISTURBED_FEWEST: usize = 2 * FEWEST;
-/// Of how many pairs one has to be undisturbed. Of those that shared the core less than a fiftieth passed for undisturbed in nine of ten
-/// cases (ADR 22), a twentieth is granted, and a median is of what most are: twice that.
+/// Of so many pairs one must be undisturbed: up to a twentieth of shared ones only pass (ADR 22); twice that is granted.
 const UNDISTURBED_ONE_IN: usize = 10;
 /// Undisturbed pairs, beside those that only pass, whose least is below their median at 95 %: 1 - 0.5^5 is 97 %.
 const LEAST_OF: usize = 5;
-/// Least share of a shared figure that an undisturbed one is. Two hardware threads of a core fetch and issue in turns, one getting the
-/// turn that the other leaves (Intel 64 and IA-32 Optimization Reference Manual, chapter on Hyper-Threading), so each has at least
-/// half of the slots. What one evicts from the other's caches is not bounded by it.
+/// Least share of a shared figure that an undisturbed one is: each hardware thread has half of the slots or more
+/// (Intel 64 and IA-32 Optimization Reference Manual, Hyper-Threading). Evictions from caches are not bounded by it.
 pub const LEAST_SHARE: f64 = 0.5;
 /// What stands behind a name or value where the core was shared.
 pub const MARK: &str = " (core shared)";
-/// Cost from which on batches are taken whole, ns. In a batch of 50 us its call and two readings of the clock, at most 50 ns together, are
-/// 0.1 %, and what its first turns find cold about as much: for 55 calls both estimators differed by 0.07 % (median of a quiet
-/// run) to 0.4 %. Below, loops are hot and steady enough for differences, which cancel it.
+/// Cost from which on batches are taken whole, ns: call and clock are 0.1 % of 50 us then, cold turns as much.
+/// Over 55 calls both estimators differed by 0.07 % (median of a quiet run) to 0.4 %.
 const WHOLE_COST_NS: f64 = 20.0;
 /// Length of both batches from which on they are taken whole, ns: the two constants are less than 0.3 % of it.
 const WHOLE_PAIR_NS: f64 = 33_000.0;
@@ -45,7 +42,7 @@ pub enum Estimator {
 
 impl Estimator {
     fn of(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Self {
-        let whole = sorted(&Self::Batches.values_ns(row, pairs, ns_per_tick)).ok().and_then(|s| median(&s));
+        let whole = median_of(&Self::Batches.values_ns(row, pairs, ns_per_tick));
         let is_large = whole
             .is_some_and(|ns| ns >= WHOLE_COST_NS && ns * Self::Batches.operations(row) >= WHOLE_PAIR_NS);
         // A row of other lengths than n and 2 n asks what the turns add to a batch: a MiB to a fork.
@@ -91,8 +88,7 @@ impl Estimator {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cost {
     Known(Known),
-    /// Smaller than can be told from nothing: at most `bound_ns` per operation (upper end of the interval, and no less than
-    /// one clock step over the batch).
+    /// Not told from nothing: at most `bound_ns` (upper end of the interval, at least a clock step over the batch).
     Below {
         bound_ns: f64,
         n: usize,
@@ -106,8 +102,7 @@ pub enum Cost {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     pub value_ns: f64,
-    /// Rank interval of the median, by visits, and on either side as much more as the clock's steps leave open. Where the core was
-    /// shared the low end is what undisturbed pairs bound.
+    /// Rank interval by visits, wider by the clock's steps; down to what undisturbed pairs bound where the core was shared.
     pub low_ns: f64,
     pub high_ns: f64,
     /// Median of all clean pairs, disturbed or not; so are the quantiles.
@@ -171,24 +166,21 @@ impl Cost {
         let estimator = Estimator::of(row, pairs, ns_per_tick);
         let values = estimator.values_ns(row, pairs, ns_per_tick);
         let tried = values.len() as u64 + row.rejected.total();
-        let unknown = || Self::Unknown { why: format!("{} undisturbed samples of {tried}", values.len()) };
-        let Ok(s) = sorted(&values) else { return unknown() };
         let visits: Vec<u32> = pairs.iter().map(|p| p.visit).collect();
-        let (Some(value), Some(ci)) = (median(&s), median_interval(&visits, &values, LEVEL)) else {
-            return unknown();
+        let enough = sorted(&values).ok().filter(|s| s.len() >= FEWEST);
+        let found = enough.and_then(|s| Some((median(&s)?, median_interval(&visits, &values, LEVEL)?, s)));
+        let Some((value, ci, s)) = found else {
+            return Self::Unknown { why: format!("{} undisturbed samples of {tried}", values.len()) };
         };
-        if values.len() < FEWEST {
-            return unknown();
-        }
         let step_ns = step_ns(row, estimator, ns_per_tick, step_ticks);
         let (low_ns, high_ns) = (ci.low - step_ns, ci.high + step_ns);
         if low_ns <= 0.0 || value <= 0.0 {
             return Self::Below { bound_ns: high_ns.max(step_ns), n: values.len() };
         }
-        let batches = sorted(&estimator.upper_ns(row, pairs, ns_per_tick)).unwrap_or_else(|_| s.clone());
+        let batches = sorted(&estimator.upper_ns(row, pairs, ns_per_tick)).unwrap_or(s);
         let at = |p: f64| quantile(&batches, p).unwrap_or(value);
         let per_block = values.len().div_ceil(BLOCKS).max(1);
-        let blocks = values.chunks(per_block).filter_map(|c| median(&sorted(c).ok()?)).filter(|m| *m >= 0.0);
+        let blocks = values.chunks(per_block).filter_map(median_of).filter(|m| *m >= 0.0);
         Self::Known(Known {
             value_ns: value,
             low_ns,
@@ -206,8 +198,7 @@ impl Cost {
         })
     }
 
-    /// Of the pairs during which nobody else used the core of this `whole` width, or where these are too few of all, marked. Quantiles
-    /// are of all.
+    /// Of the pairs alone on the core of this `whole` width; of all, marked, where these are too few. Quantiles: of all.
     pub fn by_population(row: &Row, pairs: &[Pair], whole: f64, ns_per_tick: f64, step_ticks: u64) -> Self {
         let own: Vec<Pair> =
             pairs.iter().filter(|p| sibling::alone(p, whole) == Some(true)).copied().collect();
@@ -224,14 +215,8 @@ impl Cost {
             match Self::of_pairs(row, &own, ns_per_tick, step_ticks) {
                 Self::Known(own) => {
                     let Known { usual_ns, fast_ns, slow_ns, max_ns, .. } = all;
-                    return Self::Known(Known {
-                        population: undisturbed,
-                        usual_ns,
-                        fast_ns,
-                        slow_ns,
-                        max_ns,
-                        ..own
-                    });
+                    let population = undisturbed;
+                    return Self::Known(Known { usual_ns, fast_ns, slow_ns, max_ns, population, ..own });
                 }
                 // They do not deny what all say; they were just too few visits.
                 Self::Below { bound_ns, .. } if all.low_ns <= bound_ns => {}
@@ -300,10 +285,8 @@ impl Cost {
                     .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
             }
             Self::Below { bound_ns, n } => {
-                let why = format!(
-                    "below resolution: at most {} ({n} samples)",
-                    human(*bound_ns, Unit::Nanoseconds)
-                );
+                let most = human(*bound_ns, Unit::Nanoseconds);
+                let why = format!("below resolution: at most {most} ({n} samples)");
                 Metric::rejected(info, params, Estimator::Differences.name(), &why)
             }
             Self::Unknown { why } => Metric::rejected(info, params, Estimator::Differences.name(), why),
@@ -311,8 +294,7 @@ impl Cost {
     }
 }
 
-/// What the clock's steps leave open of a value, ns. Where hardly anything disturbs, all pairs show the same value of the clock: equal, and
-/// all off by as much. A duration is known up to a step, two up to two.
+/// What the clock's steps leave open of a value, ns: a duration is known up to a step, two up to two.
 fn step_ns(row: &Row, estimator: Estimator, ns_per_tick: f64, step_ticks: u64) -> f64 {
     let durations = if row.short_turns > 0 { 2.0 } else { 1.0 };
     durations * step_ticks.max(1) as f64 * ns_per_tick / estimator.operations(row)
@@ -323,8 +305,7 @@ pub fn values_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
     Estimator::of(row, pairs, ns_per_tick).values_ns(row, pairs, ns_per_tick)
 }
 
-/// Cost of an operation by each long batch alone, ns: less what both lengths have in common. It is read pair by pair and not from the
-/// median of the short batches: what is the same during both of a pair, another hardware thread or a clock, is no part of it.
+/// Cost by each long batch, ns, less what both lengths have in common, pair by pair: neighbors and clocks are no part.
 fn long_batches_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
     let (short_turns, long_turns) = (row.short_turns as f64, row.long_turns.max(1) as f64);
     let more = row.long_turns.saturating_sub(row.short_turns).max(1) as f64;
@@ -332,7 +313,7 @@ fn long_batches_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
         (p.short_ticks as f64 * long_turns - p.long_ticks as f64 * short_turns) / more * ns_per_tick
     };
     let commons: Vec<f64> = pairs.iter().map(common).collect();
-    let common_ns = sorted(&commons).ok().and_then(|s| median(&s)).unwrap_or(0.0).max(0.0);
+    let common_ns = median_of(&commons).unwrap_or(0.0).max(0.0);
     let operations = long_turns * row.per_turn;
     pairs.iter().map(|p| (p.long_ticks as f64 * ns_per_tick - common_ns) / operations).collect()
 }

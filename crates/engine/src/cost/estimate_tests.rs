@@ -83,8 +83,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
     }
 }
 
-/// Pairs of an operation of `truth_ns`, of which `undisturbed` had the core to themselves. The others took `costlier` times as long, and
-/// of them `passing` were not seen to.
+/// Pairs of `truth_ns`; all but `undisturbed` take `costlier` times as long, and `passing` of them are not seen to.
 fn mixture(random: &mut Random, truth_ns: f64, undisturbed: f64, costlier: f64, passing: f64) -> Row {
     let turns = (50_000.0 / truth_ns) as u64;
     let mut row = Row::new("test", "planted", Kind::Latency);

@@ -225,8 +225,7 @@ impl Rows {
         }
     }
 
-    /// Keeps the whole width of the core, as the pairs saw it, for the analysis; or as it was seen on this kind of machine before, if
-    /// that was more: then nobody saw it whole this time.
+    /// Keeps the whole width of the core as pairs saw it, or as it was before, if that was more.
     pub fn store_full_width(&mut self) {
         let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core.width).filter(|w| *w > 0.0);
         if let Some(whole) = sibling::whole_width(&widths.collect::<Vec<f64>>()) {
@@ -242,8 +241,7 @@ impl Rows {
         }
     }
 
-    /// What an independent addition costs of a dependent one on the whole core: less is better, and the least is worth remembering.
-    /// `None` where too few pairs had the core to themselves to be sure of it.
+    /// Cost of an independent over a dependent addition on the whole core. `None` where too few pairs were alone to be sure.
     pub fn inverse_width(&self) -> Option<f64> {
         let (shared, pairs) = self.shared_core()?;
         let alone = (1.0 - shared) * pairs as f64;

@@ -22,57 +22,51 @@ struct Rest {
     refused: Option<String>,
 }
 
+impl Rest {
+    fn of(r: &Row) -> Self {
+        let finite = r.extras.iter().filter(|(_, v)| v.is_finite());
+        Self {
+            params: r.params.clone(),
+            rejected: [r.rejected.preempted, r.rejected.migrated, r.rejected.partner, r.rejected.failed],
+            proof: r.proof.as_ref().map(|p| (p.what.clone(), p.expected, p.seen)),
+            extras: finite.map(|(k, v)| (k.clone(), *v)).collect(),
+            refused: r.refused.clone(),
+        }
+    }
+}
+
+fn column<T, V>(of: &[T], name: &str, unit: Unit, value: impl Fn(&T) -> V) -> Column
+where
+    Values: From<Vec<V>>,
+{
+    Column::new(name, unit, of.iter().map(value).collect::<Vec<V>>())
+}
+
 impl Rows {
     /// As two tables, `PROBE_rows` and `PROBE_pairs`.
     pub fn to_tables(&self, probe: &str) -> Vec<Table> {
-        let text = |f: &dyn Fn(&Row) -> String| Values::Text(self.rows.iter().map(f).collect());
-        let column = |name: &str, unit, values| Column { name: name.to_owned(), unit, values };
-        let rest = |r: &Row| {
-            let rest = Rest {
-                params: r.params.clone(),
-                rejected: [r.rejected.preempted, r.rejected.migrated, r.rejected.partner, r.rejected.failed],
-                proof: r.proof.as_ref().map(|p| (p.what.clone(), p.expected, p.seen)),
-                extras: r
-                    .extras
-                    .iter()
-                    .filter(|(_, v)| v.is_finite())
-                    .map(|(k, v)| (k.clone(), *v))
-                    .collect(),
-                refused: r.refused.clone(),
-            };
-            serde_json::to_string(&rest).unwrap_or_default()
-        };
-        let turns = |f: fn(&Row) -> u64| Values::I64(self.rows.iter().map(|r| f(r) as i64).collect());
+        let r = &self.rows;
         let rows = vec![
-            column("part", Unit::One, text(&|r| r.part.clone())),
-            column("operation", Unit::One, text(&|r| r.operation.clone())),
-            column("kind", Unit::One, text(&|r| r.kind.name().to_owned())),
-            column("short_turns", Unit::Count, turns(|r| r.short_turns)),
-            column("long_turns", Unit::Count, turns(|r| r.long_turns)),
-            column("per_turn", Unit::Count, Values::F64(self.rows.iter().map(|r| r.per_turn).collect())),
-            column("rest", Unit::One, text(&rest)),
+            column(r, "part", Unit::One, |r| r.part.clone()),
+            column(r, "operation", Unit::One, |r| r.operation.clone()),
+            column(r, "kind", Unit::One, |r| r.kind.name().to_owned()),
+            column(r, "short_turns", Unit::Count, |r| r.short_turns as i64),
+            column(r, "long_turns", Unit::Count, |r| r.long_turns as i64),
+            column(r, "per_turn", Unit::Count, |r| r.per_turn),
+            column(r, "rest", Unit::One, |r| serde_json::to_string(&Rest::of(r)).unwrap_or_default()),
         ];
-        let pairs: Vec<(i32, &Pair)> = self
-            .rows
-            .iter()
-            .enumerate()
-            .flat_map(|(i, r)| r.pairs.iter().map(move |p| (i as i32, p)))
-            .collect();
-        let i64s = |f: fn(&Pair) -> u64| Values::I64(pairs.iter().map(|(_, p)| f(p) as i64).collect());
-        let f64s = |f: fn(&Pair) -> f64| Values::F64(pairs.iter().map(|(_, p)| f(p)).collect());
+        let numbered = r.iter().enumerate();
+        let p: Vec<(i32, &Pair)> =
+            numbered.flat_map(|(i, r)| r.pairs.iter().map(move |p| (i as i32, p))).collect();
         let pairs = vec![
-            column("row", Unit::Count, Values::I32(pairs.iter().map(|(i, _)| *i).collect())),
-            column("at_ns", Unit::Nanoseconds, f64s(|p| p.at_ns)),
-            column(
-                "visit",
-                Unit::Count,
-                Values::I32(pairs.iter().map(|(_, p)| p.visit.cast_signed()).collect()),
-            ),
-            column("short_ticks", Unit::Ticks, i64s(|p| p.short_ticks)),
-            column("long_ticks", Unit::Ticks, i64s(|p| p.long_ticks)),
-            column("regime_ns", Unit::Nanoseconds, f64s(|p| p.regime_ns)),
-            column("core_width", Unit::One, f64s(|p| p.core.width)),
-            column("addition_ticks", Unit::Ticks, f64s(|p| p.core.addition_ticks)),
+            column(&p, "row", Unit::Count, |p| p.0),
+            column(&p, "at_ns", Unit::Nanoseconds, |p| p.1.at_ns),
+            column(&p, "visit", Unit::Count, |p| p.1.visit.cast_signed()),
+            column(&p, "short_ticks", Unit::Ticks, |p| p.1.short_ticks as i64),
+            column(&p, "long_ticks", Unit::Ticks, |p| p.1.long_ticks as i64),
+            column(&p, "regime_ns", Unit::Nanoseconds, |p| p.1.regime_ns),
+            column(&p, "core_width", Unit::One, |p| p.1.core.width),
+            column(&p, "addition_ticks", Unit::Ticks, |p| p.1.core.addition_ticks),
         ];
         let mut tables: Vec<Table> = [(format!("{probe}_rows"), rows), (format!("{probe}_pairs"), pairs)]
             .into_iter()
@@ -92,29 +86,23 @@ impl Rows {
     }
 
     /// From the tables of [`Self::to_tables`].
-    pub fn from_tables(probe: &str, tables: &[Table]) -> Result<Self, ProbeError> {
+    pub fn from_tables<'t>(probe: &str, tables: &'t [Table]) -> Result<Self, ProbeError> {
         let wrong = |what: &str| ProbeError::Usage(format!("these samples are no {probe} samples: {what}"));
         let find = |name: String| {
             tables.iter().find(|t| t.name == name).ok_or_else(|| wrong(&format!("table {name} is missing")))
         };
         let (of_rows, of_pairs) = (find(format!("{probe}_rows"))?, find(format!("{probe}_pairs"))?);
-        let text = |name: &str| match of_rows.column(name).map(|c| &c.values) {
-            Some(Values::Text(v)) => Ok(v.clone()),
-            _ => Err(wrong(&format!("column {name} is missing"))),
-        };
-        let i64s = |t: &Table, name: &str| {
-            t.i64s(name).map(<[i64]>::to_vec).ok_or_else(|| wrong(&format!("column {name} is missing")))
-        };
-        let f64s = |t: &Table, name: &str| match t.column(name).map(|c| &c.values) {
-            Some(Values::F64(v)) => Ok(v.clone()),
-            _ => Err(wrong(&format!("column {name} is missing"))),
-        };
-        let note = |name: &str| of_rows.notes.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str());
-        let tick_hz =
-            note("tick_hz").and_then(|t| t.parse().ok()).filter(|hz: &f64| hz.is_finite() && *hz > 0.0);
+        let missing = |name: &str| wrong(&format!("column {name} is missing"));
+        let text = |name| of_rows.texts(name).ok_or_else(|| missing(name));
+        let i64s = |t: &'t Table, name| t.i64s(name).ok_or_else(|| missing(name));
+        let f64s = |t: &'t Table, name| t.f64s(name).ok_or_else(|| missing(name));
+        let i32s = |name| of_pairs.i32s(name).ok_or_else(|| missing(name));
+        let tick_hz = of_rows.note("tick_hz").and_then(|t| t.parse().ok());
         let mut out = Self {
-            tick_hz: tick_hz.ok_or_else(|| wrong("no clock rate"))?,
-            step_ticks: note("step_ticks").and_then(|t| t.parse().ok()).unwrap_or(1),
+            tick_hz: tick_hz
+                .filter(|hz: &f64| hz.is_finite() && *hz > 0.0)
+                .ok_or_else(|| wrong("no clock rate"))?,
+            step_ticks: of_rows.note("step_ticks").and_then(|t| t.parse().ok()).unwrap_or(1),
             rows: Vec::new(),
             facts: Facts::of_notes(&of_rows.notes),
         };
@@ -125,23 +113,19 @@ impl Rows {
         for i in 0..of_rows.rows() {
             let rest: Rest = serde_json::from_str(&rests[i]).map_err(|e| wrong(&format!("row {i}: {e}")))?;
             let [preempted, migrated, partner, failed] = rest.rejected;
+            let kind = if kinds[i] == Kind::Latency.name() { Kind::Latency } else { Kind::Throughput };
             out.rows.push(Row {
-                part: parts[i].clone(),
-                operation: operations[i].clone(),
                 params: rest.params,
-                kind: if kinds[i] == Kind::Latency.name() { Kind::Latency } else { Kind::Throughput },
                 short_turns: short[i].max(0) as u64,
                 long_turns: long[i].max(0) as u64,
                 per_turn: per_turn[i],
-                pairs: Vec::new(),
                 rejected: Rejected { preempted, migrated, partner, failed },
                 proof: rest.proof.map(|(what, expected, seen)| Proof { what, expected, seen }),
                 extras: rest.extras,
                 refused: rest.refused,
+                ..Row::new(&parts[i], &operations[i], kind)
             });
         }
-        let i32s =
-            |name: &str| of_pairs.i32s(name).ok_or_else(|| wrong(&format!("column {name} is missing")));
         let (rows, visits) = (i32s("row")?, i32s("visit")?);
         let (at, regime) = (f64s(of_pairs, "at_ns")?, f64s(of_pairs, "regime_ns")?);
         let (short, long) = (i64s(of_pairs, "short_ticks")?, i64s(of_pairs, "long_ticks")?);

@@ -1,14 +1,12 @@
-//! How quick the core was while costs were taken: dependent additions, one a cycle, beside each pair. A guest is not told of it, and what a
-//! core executes costs more by as much as it is slower.
+//! How quick the core was: dependent additions, one a cycle, beside each pair. A guest is not told of its clock.
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
-use machmeter_stats::quantile::{median, quantile, sorted};
+use machmeter_stats::quantile::{median_of, quantile, sorted};
 
 use crate::cost::{Pair, Rows};
 
-/// A clock that is slower than the best by this share of it is told. The clocks of boosting cores move by up to 12 % from one step to
-/// another with what neighbors do (3.6 to 4.1 GHz on one host), and each figure has its clock beside it.
+/// A clock slower by this share is told. Boosting cores move by up to 12 % (3.6 to 4.1 GHz on one host).
 const SLOWER: f64 = 0.15;
 /// Share of the samples with a slow clock that is worth a word.
 const SLOW_SHARE: f64 = 0.05;
@@ -28,7 +26,7 @@ machmeter_data::code! { pub SLOW_CLOCK = "W449" "slow clock of the core",
 
 /// Clock of the core beside pairs, Hz, in whole MHz (a look knows it to 2 %); `None` where nobody looked.
 pub fn hz(pairs: &[Pair], ns_per_tick: f64) -> Option<f64> {
-    let addition_ns = median(&sorted(&additions(pairs)).ok()?)? * ns_per_tick;
+    let addition_ns = median_of(&additions(pairs))? * ns_per_tick;
     Some((1e3 / addition_ns).round() * 1e6)
 }
 
@@ -42,8 +40,7 @@ pub fn least_addition_ns(rows: &Rows) -> Option<f64> {
     Some(quantile(&ticks, PASSED_OVER)? * rows.ns_per_tick())
 }
 
-/// Says that the core was slower than it can be, as `before_ns` for an addition or the rest of the run tells. The figure stands behind a
-/// colon, as in the other warning of the core.
+/// Says that the core was slower than `before_ns` for an addition, or the rest of the run, shows it can be.
 pub(crate) fn warning(probe: &str, rows: &Rows, before_ns: Option<f64>) -> Option<Warning> {
     let least_ns = before_ns.into_iter().chain(least_addition_ns(rows)).reduce(f64::min)?;
     let ticks = additions(rows.rows.iter().flat_map(|r| &r.pairs));
@@ -54,7 +51,7 @@ pub(crate) fn warning(probe: &str, rows: &Rows, before_ns: Option<f64>) -> Optio
         return None;
     }
     let told = |ns: f64| human(1e9 / ns, Unit::Hertz);
-    let slow_ns = median(&sorted(&slow).ok()?)? * rows.ns_per_tick();
+    let slow_ns = median_of(&slow)? * rows.ns_per_tick();
     Some(SLOW_CLOCK.note(format!(
         "the core ran slower than it can: at {} instead of {} during {:.0} % of {} samples of {probe}",
         told(slow_ns),

@@ -29,8 +29,7 @@ const LAPS_NS: u64 = 1_000_000;
 const LIMIT_NS: u64 = 20_000_000;
 /// Fewest clean batches of a lap that make a sample.
 const FEWEST_CLEAN: usize = 3;
-/// Quantile of a lap's clean batches that stands for it: the median of their lower half. What disturbs without a switch (a
-/// host that takes the CPU, another hardware thread, an interrupt) only adds.
+/// Quantile of a lap's clean batches that stands for it, the middle of the lower half: disturbances only add.
 const LOWER: f64 = 0.25;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +94,7 @@ fn goes_on(member: &Member<'_>) -> bool {
     !member.is_late()
 }
 
-/// Round trips of a word that two members compare and swap (as core-to-core-latency does). Member 0 is timed, so that no two
-/// clocks are compared.
+/// Round trips of a word that two members compare and swap. Member 0 is timed, so no clocks are compared.
 #[derive(Clone, Copy)]
 pub struct PingPong<'a>(pub &'a AtomicU64);
 
@@ -138,8 +136,7 @@ pub fn condense<'s>(batches: impl Iterator<Item = &'s TeamSample>) -> (Option<u6
     (low, rejected)
 }
 
-/// Latency of a line from one CPU of `seats` to the other just now, ns, found within about a millisecond; 0 when they were never on their
-/// CPUs together.
+/// Latency of a line between the CPUs of `seats`, ns, found in a millisecond; 0 when they never ran together.
 pub(super) fn one_way_ns(clock: &HostClock, seats: &Seats, seed: u64) -> f64 {
     let laps = || -> Option<Vec<f64>> {
         let arena = Arena::new(0, 4_096).ok()?;

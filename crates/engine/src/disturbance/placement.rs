@@ -1,5 +1,4 @@
-//! Rows beside looks at the placement: a virtual machine's CPUs move under it, and what two of them share costs several times as
-//! much at some places as at others. Such rows are told at the place where the CPUs were most of the time.
+//! Rows beside looks at the placement, which moves in a virtual machine: told where the CPUs were most of the time.
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
@@ -94,20 +93,16 @@ pub fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
     row.pairs.iter().filter(at_main).copied().collect()
 }
 
-/// What a row costs on the most frequent level, which the cost names ([`Known::apart_ns`](crate::cost::estimate::Known)): it is of one
-/// population, and nothing to doubt. All samples count where the placement did not move, or nobody looked at it beside this row.
+/// Cost on the most frequent level, named in [`Known::apart_ns`](crate::cost::estimate::Known); of all samples where nothing moved.
 pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Cost {
     let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
     let levels = levels.filter(|l| looked && !l.regimes.is_empty());
-    let apart_ns = levels.map(|l| l.regimes[l.main()].center);
-    let Some(levels) = levels.filter(|l| l.regimes.len() > 1) else {
-        return rows.cost(row).apart(apart_ns);
-    };
-    let main = on_main(row, Some(levels));
-    let mut cost = rows.cost_of(row, &main).apart(apart_ns);
+    let at_main = levels.map(|l| l.regimes[l.main()].center);
+    let main = on_main(row, levels);
+    let mut cost = rows.cost_of(row, &main).apart(at_main);
     let elsewhere = row.pairs.len() - main.len();
     let proven = row.proof.as_ref().is_none_or(|p| p.seen >= p.expected);
-    if let Cost::Unknown { why } = &mut cost
+    if let (Cost::Unknown { why }, Some(levels)) = (&mut cost, levels)
         && elsewhere > 0
         && proven
         && main.len() < FEWEST
@@ -181,12 +176,7 @@ mod tests {
         );
         assert!(matches!(of(2), Cost::Known(k) if k.n == 20 && k.apart_ns.is_none()), "nobody looked");
         let said = moved("part", Some(&levels)).expect("a warning");
-        assert!(
-            said.code == MOVES.id
-                && said.text.contains(" ns one way ")
-                && said.text.contains(" % of the time, "),
-            "{}",
-            said.text
-        );
+        let texts = [" ns one way ", " % of the time, "];
+        assert!(said.code == MOVES.id && texts.iter().all(|t| said.text.contains(t)), "{}", said.text);
     }
 }

@@ -8,7 +8,7 @@
 //! vectors take twice their time. Nothing else tells of it inside a virtual machine: time is
 //! not stolen, counters of the processor are not there, and topologies often hide the siblings.
 
-use machmeter_stats::quantile::{median, quantile, sorted};
+use machmeter_stats::quantile::{median_of, quantile, sorted};
 use machmeter_sys::kernel::{Ready, named};
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +18,7 @@ use crate::cost::Pair;
 pub const ALONE: f64 = 0.95;
 /// Share of the greatest widths that are passed over.
 const WILD: f64 = 0.02;
-/// Pairs that are dense, and how many times as many as lie just below: where a neighbor comes and goes, narrower ones are the more
-/// the narrower they are, and only those of the whole core end in an edge.
+/// Pairs that are dense, and times as many as just below: only the widths of a whole core end in an edge.
 const FEWEST: usize = 12;
 const DENSER: usize = 2;
 /// Most steps on the way to the densest width.
@@ -58,8 +57,7 @@ impl CoreLooks {
         }
     }
 
-    /// A neighbor that was there at any moment counts as there. Of the clock the median, the lower of two: a stall of one look is no
-    /// slower clock.
+    /// A neighbor seen once counts. Of the clock the lower median: a stall of one look is no slower clock.
     pub(crate) fn together(mut self) -> CoreLook {
         let looks = &mut self.looks[..self.taken];
         looks.sort_unstable_by(|a, b| a.addition_ticks.total_cmp(&b.addition_ticks));
@@ -117,11 +115,8 @@ impl SiblingDetector {
     }
 }
 
-/// The whole width of the core: the highest place where the widths that pairs saw are dense, and above which there are hardly any, since
-/// they end there. `None` without any.
-///
-/// Where they do not end so, the core was never whole, and how wide it is is not known: then it is as wide as the widest, single ones
-/// left out. A core that is always shared in the same way is not told from a narrow one.
+/// The whole width of the core: the highest place where widths are dense and above which there are hardly any.
+/// Where they do not end so, the widest but single ones. A core always shared looks like a narrow one.
 pub fn whole_width(widths: &[f64]) -> Option<f64> {
     let widths = sorted(widths).ok()?;
     let up_to = |most: f64| widths.partition_point(|w| *w <= most);
@@ -143,7 +138,7 @@ fn densest_near(widths: &[f64], start: f64) -> Option<f64> {
     let mut whole = start;
     for _ in 0..STEPS {
         let near = widths.iter().filter(|w| (**w - whole).abs() <= (1.0 - ALONE) * whole).copied();
-        let next = median(&sorted(&near.collect::<Vec<f64>>()).ok()?)?;
+        let next = median_of(&near.collect::<Vec<f64>>())?;
         if next == whole {
             break;
         }
@@ -186,11 +181,8 @@ mod tests {
             };
             SiblingDetector::new(|_| 600, reading).unwrap().dependent.turns() / DEPENDENT_TURNS
         };
-        assert_eq!(
-            [1, 10, 40, 1_000].map(turns),
-            [1, 1, 4, 57],
-            "steps in ticks, of which the chain takes 600"
-        );
+        let steps = [1, 10, 40, 1_000];
+        assert_eq!(steps.map(turns), [1, 1, 4, 57], "steps in ticks, of which the chain takes 600");
     }
 
     #[test]

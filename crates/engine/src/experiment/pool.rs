@@ -57,8 +57,7 @@ impl<'a> Experiment<'a> {
         self.entrants.push(Entrant { set, weight, used_ns: 0, round, states, over: false });
     }
 
-    /// Runs until all have enough, the time is over or a signal asks to stop; what each part measured, in the order in which they
-    /// were added.
+    /// Runs until all have enough, the time is over or a signal comes; what each part measured, in order of addition.
     pub fn run(
         mut self,
         sampler: &mut Sampler,

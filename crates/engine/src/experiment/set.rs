@@ -86,8 +86,7 @@ impl Set for &mut CellList<'_> {
     }
 }
 
-/// Visits cells in rounds of random order until all have enough or it is `until_ns` on the sampler's clock. Their rows keep what
-/// they have: see [`CellList::into_rows`].
+/// Visits cells in random rounds until all have enough or it is `until_ns` on the sampler's clock; rows keep samples.
 pub fn sample(sampler: &mut Sampler, cells: &mut CellList<'_>, enough: Enough, until_ns: u64) {
     let mut experiment = Experiment::new(None);
     experiment.add(Box::new(cells), 1.0);

@@ -95,8 +95,7 @@ impl<Message: DeserializeOwned, R: ReadUntil> MessageReader<Message, R> {
 }
 
 impl<Message: DeserializeOwned + 'static, R: ReadUntil + Send + 'static> MessageReader<Message, R> {
-    /// A thread of its own calls `hear` with each message, and last with the error that ends them. The thread has the
-    /// caller's policy.
+    /// A thread (with the caller's policy) calls `hear` with each message, and last with the error that ends them.
     pub fn listen(
         mut self,
         mut hear: impl FnMut(Result<Message, RoleError>) + Send + 'static,

@@ -141,8 +141,7 @@ where
     }
 }
 
-/// The starter of this worker: its requests from stdin, and what takes replies. No child inherits the latter; stdout is
-/// `/dev/null` from now on. To be called once.
+/// Requests from stdin, and what takes replies, which no child inherits; stdout is `/dev/null` then. To be called once.
 pub fn starter<Request, Reply>() -> io::Result<(MessageReader<Request>, MessageWriter<Reply, File>)>
 where
     Request: DeserializeOwned,
@@ -152,8 +151,7 @@ where
     Ok((MessageReader::new(requests, MAX_MESSAGE_BYTES), MessageWriter::new(process::take_stdout()?)))
 }
 
-/// Answers each request of the starter until it is gone or closes the role; starts no thread. Returns the exit code of the
-/// role: 0, or 1 when there is no starter or it sent what is no request.
+/// Answers requests until the role is closed; starts no thread. Exit code: 0, or 1 for no starter or no request.
 pub fn answer<Request: DeserializeOwned, Reply: Serialize>(mut reply: impl FnMut(Request) -> Reply) -> u8 {
     let Ok((mut requests, mut replies)) = starter() else { return 1 };
     loop {

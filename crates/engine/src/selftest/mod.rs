@@ -103,8 +103,7 @@ pub struct Options {
     /// The CPU to test on; the last allowed one when not given.
     pub cpu: Option<usize>,
     pub seed: u64,
-    /// Until when what the machine was not quiet enough for is tried again, ns (monotonic); everything is tried once,
-    /// however late that becomes.
+    /// Until when what needs a quiet machine is tried again, monotonic ns; everything is tried once, however late.
     pub until_ns: u64,
 }
 
@@ -121,8 +120,7 @@ pub struct SelfTest {
 /// Something that is injected or done: its name, and the checks of what the probe says of it.
 pub type Injection = (&'static str, fn(&machine::Machine<'_>, &Options) -> Vec<SelfCheck>);
 
-/// Self-test of a probe that is a list of parts: theirs in order, then its time under real-time threads. Ends early, with
-/// what was done so far, when a signal asks to stop.
+/// Self-test of a probe of parts: theirs in order, then its time under real-time threads. A signal ends it early.
 pub fn run<V: Verb>(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let machine = machine::Machine::open(options.cpu, options.seed, progress)?;
     let mut checks = Vec::new();
@@ -146,14 +144,14 @@ fn ends_in_time<V: Verb>(machine: &machine::Machine<'_>, options: &Options) -> V
     let what = format!("a run with default parameters under {policy} on CPUs {}", machine.allowed);
     let bar = "its time and 1 s";
     let order = machine::Order { cpus: machine.allowed.clone(), policy: Some(policy), budget_ns };
-    let measured = parameters::<V>(&serde_json::json!({})).map(|p| machine.measure::<V>(order, &p));
-    vec![match measured {
-        Err(why) | Ok((Err(why), _)) => SelfCheck::not_shown("bounds.fifo", &what, bar, why),
-        Ok((Ok(_), spent_ns)) => {
-            let truth = format!("{:.1} s were given", budget_ns as f64 / 1e9);
-            let found = format!("it took {:.2} s", spent_ns as f64 / 1e9);
-            let state = State::of(spent_ns < budget_ns + LATE_NS);
-            SelfCheck::new("bounds.fifo", &what, bar, truth, found, state)
-        }
-    }]
+    let measured = parameters::<V>(&serde_json::json!({})).and_then(|p| {
+        let (measured, spent_ns) = machine.measure::<V>(order, &p);
+        measured.map(|_| spent_ns)
+    });
+    let shown = measured.map_err(|e| e.to_string()).map(|spent_ns| {
+        let truth = format!("{:.1} s were given", budget_ns as f64 / 1e9);
+        let found = format!("it took {:.2} s", spent_ns as f64 / 1e9);
+        (truth, found, State::of(spent_ns < budget_ns + LATE_NS))
+    });
+    vec![check("bounds.fifo", &what, bar, shown)]
 }

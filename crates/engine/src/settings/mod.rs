@@ -1,5 +1,4 @@
-//! Putting a setting in force: a command of the user, which either does its work and ends (a sysctl, a control group), or
-//! stays for as long as the setting shall last (a scheduler such as those of `sched_ext`).
+//! Putting a setting in force: a command that does its work (a sysctl), or stays as long as it lasts (a scheduler).
 
 mod guard;
 
@@ -39,9 +38,7 @@ impl Settings {
         Self { commands, in_force: None, left_behind: Vec::new() }
     }
 
-    /// Puts `setting` (0 for A, 1 for B) in force, unless it is already. A command that stays and has died meanwhile is an
-    /// error, since nobody knows since when the setting was gone.
-    /// Errors have the command and its last line of output.
+    /// Puts `setting` (0: A, 1: B) in force, unless it is. An error if a command that stays has died, with its last line.
     pub fn apply(&mut self, setting: usize) -> Result<(), ProbeError> {
         self.check()?;
         if self.in_force.as_ref().is_some_and(|f| f.setting == setting) {

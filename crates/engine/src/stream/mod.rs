@@ -9,7 +9,7 @@
 mod real;
 mod run;
 
-pub use real::{ChainError, RealMachine};
+pub use real::RealMachine;
 pub use run::{Machine, Spent, Stop, run};
 
 use serde::{Deserialize, Serialize};
@@ -94,11 +94,9 @@ pub enum Deadline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 pub enum Overload {
-    /// Releases that passed while a job was late are dropped; work goes on at the next slot. A release that could not even
-    /// begin within its own period is dropped, too.
+    /// Releases that pass while a job is late, or that cannot begin within their period, are dropped.
     Drop,
-    /// Late releases are executed as soon as possible. When one is more than `most_periods` behind at its start, all that
-    /// have passed are dropped and work goes on at the next slot (the buffer ran dry and playback starts anew).
+    /// Late releases run as soon as possible; more than `most_periods` behind, all that have passed are dropped.
     Queue {
         /// Longest backlog in periods (mean intervals of a Poisson stream); 0 means without limit.
         most_periods: u32,
@@ -190,8 +188,7 @@ pub struct Job {
     /// Number of the release, from 0.
     pub number: u64,
     pub release_ns: u64,
-    /// From its release until it began (over all stages of a chain: sum of the waits for a wake-up); of a dropped one, until
-    /// it was given up.
+    /// From its release until it began (of a chain: sum of the waits for a wake-up) or was given up.
     pub wake_ns: u64,
     /// From its release until it was done; of a dropped one, until it was given up.
     pub response_ns: u64,
@@ -210,8 +207,7 @@ impl Job {
         matches!(self.fate, Fate::Ran | Fate::Overslept)
     }
 
-    /// Time in which it had begun and did not get the CPU, ns: what is left of the response. Slightly negative by the
-    /// resolution of the clocks at most.
+    /// Time without the CPU after it began, ns; by the resolution of the clocks slightly negative at most.
     pub fn preempt_ns(&self) -> i64 {
         self.response_ns as i64 - self.wake_ns as i64 - self.cpu_ns as i64
     }
@@ -221,8 +217,7 @@ impl Job {
         stream.deadline_ns().map(|d| self.ran() && self.response_ns <= d)
     }
 
-    /// Lateness, ns: the wait from the scheduled release until it began or was given up. A stream that never sleeps (back to
-    /// back) has no such wait; for it, the time by which a job took longer than its CPU time.
+    /// Wait from the release until it began or was given up, ns; back to back, response beyond its CPU time.
     pub fn lateness_ns(&self, stream: &Stream) -> u64 {
         match stream.release {
             Release::Closed { think_ns: 0 } => self.preempt_ns().max(0) as u64,

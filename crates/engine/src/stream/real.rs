@@ -1,7 +1,7 @@
-//! A stream's machine that is real: the kernel's clock and timers, CPU time by thread clocks, threads that wake each other,
-//! processes that are started.
+//! The real machine of a stream: kernel timers, thread CPU clocks, threads that wake each other, started processes.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -15,11 +15,6 @@ use super::run::{Machine, Spent};
 use super::{Demand, Stream};
 use crate::cpu_work::{Spinner, spin};
 
-/// Why the threads of a chain could not be started.
-#[derive(Debug, thiserror::Error)]
-#[error("a thread of the chain could not be started: {0}")]
-pub struct ChainError(#[from] std::io::Error);
-
 /// A job's number, and what it has spent so far: it is handed on when a stage has ended.
 type Token = (u64, Spent);
 
@@ -30,8 +25,7 @@ struct Chain {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// See the module. It belongs to the thread that made it: stages inherit that thread's policy and CPUs, and its CPU time is
-/// what counts.
+/// Belongs to the thread that made it: stages inherit its policy and CPUs, and its CPU time counts.
 pub struct RealMachine {
     spinner: Spinner,
     stop: Arc<AtomicBool>,
@@ -42,17 +36,14 @@ pub struct RealMachine {
 }
 
 impl RealMachine {
-    /// A machine for `stream` on the calling thread: calibrates, starts the stages. `stop` ends sleeping and working within
-    /// a period. `launch` is what [`Demand::Launch`] starts: a program and its arguments.
-    pub fn new(
-        stream: &Stream,
-        stop: Arc<AtomicBool>,
-        launch: (PathBuf, Vec<OsString>),
-    ) -> Result<Self, ChainError> {
+    /// Calibrates on the calling thread and starts stages. `stop` ends work within a period; `launch`: program, arguments.
+    pub fn new(stream: &Stream, stop: Arc<AtomicBool>, launch: (PathBuf, Vec<OsString>)) -> io::Result<Self> {
         let spinner = Spinner::calibrate();
         let chain = match stream.stages.as_slice() {
             [] => None,
-            stages => Some(Chain::start(stages, spinner, &stop)?),
+            stages => Some(Chain::start(stages, spinner, &stop).map_err(|e| {
+                io::Error::new(e.kind(), format!("a thread of the chain could not be started: {e}"))
+            })?),
         };
         Ok(Self { spinner, stop, chain, program: launch.0, arguments: launch.1, jobs_done: None })
     }
@@ -140,7 +131,7 @@ fn work(spinner: &mut Spinner, before_ns: u64, demand: Demand, stop: &AtomicBool
 }
 
 impl Chain {
-    fn start(stages: &[Demand], spinner: Spinner, stop: &Arc<AtomicBool>) -> Result<Self, ChainError> {
+    fn start(stages: &[Demand], spinner: Spinner, stop: &Arc<AtomicBool>) -> io::Result<Self> {
         let (first, mut from) = sync_channel::<Token>(1);
         let mut threads = Vec::new();
         for (i, &demand) in stages.iter().enumerate() {

@@ -77,9 +77,7 @@ impl Schedule {
     }
 }
 
-/// Runs `stream` from `t0_ns` for `length_ns` and appends every release before the end to `jobs`, up to its capacity.
-///
-/// Each release is either executed or dropped; a job that began before the end is finished. Nothing is allocated.
+/// Runs `stream`, each release executed or dropped into `jobs` up to its capacity. Nothing is allocated.
 pub fn run<M: Machine>(
     machine: &mut M,
     stream: &Stream,

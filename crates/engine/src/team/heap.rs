@@ -79,8 +79,7 @@ impl<'a> Heap<'a> {
         self.words.get(start..start + at.words).unwrap_or(&[])
     }
 
-    /// Writes `from` to `at` of `rank`, word by word, as far as both reach; returns how many words. Others see it at the
-    /// latest after [`Self::quiet`] and something that orders them (a wait, a lock, a barrier).
+    /// Writes words as far as both reach; how many. Seen by others after [`Self::quiet`] and something that orders them.
     #[inline]
     pub fn put(&self, rank: usize, at: Symmetric, from: &[u64]) -> usize {
         let to = self.at(rank, at);
@@ -129,8 +128,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Waits until the first word of `at` in the member's own part differs from `value`; what it is then, or `None` when the
-    /// deadline came first.
+    /// Waits until the first own word of `at` is not `value`; what it is then, `None` when late.
     #[inline]
     pub fn wait(&self, at: Symmetric, value: u64, member: &Member<'_>) -> Option<u64> {
         let word = self.at(member.rank, at).first()?;
@@ -146,8 +144,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// A central barrier that spins, with reversing sense: usable any number of times by the same members.
-/// Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 7.
+/// A central spinning barrier with reversing sense, reusable (Mellor-Crummey and Scott, TOCS 9(1), 1991, algorithm 7).
 #[derive(Debug, Clone, Copy)]
 pub struct Barrier<'a> {
     arrived: &'a AtomicU64,

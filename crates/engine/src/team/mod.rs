@@ -118,8 +118,7 @@ impl Member<'_> {
         (self.now_ns)() >= self.deadline_ns
     }
 
-    /// Waits until all members came here. `cell` counts arrivals and must be used for nothing else; `round` is 0, 1, 2, ...
-    /// False when the deadline came first.
+    /// Waits for all members; false when late. `cell` counts arrivals and nothing else; `round` is 0, 1, 2, ...
     pub fn meet(&self, cell: &AtomicU64, round: u64) -> bool {
         cell.fetch_add(1, Ordering::AcqRel);
         let all = (round + 1) * self.members as u64;
@@ -144,8 +143,7 @@ pub trait Team: Sync {
     /// `threads`, `processes`, `user-threads`: as in metric parameters.
     fn model(&self) -> &'static str;
 
-    /// Lets every member do `work` once, all at the same time. The caller waits; it is a member itself nowhere. Members get
-    /// `limit_ns` from the start. Nothing is left running, whatever came of it.
+    /// Lets every member do `work` once, all at once, within `limit_ns`; the caller waits. Nothing is left running.
     fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError>;
 }
 

@@ -1,5 +1,4 @@
-//! Processes with shared sections, as Sequent's parallel library had them: `m_fork` copies the program, the copies run one
-//! function on shared memory and end. What a member writes outside shared memory is lost with it.
+//! Processes with shared sections, as Sequent's `m_fork` made them: what a member writes elsewhere is lost with it.
 
 use machmeter_sys::process;
 use machmeter_sys::process::fork::{Ended, Forked, PANICKED, fork_run, limit_real_time};
@@ -15,8 +14,7 @@ const GRACE_NS: u64 = 300_000_000;
 /// Pause between two looks whether a member died before it reported, ns.
 const LOOK_NS: u64 = 20_000_000;
 
-/// One forked process for each member (`m_set_procs`, `m_fork`; the end of `run` is `m_kill_procs`). A member that does not
-/// end in time is killed.
+/// One forked process for each member (`m_set_procs`, `m_fork`, `m_kill_procs`), killed when late.
 #[derive(Debug, Clone, Copy)]
 pub struct Processes;
 
@@ -26,16 +24,14 @@ impl Team for Processes {
     }
 
     fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError> {
-        let model = self.model();
-        let start = |rank, why: String| TeamError::Start { model, rank, why };
-        let roster = Roster::new(seats).map_err(|e| start(0, e.to_string()))?;
+        let roster = Roster::new(self.model(), seats)?;
         let mut children = Vec::with_capacity(seats.cpus.len());
         for rank in 0..seats.cpus.len() {
             // On an error the children before are killed as their values are dropped; they sleep at the gate.
             let child = fork_run(&|| serve(&roster, seats, rank, limit_ns, work));
-            children.push(child.map_err(|e| start(rank, e.to_string()))?);
+            children.push(child.map_err(|e| roster.not_started(rank, e.to_string()))?);
         }
-        let placed = wait_placed(&roster, &mut children).map_err(|(rank, why)| start(rank, why));
+        let placed = wait_placed(&roster, &mut children).map_err(|(rank, why)| roster.not_started(rank, why));
         let ends_ns = if placed.is_ok() {
             roster.open(limit_ns).saturating_add(GRACE_NS)
         } else {
@@ -43,7 +39,7 @@ impl Team for Processes {
             monotonic_ns() + GRACE_NS
         };
         let fates: Vec<Option<String>> = children.iter_mut().map(|c| fate(c, ends_ns, limit_ns)).collect();
-        placed.and_then(|()| roster.result(model, |rank| fates.get(rank).cloned().flatten()))
+        placed.and_then(|()| roster.result(|rank| fates.get(rank).cloned().flatten()))
     }
 }
 

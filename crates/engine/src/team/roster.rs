@@ -2,7 +2,6 @@
 //! model. Members report that they are placed, wait asleep until the gate opens (so that a real-time member never keeps the
 //! caller from starting the next one), then meet and begin together.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,15 +47,22 @@ impl State {
 /// Shared memory of one run of a team.
 #[derive(Debug)]
 pub(super) struct Roster {
+    model: &'static str,
     arena: Arena,
     members: usize,
 }
 
 impl Roster {
-    pub(super) fn new(seats: &Seats) -> io::Result<Self> {
+    pub(super) fn new(model: &'static str, seats: &Seats) -> Result<Self, TeamError> {
         let members = seats.cpus.len();
-        let arena = Arena::new(FIRST_MEMBER + members, members * ENTRY_WORDS * 8)?;
-        Ok(Self { arena, members })
+        let arena = Arena::new(FIRST_MEMBER + members, members * ENTRY_WORDS * 8);
+        let arena = arena.map_err(|e| TeamError::Start { model, rank: 0, why: e.to_string() })?;
+        Ok(Self { model, arena, members })
+    }
+
+    /// That a member could not be started.
+    pub(super) fn not_started(&self, rank: usize, why: String) -> TeamError {
+        TeamError::Start { model: self.model, rank, why }
     }
 
     fn state_cell(&self, rank: usize) -> &AtomicU64 {
@@ -153,15 +159,11 @@ impl Roster {
     }
 
     /// What became of the team, when nobody works any more. `fate` says of a member what only the model knows.
-    pub(super) fn result(
-        &self,
-        model: &'static str,
-        fate: impl Fn(usize) -> Option<String>,
-    ) -> Result<(), TeamError> {
-        let lost = |rank, why| Err(TeamError::Lost { model, rank, why });
+    pub(super) fn result(&self, fate: impl Fn(usize) -> Option<String>) -> Result<(), TeamError> {
+        let lost = |rank, why| Err(TeamError::Lost { model: self.model, rank, why });
         let ranks = 0..self.members;
         if let Some(rank) = ranks.clone().find(|r| self.state(*r) == State::Refused) {
-            return Err(TeamError::Start { model, rank, why: self.text(rank) });
+            return Err(self.not_started(rank, self.text(rank)));
         }
         for rank in ranks.clone() {
             match (self.state(rank), fate(rank)) {

@@ -168,13 +168,16 @@ pub enum Event {
 }
 
 pub struct SimulatedOperation<'a> {
-    team: &'a SimulatedTeam,
-    turn_ns: f64,
-    constant_ns: u64,
-    sleeps: u64,
-    trip_ns: Option<&'a (dyn Fn(u64) -> u64 + Sync)>,
-    events: &'a (dyn Fn(usize, u64) -> Option<Event> + Sync),
-    batches: [AtomicU64; 4],
+    pub(super) team: &'a SimulatedTeam,
+    pub(super) turn_ns: f64,
+    pub(super) constant_ns: u64,
+    /// Sleeps of each member in a turn.
+    pub(super) sleeps: u64,
+    /// What each turn of a batch of trips takes, by its number, ns.
+    pub(super) trip_ns: Option<&'a (dyn Fn(u64) -> u64 + Sync)>,
+    /// What happens to a member in which of its batches.
+    pub(super) events: &'a (dyn Fn(usize, u64) -> Option<Event> + Sync),
+    pub(super) batches: [AtomicU64; 4],
 }
 
 impl<'a> SimulatedOperation<'a> {
@@ -182,27 +185,6 @@ impl<'a> SimulatedOperation<'a> {
     pub fn new(team: &'a SimulatedTeam, turn_ns: f64, constant_ns: u64) -> Self {
         let batches = Default::default();
         Self { team, turn_ns, constant_ns, sleeps: 0, trip_ns: None, events: &|_, _| None, batches }
-    }
-
-    /// With so many sleeps of each member in a turn.
-    #[must_use]
-    pub fn sleeping(mut self, sleeps: u64) -> Self {
-        self.sleeps = sleeps;
-        self
-    }
-
-    /// With what each turn of a batch of trips takes, by its number, ns.
-    #[must_use]
-    pub fn with_trips(mut self, trip_ns: &'a (dyn Fn(u64) -> u64 + Sync)) -> Self {
-        self.trip_ns = Some(trip_ns);
-        self
-    }
-
-    /// With what happens to a member in which of its batches.
-    #[must_use]
-    pub fn with(mut self, events: &'a (dyn Fn(usize, u64) -> Option<Event> + Sync)) -> Self {
-        self.events = events;
-        self
     }
 }
 

@@ -15,9 +15,7 @@ impl Team for Threads {
     }
 
     fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError> {
-        let model = self.model();
-        let start = |rank, why: String| TeamError::Start { model, rank, why };
-        let roster = Roster::new(seats).map_err(|e| start(0, e.to_string()))?;
+        let roster = Roster::new(self.model(), seats)?;
         let shared = shares_a_cpu(seats);
         let serve = |rank| {
             roster.report(rank, Ok(()));
@@ -33,12 +31,12 @@ impl Team for Threads {
                     spawn_placed_scoped(scope, "mm-team", Some(*cpu), seats.policy, move || serve(rank));
                 if let Err(e) = placed {
                     roster.cancel();
-                    return Err(start(rank, e.to_string()));
+                    return Err(roster.not_started(rank, e.to_string()));
                 }
             }
             roster.open(limit_ns);
             Ok(())
         })?;
-        roster.result(model, |_| None)
+        roster.result(|_| None)
     }
 }

@@ -24,9 +24,7 @@ impl Team for UserThreads {
     }
 
     fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError> {
-        let model = self.model();
-        let start = |rank, why: String| TeamError::Start { model, rank, why };
-        let roster = Roster::new(seats).map_err(|e| start(0, e.to_string()))?;
+        let roster = Roster::new(self.model(), seats)?;
         std::thread::scope(|scope| {
             for (cpu, ranks) in workers(seats) {
                 let first = ranks.first().copied().unwrap_or(0);
@@ -39,13 +37,13 @@ impl Team for UserThreads {
                     });
                 if let Err(why) = placed {
                     roster.cancel();
-                    return Err(start(first, why));
+                    return Err(roster.not_started(first, why));
                 }
             }
             roster.open(limit_ns);
             Ok(())
         })?;
-        roster.result(model, |_| None)
+        roster.result(|_| None)
     }
 }
 

@@ -181,7 +181,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
 
 /// Refuses files that could not be written now.
 fn writable(destinations: &[Destination]) -> Result<(), Failure> {
-    destinations.iter().try_for_each(|d| atomic::could_replace(&d.path).map_err(Failure::usage))
+    destinations.iter().try_for_each(|d| atomic::could_replace(&d.what).map_err(Failure::usage))
 }
 
 /// What a run would do beside measuring.

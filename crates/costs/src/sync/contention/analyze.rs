@@ -78,8 +78,7 @@ fn by_distance(views: &[Priced<'_>], operation: Operation) -> Vec<(f64, f64)> {
     at
 }
 
-/// How far false sharing reaches: the distances between two words, upward, until two no longer disturb each other. The
-/// largest distance is the measure of the others, so it never disturbs.
+/// The distances between two words, upward, until two no longer disturb each other; the largest is the measure of the others.
 fn reach(views: &[Priced<'_>], operation: Operation) -> Option<(Metric, Finding)> {
     let at = by_distance(views, operation);
     let (_, apart_ns) = *at.last().filter(|a| a.0 == APART_BYTES as f64)?;

@@ -1,8 +1,6 @@
-//! Contention: what an operation costs each of several CPUs when all do it at once, to one word, to words of one line
-//! (false sharing), or to words far apart. Unit: ns per operation and CPU.
+//! Contention: what an operation costs each of several CPUs that do it at once, to one word or to several. Unit: ns each.
 //!
-//! Unless all really work at once the figure means nothing: a batch counts only if each partner did between 0.2 and 5 times
-//! as much in it, by counters of progress on lines of their own.
+//! A batch counts only if each partner did between 0.2 and 5 times as much in it, by counters on lines of their own.
 
 mod analyze;
 mod measure;

@@ -16,8 +16,7 @@ pub(super) enum Operation {
     /// Load, then compare-and-swap to one more; counts an attempt whether it succeeds or not.
     Cas,
     Swap,
-    /// Load, add one, store: not atomic together. A store alone would vanish in the store buffer; here each load needs what
-    /// the store before left.
+    /// Load, add one, store. A store alone would vanish in the store buffer; here each load needs the store before.
     StoreLoad,
     Load,
 }

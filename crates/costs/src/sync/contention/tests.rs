@@ -1,17 +1,14 @@
 //! Planted costs and lines are found; batches without a partner are thrown away; the machine's own figures are plausible.
 
-use machmeter_data::Metric;
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
-use machmeter_engine::team::sampler::{HostClock, TeamSample, TeamVisit};
-use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_engine::team::sampler::TeamSample;
 use machmeter_stats::random::Random;
-use machmeter_sys::sched::Policy;
 
 use super::analyze::analyze;
 use super::measure::{fairness, take};
 use super::operations::Operation;
 use super::{PART, UNFAIR};
-use crate::sync::tests::codes;
+use crate::sync::tests::{codes, seats, value, visit};
 use crate::testing::params;
 
 /// Rows of a machine with lines of `line_bytes`: an add costs 2 ns alone and 8 at 24 ns of transfer.
@@ -40,25 +37,19 @@ fn recorded(line_bytes: i64, fairness: f64) -> Rows {
     rows
 }
 
-fn value(metrics: &[Metric], key: &str) -> f64 {
-    let found = metrics.iter().find(|m| m.key() == key);
-    found.and_then(|m| m.value).unwrap_or_else(|| panic!("{key}: {metrics:?}"))
-}
-
 fn add(cpus: i64, distance: i64) -> String {
-    format!(
-        "sync.cost{{cpus={cpus},distance_bytes={distance},kind=throughput,model=threads,operation=fetch_add}}"
-    )
+    let rest = "kind=throughput,model=threads,operation=fetch_add";
+    format!("sync.cost{{cpus={cpus},distance_bytes={distance},{rest}}}")
 }
 
 #[test]
 fn the_reach_of_false_sharing_is_the_planted_line() {
     for line in [8_i32, 32, 64, 128] {
         let a = analyze(&params(&[]), &recorded(i64::from(line), 0.9), 1);
-        let found = value(&a.metrics, "sync.false_sharing{operation=fetch_add}");
+        let found = value(&a, "sync.false_sharing{operation=fetch_add}");
         assert!((found - f64::from(line)).abs() < 1e-9, "lines of {line} bytes: {found}");
-        assert!((value(&a.metrics, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03);
-        assert!((value(&a.metrics, &add(1, 0)) / 2.0 - 1.0).abs() < 0.03);
+        assert!((value(&a, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03);
+        assert!((value(&a, &add(1, 0)) / 2.0 - 1.0).abs() < 0.03);
         assert!(a.warnings.is_empty(), "{:?}", a.warnings);
         let told = crate::testing::told(&crate::sync::info::INFO, &a);
         assert!(told[0].starts_with("add to a word, alone | 2 CPUs: 2.0"), "{told:?}");
@@ -86,9 +77,9 @@ fn fairness_is_that_of_the_slowest_over_the_fastest() {
 #[test]
 fn sharing_costs_more_than_not_sharing() {
     let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
-    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
+    let seats = seats(&cpus[..2]);
     let best_ns = |operation, distance_bytes| {
-        let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 200_000_000, 1);
+        let team = visit(&seats, 200_000_000, 1);
         let mut each: Vec<f64> = Vec::new();
         // On a busy machine the two are rarely on their CPUs at once.
         for _ in 0..20 {

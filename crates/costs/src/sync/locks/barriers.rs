@@ -91,8 +91,7 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> JointOperation for Steps<'_, W> {
         }
     }
 
-    /// Members that come at once find each other awake, turn after turn. Once one has slept, whoever woke it is the first to wait at the
-    /// next barrier, and sleeps: as in a program's loop, it stays so.
+    /// Members that come at once find each other awake. After one has slept, its waker waits first next time, and sleeps.
     fn approach(&self, member: &Member<'_>) -> bool {
         if self.kind.sleeps() && member.rank == 0 {
             settle();

@@ -1,5 +1,4 @@
-//! A lock that all members want at once: each takes it, adds 1 to a plain number, gives it back, and comes again at once,
-//! until the number is as large as asked for. Time per acquisition, whoever got it; shares tell how fair that was.
+//! A lock that all members want: each adds 1 to a plain number under it until that is large enough. Shares tell fairness.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -159,8 +158,7 @@ impl<L: Lock> JointOperation for Contended<'_, L> {
     }
 }
 
-/// Jain's index of shares (Jain, Chiu & Hawe, DEC-TR-301, 1984): 1 when all are equal, 1/n when one has everything. `None`
-/// without shares, or when all are 0.
+/// Jain's index (DEC-TR-301, 1984): 1 when all are equal, 1/n when one has everything. `None` when all are 0.
 pub(super) fn jain(counts: &[u64]) -> Option<f64> {
     let sum: f64 = counts.iter().map(|c| *c as f64).sum();
     let squares: f64 = counts.iter().map(|c| *c as f64 * *c as f64).sum();

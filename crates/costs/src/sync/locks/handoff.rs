@@ -1,6 +1,5 @@
-//! Hand-off: from the release on one CPU to the acquisition on another, as half a round trip. Two members go round a ring of
-//! three locks, hand over hand: each takes the next lock, for which it has to wait since the other holds it, then gives its
-//! own away, for which the other waits. So every acquisition follows a release of the other, by turns.
+//! Hand-off: from the release on one CPU to the acquisition on another, half a round trip.
+//! Two members go round three locks: each takes the next, which the other holds, then gives its own away.
 
 use std::sync::atomic::Ordering;
 
@@ -15,8 +14,7 @@ use super::measure::LockVisit;
 /// Locks of the ring: one more than members.
 pub(super) const RING: usize = 3;
 
-/// Cells: members that hold their first lock; steps that each lock protects; steps of both members in this batch as they count
-/// them; and over all batches, as counted by them and as the locks say.
+/// Cells: members that hold a lock; steps of each lock; steps as members count them; both over all batches.
 const HOLDING: usize = 0;
 const FIRST_LOCK: usize = 1;
 const MADE: usize = FIRST_LOCK + RING;

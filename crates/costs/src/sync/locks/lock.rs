@@ -7,8 +7,7 @@ use std::sync::{MutexGuard, PoisonError};
 use machmeter_engine::team::{Arena, Member};
 use machmeter_sys::sync::{Mutex, MutexHeld, RwLock, RwLockHeld, Sharing, Word};
 
-/// A lock. Waiting ends at the member's deadline where the lock spins; locks that sleep are left by their holders always,
-/// so that they end too.
+/// Waiting ends at the deadline where the lock spins; holders always leave locks that sleep, so that those end too.
 pub(super) trait Lock: Sync {
     /// Holding it; ends when dropped.
     type Held<'a>
@@ -96,29 +95,19 @@ impl Lock for std::sync::Mutex<()> {
     }
 }
 
-pub(super) struct Readers(pub(super) RwLock);
+/// A lock of readers and writers, from one side.
+pub(super) struct Side<const READS: bool>(RwLock);
 
-pub(super) struct Writers(pub(super) RwLock);
-
-impl Lock for Readers {
+impl<const READS: bool> Lock for Side<READS> {
     type Held<'a> = RwLockHeld<'a>;
 
     #[inline]
     fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<RwLockHeld<'a>> {
-        self.0.read()
+        if READS { self.0.read() } else { self.0.write() }
     }
 
     fn is_shared(&self) -> bool {
-        true
-    }
-}
-
-impl Lock for Writers {
-    type Held<'a> = RwLockHeld<'a>;
-
-    #[inline]
-    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<RwLockHeld<'a>> {
-        self.0.write()
+        READS
     }
 }
 
@@ -200,7 +189,7 @@ pub(super) fn with_locks<'m, W: WithLocks<'m>>(
         Kind::Futex => work.run(make(n, |_| Ok(FutexMutex(Word::new(sharing)?)))?),
         Kind::PosixMutex => work.run(make(n, |_| Mutex::new(sharing))?),
         Kind::StdMutex => work.run(make(n, |_| Ok(std::sync::Mutex::new(())))?),
-        Kind::PosixRead => work.run(make(n, |_| Ok(Readers(RwLock::new(sharing)?)))?),
-        Kind::PosixWrite => work.run(make(n, |_| Ok(Writers(RwLock::new(sharing)?)))?),
+        Kind::PosixRead => work.run(make(n, |_| Ok(Side::<true>(RwLock::new(sharing)?)))?),
+        Kind::PosixWrite => work.run(make(n, |_| Ok(Side::<false>(RwLock::new(sharing)?)))?),
     })
 }

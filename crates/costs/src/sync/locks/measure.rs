@@ -25,8 +25,7 @@ const SHORT_BELOW_NS: u64 = 6_000_000_000;
 const VISIT_NS: u64 = 60_000_000;
 /// Acquisitions of a lock whose waiters may sleep, ns: many wake-ups long.
 const SLEEPING_BATCH_NS: f64 = 500_000.0;
-/// Pairs of a visit in which members spin, and batches where they sleep. The first visit alone can make a figure; many short visits tell
-/// more than few long ones, since the CPUs' placement moves between them.
+/// Pairs of a visit where members spin, batches where they sleep: enough for a figure. Between visits the placement moves.
 const SAMPLES: [usize; 2] = [8, 6];
 
 pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {

@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Cost, Rows};
-use machmeter_engine::team::sampler::{HostClock, SLEEPS, TURNS_SEEN, TeamVisit};
+use machmeter_engine::team::sampler::{SLEEPS, TURNS_SEEN, TeamVisit};
 use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::threads::Threads;
-use machmeter_engine::team::{Member, Seats, Team};
-use machmeter_sys::sched::Policy;
+use machmeter_engine::team::{Member, Team};
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::{affinity, thread};
 
@@ -15,16 +14,18 @@ use super::lock::{ALL, Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
 use super::*;
+use crate::sync::tests::{seats, visit};
 use crate::testing::params;
 
-fn cpus() -> Vec<usize> {
-    affinity::mask().unwrap().iter().collect()
+/// CPUs of as many members as `members` says for so many CPUs, several on one where there are too few.
+fn cpus(members: impl Fn(usize) -> usize) -> Vec<usize> {
+    let cpus = affinity::mask().unwrap().to_vec();
+    cpus.iter().copied().cycle().take(members(cpus.len())).collect()
 }
 
-/// `members` on the CPUs there are, several on one where there are too few.
-fn seats(members: usize) -> Seats {
-    let cpus = cpus();
-    Seats { cpus: (0..members).map(|i| cpus[i % cpus.len()]).collect(), policy: Policy::Other { nice: 0 } }
+/// The first job that does this.
+fn job(cpus: &[usize], what: Together) -> Job {
+    jobs(cpus, "threads", true).into_iter().find(|j| j.what == what).unwrap()
 }
 
 /// A member that comes to its deadline gets no lock, and takes none from its holder.
@@ -75,22 +76,24 @@ fn readers_see_no_half_written_pair() {
             }
         }
     };
-    Threads.run(&seats(3), 30_000_000_000, &work).unwrap();
+    Threads.run(&seats(&cpus(|_| 3)), 30_000_000_000, &work).unwrap();
     assert_eq!(torn.into_inner(), 0);
 }
 
-fn take(job: &mut Job, visits: usize, limit_ns: u64) -> Result<(), String> {
-    take_batches(job, visits, limit_ns, 50_000.0)
+fn take(job: &mut Job, limit_ns: u64, batch_ns: f64, seed: u64) {
+    let seats = seats(&job.cpus);
+    let visit = LockVisit::of(visit(&seats, limit_ns, seed), job.what, batch_ns, 0.0);
+    perform(&visit, Sharing::Threads, job).unwrap();
 }
 
-fn take_batches(job: &mut Job, visits: usize, limit_ns: u64, batch_ns: f64) -> Result<(), String> {
-    let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
-    for seed in 0..visits as u64 {
-        let start_ns = thread::monotonic_ns();
-        let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, seed);
-        perform(&LockVisit::of(team, job.what, batch_ns, 0.0), Sharing::Threads, job)?;
+/// On a busy machine most pairs may be disturbed: visits go on until there are enough, in bounded number.
+fn take_until(job: &mut Job, pairs: usize) {
+    for seed in 0..25 {
+        take(job, 500_000_000, 50_000.0, seed);
+        if job.row.pairs.len() >= pairs {
+            break;
+        }
     }
-    Ok(())
 }
 
 #[test]
@@ -98,13 +101,7 @@ fn rows_of_two_members_have_costs_with_proof() {
     let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let mut rows = Rows::in_nanoseconds(Vec::new());
     for mut job in jobs(&cpus[..2], "threads", true) {
-        // On a busy machine most pairs may be disturbed: visits go on until there are enough, in bounded number.
-        for _ in 0..25 {
-            take(&mut job, 1, 500_000_000).unwrap();
-            if job.row.pairs.len() >= 8 {
-                break;
-            }
-        }
+        take_until(&mut job, 8);
         let proof = job.row.proof.clone().expect("a proof");
         assert!(proof.seen == proof.expected && proof.seen > 0, "{:?}: {proof:?}", job.row);
         rows.rows.push(job.row);
@@ -124,15 +121,9 @@ fn rows_of_two_members_have_costs_with_proof() {
 fn more_members_than_cpus_end_in_time() {
     let _cpus = crate::testing::lock_cpus();
     for kind in ALL {
-        let n = cpus().len() + 2;
-        let template = jobs(&[0, 1], "threads", true);
-        let mut job = template
-            .into_iter()
-            .find(|j| j.what == Together::Contend(kind))
-            .map(|j| Job { cpus: seats(n).cpus, ..j })
-            .unwrap();
+        let mut job = Job { cpus: cpus(|n| n + 2), ..job(&[0, 1], Together::Contend(kind)) };
         let start_ns = thread::monotonic_ns();
-        take(&mut job, 1, 150_000_000).unwrap();
+        take(&mut job, 150_000_000, 50_000.0, 0);
         let took_ns = thread::monotonic_ns() - start_ns;
         assert!(took_ns < 5_000_000_000, "{kind:?}: {took_ns} ns");
         let proof = job.row.proof.expect("a proof");
@@ -143,10 +134,9 @@ fn more_members_than_cpus_end_in_time() {
 #[test]
 fn a_batch_that_the_deadline_breaks_off_does_not_accuse_the_lock() {
     let Some((_lock, two)) = crate::testing::lock_several() else { return };
-    let what = Together::HandOff(Kind::Spin);
-    let mut job = jobs(&two[..2], "threads", true).into_iter().find(|j| j.what == what).unwrap();
+    let mut job = job(&two[..2], Together::HandOff(Kind::Spin));
     // Batches would take a second: none ends.
-    take_batches(&mut job, 1, 30_000_000, 1e9).unwrap();
+    take(&mut job, 30_000_000, 1e9, 0);
     let proof = job.row.proof.expect("a proof");
     assert!(proof.seen == proof.expected && proof.seen > 0, "{proof:?}");
     assert!(job.row.pairs.is_empty());
@@ -169,8 +159,7 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
 fn visits_run_unchanged_on_a_simulated_team() {
     let simulated = |what| {
         let team = SimulatedTeam::default();
-        let mut job = jobs(&[0, 1], "threads", true).into_iter().find(|j| j.what == what).unwrap();
-        let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
+        let (mut job, seats) = (job(&[0, 1], what), seats(&[0, 1]));
         let visit = TeamVisit::new(&team, &seats, &team, 0, 1_000_000_000, 5);
         perform(&LockVisit::of(visit, what, 5_000.0, 24.0), Sharing::Threads, &mut job).unwrap();
         job.row
@@ -189,14 +178,8 @@ fn visits_run_unchanged_on_a_simulated_team() {
 #[test]
 fn a_barrier_that_sleeps_has_one_sleeper_each_time() {
     let Some((_lock, two)) = crate::testing::lock_several() else { return };
-    let what = Together::Barrier(barriers::Kind::Posix);
-    let mut job = jobs(&two[..2], "threads", true).into_iter().find(|j| j.what == what).unwrap();
-    for _ in 0..25 {
-        take(&mut job, 1, 500_000_000).unwrap();
-        if job.row.pairs.len() >= 256 {
-            break;
-        }
-    }
+    let mut job = job(&two[..2], Together::Barrier(barriers::Kind::Posix));
+    take_until(&mut job, 256);
     let sleeps = job.row.extras[SLEEPS] / job.row.extras[TURNS_SEEN] / job.row.per_turn;
     assert!((0.85..1.2).contains(&sleeps), "{sleeps} sleeps a barrier, {:?}", job.row.rejected);
     let cost = Cost::of(&job.row, 1.0, 1);

@@ -1,5 +1,4 @@
-//! Self-test: the models do the same with the same instructions, so they have to cost the same. Threads and processes are asked in
-//! turns, visit by visit, since a virtual CPU may be moved; user threads beside a loop that has no run queue.
+//! Self-test: the models run the same instructions, so they cost the same; asked in turns, since virtual CPUs may be moved.
 
 use std::sync::atomic::Ordering;
 

@@ -7,27 +7,21 @@ use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Seats};
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{SourceId, TickRate};
-use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::measure::{OF_TWO, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, operations};
+use crate::sync::tests::seats;
 use crate::testing::params;
 
-const OTHER: Policy = Policy::Other { nice: 0 };
-const RATE: TickRate = TickRate::NANOSECONDS;
-/// The system's own clock, whose tick is a nanosecond.
-const SOURCE: SourceId = SourceId::MonotonicRaw;
-
-fn seats(cpus: usize) -> Option<Seats> {
-    let allowed = affinity::mask().unwrap().to_vec();
-    let cpus = match (cpus, &allowed[..]) {
-        (1, [one, ..]) => vec![*one; 2],
-        (_, [one, two, ..]) => vec![*one, *two],
-        _ => return None,
-    };
-    Some(Seats { cpus, policy: OTHER })
+/// Two members on one CPU, or on two.
+fn two(cpus: usize) -> Option<Seats> {
+    match (cpus, &affinity::mask().unwrap().to_vec()[..]) {
+        (1, [one, ..]) => Some(seats(&[*one; 2])),
+        (_, [one, two, ..]) => Some(seats(&[*one, *two])),
+        _ => None,
+    }
 }
 
 fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Result<Vec<(u64, u64)>, String> {
@@ -44,7 +38,7 @@ fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Res
 fn every_operation_of_two_happens_in_its_model() {
     let _cpus = crate::testing::lock_cpus();
     for (operation, model, cpus) in OF_TWO {
-        let (Some(seats), Some(_)) = (seats(cpus), team::named(model)) else {
+        let (Some(seats), Some(_)) = (two(cpus), team::named(model)) else {
             println!("skipped: {} {model} {cpus}", operation.name());
             continue;
         };
@@ -59,7 +53,7 @@ fn every_operation_of_two_happens_in_its_model() {
 #[test]
 fn a_visit_ends_soon_after_its_limit() {
     let _cpus = crate::testing::lock_cpus();
-    let Some(seats) = seats(2) else { return };
+    let Some(seats) = two(2) else { return };
     for model in [THREADS, PROCESSES] {
         let begin_ns = monotonic_ns();
         // Too short for anything.
@@ -82,14 +76,17 @@ fn a_visit_ends_soon_after_its_limit() {
 #[cfg(feature = "user-threads")]
 #[test]
 fn what_is_created_is_counted() {
+    use super::user_threads::{Create, Switch};
     let _cpus = crate::testing::lock_cpus();
-    let new_row = |model| row("create_join", Kind::Latency, model, 1);
+    let new_row = || row("create_join", Kind::Latency, USER_THREADS, 1);
     let benches = vec![
-        Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(false)),
-        Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(true)),
-        Bench::new(new_row(USER_THREADS), super::user_threads::Switch::default()),
+        Bench::new(new_row(), Create::new(false)),
+        Bench::new(new_row(), Create::new(true)),
+        Bench::new(new_row(), Switch::default()),
     ];
-    let mut sampler = Sampler::new(HostTiming::new(SOURCE), RATE, 7);
+    // The system's own clock, whose tick is a nanosecond.
+    let timing = HostTiming::new(SourceId::MonotonicRaw);
+    let mut sampler = Sampler::new(timing, TickRate::NANOSECONDS, 7);
     let until_ns = monotonic_ns() + 20_000_000_000;
     for row in sample_benches(&mut sampler, benches, Pace::of(200_000.0, 2), Enough::visits(2), until_ns) {
         let proof = row.proof.as_ref().expect("counted");

@@ -152,8 +152,7 @@ pub(super) struct Lap {
     pub(super) kinds: Vec<(Option<u64>, Rejected)>,
 }
 
-/// Visits a pair with batches of every kind, lap after lap (member 0 measures; pages come from its memory). Laps that were begun; empty
-/// when the partner never came.
+/// Laps of batches of every kind; member 0 measures, from its memory. Empty when the partner never came.
 pub(super) fn take(visit: &TeamVisit<'_>) -> Result<Vec<Lap>, String> {
     let arena = Arena::new(0, WORDS * size_of::<u64>()).map_err(|e| e.to_string())?;
     let lines = Lines(arena.heap().atomics());

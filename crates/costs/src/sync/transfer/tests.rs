@@ -1,16 +1,14 @@
 //! Planted placements are found in simulated samples; the loops on the machine say what they did.
 
 use machmeter_data::shape::Matrix;
-use machmeter_data::{Dataset, Metric, Shape};
+use machmeter_data::{Dataset, Shape};
 use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
 use machmeter_engine::disturbance::distance::{BATCHES, condense};
 use machmeter_engine::disturbance::{Distance, Disturbance};
-use machmeter_engine::team::sampler::{HostClock, TeamSample, TeamVisit};
+use machmeter_engine::team::sampler::{TeamSample, TeamVisit};
 use machmeter_engine::team::simulated::SimulatedTeam;
-use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
 use machmeter_sys::affinity;
-use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 
 use super::analyze::{COUPLES_MAX, analyze};
@@ -19,15 +17,14 @@ use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
 use super::{ASYMMETRY, CLASSES, COUPLES, PART, SAMPLED};
-use crate::sync::tests::codes;
+use crate::sync::tests::{codes, seats, value, visit};
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
 /// One-way latency of each kind where a compare-and-swap takes 1.
 const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];
 
-/// What a machine whose CPUs 0 and 1 are placed by `level_ns(lap)` would give: both directions by turns, three laps a visit,
-/// the second direction costlier by `skew`. A clock of 1 tick per ns.
+/// CPUs 0 and 1 placed by `level_ns(lap)`: both directions by turns, three laps a visit, the second costlier by `skew`.
 fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) -> Rows {
     let mut random = Random::new(seed);
     let mut rows = Rows::in_nanoseconds(Vec::new());
@@ -59,11 +56,6 @@ fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) 
     rows
 }
 
-fn value(metrics: &[Metric], key: &str) -> f64 {
-    let found = metrics.iter().find(|m| m.key() == key);
-    found.and_then(|m| m.value).unwrap_or_else(|| panic!("{key}: {found:?}"))
-}
-
 #[test]
 fn planted_placements_are_found_with_their_costs_and_shares() {
     // 72 % of the time at 24 ns, 20 % at 105, 8 % at 9.5.
@@ -76,16 +68,14 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
     for (regime, level, share) in [(1, 24.0, 0.72), (2, 105.0, 0.2), (3, 9.5, 0.08)] {
         for (kind, factor) in Kind::ALL.iter().zip(RELATIVE) {
             for (from, to) in [(0, 1), (1, 0)] {
-                let key = format!(
-                    "memory.core_to_core{{from={from},kind={},regime={regime},to={to}}}",
-                    kind.name()
-                );
-                let found = value(&a.metrics, &key);
+                let kind = kind.name();
+                let key = format!("memory.core_to_core{{from={from},kind={kind},regime={regime},to={to}}}");
+                let found = value(&a, &key);
                 assert!((found / (level * factor) - 1.0).abs() < 0.05, "{key}: {found}");
             }
         }
         let key = format!("sync.regime_share{{from=0,regime={regime},to=1}}");
-        assert!((value(&a.metrics, &key) - share).abs() < 0.02, "{key}");
+        assert!((value(&a, &key) - share).abs() < 0.02, "{key}");
     }
     // A share of time that a few stays carry may have none.
     let needs = |m: &&machmeter_data::Metric| m.id != "sync.regime_share";
@@ -97,11 +87,8 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
     let matrices: Vec<&Dataset> = matrices(&a.datasets).map(|(d, _)| d).collect();
     assert_eq!(matrices.len(), 3, "of two CPUs one matrix for each placement: the table has the other kinds");
     for (i, (d, share)) in matrices.iter().zip(["72", "20", "8"]).enumerate() {
-        assert!(
-            d.title.contains(&format!(", {share}")) && d.title.ends_with(" % of the time"),
-            "{}",
-            d.title
-        );
+        let title = &d.title;
+        assert!(title.contains(&format!(", {share}")) && title.ends_with(" % of the time"), "{title}");
         assert_eq!((&d.params["kind"], &d.params["regime"]), (&"cas".into(), &(i as i64 + 1).into()));
     }
     let bytes = serde_json::to_vec(&a.datasets).unwrap().len();
@@ -143,26 +130,17 @@ fn every_kind_has_a_matrix_on_every_level_with_the_median_share() {
     let all: Vec<(&Dataset, &Matrix)> = matrices(&a.datasets).collect();
     assert_eq!(all.len(), 2 * Kind::ALL.len());
     for (i, kind) in Kind::ALL.iter().enumerate() {
-        for (regime, (share, level, cells)) in [
-            ("80 % of the time (median of 3 of 3 pairs)", 24.0, 6),
-            ("30 % of the time (median of 2 of 3 pairs)", 96.0, 4),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let (d, m) = all[regime * Kind::ALL.len() + i];
-            assert_eq!(
-                (d.params["kind"].to_string(), d.params["regime"].to_string()),
-                (kind.name().to_owned(), (regime + 1).to_string())
-            );
+        for (regime, share, level, cells) in [
+            (1, "80 % of the time (median of 3 of 3 pairs)", 24.0, 6),
+            (2, "30 % of the time (median of 2 of 3 pairs)", 96.0, 4),
+        ] {
+            let (d, m) = all[(regime - 1) * Kind::ALL.len() + i];
+            assert_eq!((&d.params["kind"], &d.params["regime"]), (&kind.name().into(), &regime.into()));
             assert!(d.title.ends_with(share), "{}", d.title);
             let found: Vec<f64> = m.values.iter().flatten().flatten().copied().collect();
             assert_eq!(found.len(), cells, "{}", d.title);
-            assert!(
-                found.iter().all(|ns| (ns / (level * RELATIVE[i]) - 1.0).abs() < 0.05),
-                "{}: {found:?}",
-                d.title
-            );
+            let is_near = |ns: &f64| (ns / (level * RELATIVE[i]) - 1.0).abs() < 0.05;
+            assert!(found.iter().all(is_near), "{}: {found:?}", d.title);
         }
     }
     // A time line for each neighborhood: of the couples in one package that which moved first.
@@ -180,12 +158,8 @@ fn what_is_cut_off_is_said() {
     let (d, m) = matrices(&a.datasets).next().expect("a matrix");
     assert_eq!(m.rows.len(), MATRIX_CPUS);
     assert!(d.caption.contains("The first 32 of 34 CPUs"), "{}", d.caption);
-    let table = a.datasets.iter().find(|d| d.id == "sync.transfer").expect("the table");
-    assert!(
-        table.caption.contains("16 of 561 pairs") && table.caption.contains("first 64 pairs have metrics"),
-        "{}",
-        table.caption
-    );
+    let told = &a.datasets.iter().find(|d| d.id == "sync.transfer").expect("the table").caption;
+    assert!(told.contains("16 of 561 pairs") && told.contains("first 64 pairs have metrics"), "{told}");
     let couples = a.metrics.iter().filter(|m| m.id == "sync.regime_share").count();
     assert_eq!(couples, COUPLES_MAX);
 }
@@ -214,10 +188,7 @@ fn couples_that_were_not_reached_are_told_and_null() {
     rows.facts.set(&COUPLES, 6);
     let a = analyze(&params(&[]), &rows, 1);
     assert_eq!(a.warnings[0].code, SAMPLED.id);
-    let Some(Shape::Matrix(m)) = a.datasets.iter().map(|d| &d.shape).find(|s| matches!(s, Shape::Matrix(_)))
-    else {
-        panic!("no matrix")
-    };
+    let (_, m) = matrices(&a.datasets).next().expect("a matrix");
     assert_eq!((m.values[0][0], m.values[0][1].is_some()), (None, true));
 }
 
@@ -305,10 +276,10 @@ fn one_couple_of_each_neighborhood_comes_first() {
 #[test]
 fn two_cpus_exchange_lines_in_every_kind() {
     let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
-    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
+    let seats = seats(&cpus[..2]);
     // In ns, so that the bounds below hold for any clock; the batch is long enough for it.
-    let once = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 3_000_000_000, 1);
-    let laps = take(&TeamVisit { laps: 50, laps_ns: 2_000_000_000, ..once }).unwrap();
+    let laps =
+        take(&TeamVisit { laps: 50, laps_ns: 2_000_000_000, ..visit(&seats, 3_000_000_000, 1) }).unwrap();
     assert!(!laps.is_empty());
     for (i, kind) in Kind::ALL.iter().enumerate() {
         let (turns, ways) = kind.batch();
@@ -323,13 +294,11 @@ fn two_cpus_exchange_lines_in_every_kind() {
 fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
     let _cpus = crate::testing::lock_cpus();
     let cpus = affinity::mask().unwrap().to_vec();
-    let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
-    let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 10_000_000, 1);
-    assert!(take(&visit).is_err());
+    let (missing, one) = (seats(&[cpus[0], 4_000]), seats(&[cpus[0]; 2]));
+    assert!(take(&visit(&missing, 10_000_000, 1)).is_err());
     // Both on one CPU: each turn of the line takes a change of threads, and the limit ends it.
-    let seats = Seats { cpus: vec![cpus[0], cpus[0]], policy: Policy::Other { nice: 0 } };
     let begin_ns = machmeter_sys::thread::monotonic_ns();
-    let laps = take(&TeamVisit { seats: &seats, ..visit }).unwrap();
+    let laps = take(&visit(&one, 10_000_000, 1)).unwrap();
     assert!(machmeter_sys::thread::monotonic_ns() - begin_ns < 5_000_000_000);
     assert!(laps.iter().all(|l| l.kinds.iter().all(|(ticks, _)| ticks.is_none())), "{laps:?}");
 }
@@ -338,7 +307,7 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
 #[test]
 fn laps_run_unchanged_on_a_simulated_team() {
     let team = SimulatedTeam::default();
-    let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
+    let seats = seats(&[0, 1]);
     let once = TeamVisit::new(&team, &seats, &team, 0, 2_000_000_000, 1);
     let laps = take(&TeamVisit { laps: 2, ..once }).unwrap();
     assert_eq!(laps.len(), 2);

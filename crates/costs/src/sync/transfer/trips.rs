@@ -1,5 +1,4 @@
-//! The loops: round trips of a word between two CPUs, and reads of lines that the other CPU holds. Times are taken on one CPU
-//! only, so that no two clocks are compared; half a round trip is one way.
+//! Round trips of a word between two CPUs, and reads of the other's lines. One CPU takes all times; half is one way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,8 +68,7 @@ impl<'a> Lines<'a> {
         &self.0[(kind as usize * 2 + usize::from(second)) * LINE_WORDS]
     }
 
-    /// Writes all lines, which lets the system take their pages from the memory of the calling CPU, and links those to be
-    /// read into one random cycle (Sattolo), so that each read needs the one before.
+    /// Writes all lines, for pages near the calling CPU, and links them into one random cycle (Sattolo): dependent reads.
     pub(super) fn prepare(self, seed: u64) {
         for word in self.0 {
             word.store(0, Ordering::Relaxed);

@@ -1,23 +1,14 @@
 //! Laws of wake-ups: events arrive, sleepers are proven, rows without sleep are refused.
 
 use machmeter_engine::cost::{Cost, Pair, Rows};
-use machmeter_engine::team::Seats;
-use machmeter_engine::team::sampler::{HostClock, SLEEPS, TURNS_SEEN, TeamVisit};
-use machmeter_engine::team::threads::Threads;
-use machmeter_sys::sched::Policy;
+use machmeter_engine::team::sampler::{SLEEPS, TURNS_SEEN};
 use machmeter_sys::{affinity, thread};
 
-use super::measure::{Job, Wake, What, jobs};
+use super::measure::{Wake, What, jobs};
 use super::*;
 use crate::sync::jobs::Work;
+use crate::sync::tests::{seats, visit};
 use crate::testing::params;
-
-fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
-    let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
-    let start_ns = thread::monotonic_ns();
-    let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, 0x55);
-    What::perform(job, &visit, 0.0)
-}
 
 #[test]
 fn every_way_wakes_and_sleep_is_proven() {
@@ -30,7 +21,8 @@ fn every_way_wakes_and_sleep_is_proven() {
                 break;
             }
             let start_ns = thread::monotonic_ns();
-            visit(&mut job, 300_000_000).unwrap();
+            let seats = seats(&job.cpus);
+            What::perform(&mut job, &visit(&seats, 300_000_000, 0x55), 0.0).unwrap();
             let took_ns = thread::monotonic_ns() - start_ns;
             assert!(took_ns < 10_000_000_000, "{:?} took {took_ns} ns", job.what);
         }
@@ -38,8 +30,7 @@ fn every_way_wakes_and_sleep_is_proven() {
     }
     let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none_or(|v| v > 0.0 && v.is_finite())));
-    // Switches on one CPU can be had anywhere, though the tests beside this one disturb most of them; the others may all
-    // be disturbed on a busy machine.
+    // The tests beside this one may disturb all others on a busy machine, but not all switches on one CPU.
     let same = rows.rows.iter().filter(|r| r.text("wake") == Wake::SameCpu.name());
     let known = same.filter(|r| matches!(rows.cost(r), Cost::Known(_))).count();
     assert!(known >= 1, "{known}");

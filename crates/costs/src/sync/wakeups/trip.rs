@@ -9,9 +9,7 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::events::{Event, receive};
 
-/// Before it answers, a member waits so long that the other has gone to sleep and its CPU become idle, ns. Else the answer may
-/// be there before the other sleeps, and nobody is woken. The waiting is taken off again; what is left of it is at most one
-/// read of the clock.
+/// So long a member waits before it answers, ns: else the other may not sleep yet. The waiting is taken off again.
 const SETTLE_NS: u64 = 30_000;
 
 pub(in crate::sync) fn settle() {

@@ -14,8 +14,7 @@ use crate::disturbance::Disturbance;
 use crate::disturbance::sibling::CoreLooks;
 use crate::sampling::Timing;
 
-/// One of so many turns tells whether the known number still makes a batch about as long as wanted: no farther off than this factor.
-/// Whoever waits for a lock spins in one visit and sleeps in another, which costs hundreds of times as much.
+/// One of so many turns tries the known number, which may be off by this factor: waiters spin or sleep by visit.
 const TRIAL_PART: u64 = 64;
 const FAR_OFF: f64 = 8.0;
 /// One of so many turns warms the rest.
@@ -220,8 +219,7 @@ impl<'a, 'm> Leader<'a, 'm> {
         self.session.visit.clock.rate().ns(batch.ticks(cell.clocked, 0))
     }
 
-    /// A batch in which no member with a CPU of its own lost it: without a partner that holds it up, an operation looks quick. After a
-    /// few tries, whatever there is.
+    /// A batch whose members kept CPUs of their own; after a few tries, whatever there is. Without partners operations look quick.
     fn undisturbed_batch(&mut self, index: usize, cell: &TeamCell<'_>, turns: u64) -> Option<Batch> {
         let mut batch = self.batch(index, cell, turns)?;
         for _ in 0..TRIES {

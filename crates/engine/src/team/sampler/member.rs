@@ -18,8 +18,7 @@ const LAST_PARTS: u64 = 4;
 pub(super) struct Session<'a> {
     pub(super) visit: &'a TeamVisit<'a>,
     pub(super) cells: &'a [TeamCell<'a>],
-    /// Whether every member has a CPU of its own. Then all wait, running, for the start, so that nobody is still waiting for a
-    /// CPU when the time begins. Members that share a CPU can't.
+    /// Whether all have a CPU of their own, and so wait, running, for the start. Who shares one can't.
     pub(super) gated: bool,
     pub(super) shared: Shared<'a>,
 }

@@ -57,8 +57,7 @@ pub trait JointOperation: Sync {
         0
     }
 
-    /// Looks at what was done, in member 0, after all have come back from a batch of `turns`. `clean`: the batch is part of a sample,
-    /// and no judged member was switched out against its will.
+    /// Looks, in member 0, at a batch of `turns`. `clean`: of a sample, and no judged member was switched out.
     fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
         None
     }
@@ -104,8 +103,7 @@ pub enum Batches {
     /// Two batches, of n and of 2 n turns, in either order.
     Pairs(Turns),
     Single(Turns),
-    /// One batch of so many turns, each timed by itself, after a few that only warm. One reading of the clock a turn, whose cost is
-    /// taken off: for turns that take much longer than that. The rule judges the batch as a whole.
+    /// One batch of so many turns, each timed by one reading of the clock, which is taken off; judged as a whole.
     Trips(u64),
     /// One batch of so many ns, in which member 0 counts its turns. For members that work [`Others::Throughout`].
     Timed(f64),

@@ -36,8 +36,7 @@ impl Found {
     }
 }
 
-/// One row has one number of turns: the larger of its own and of the sample's. Ticks of batches of fewer turns are those that so many
-/// would have taken. A row of single batches keeps its own number.
+/// A row has its largest number of turns, to which others are scaled. One of single batches keeps its own.
 fn push(row: &mut Row, sample: &TeamSample, regime_ns: f64, visit: u32) {
     let turns = sample.turns.max(1);
     let single = row.short_turns == 0 && row.long_turns > 0;
@@ -76,8 +75,7 @@ pub fn record_switches<'a>(row: &mut Row, samples: impl Iterator<Item = &'a Team
 }
 
 impl TeamVisit<'_> {
-    /// Visits one cell of [`Batches::Trips`](super::Batches::Trips) and adds its trips to its row, each as a batch of one turn, with the
-    /// switches of the members. Of a visit that does not count every trip is rejected.
+    /// Visits a cell of [`Batches::Trips`](super::Batches::Trips); its trips and switches go to `row`, all or none.
     pub fn take_trips(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<(), String> {
         let found = self.take(&[cell])?;
         (row.short_turns, row.long_turns) = (0, 1);

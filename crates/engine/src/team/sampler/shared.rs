@@ -1,5 +1,4 @@
-//! Shared memory of a visit: orders of member 0, a report of each member, and what was found. Every word has a name
-//! here and nowhere else.
+//! Shared memory of a visit: orders of member 0, reports, what was found. Words have names here only.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

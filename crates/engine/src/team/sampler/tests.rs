@@ -79,7 +79,7 @@ fn disturbed_samples_are_rejected_for_their_reason() {
     ] {
         let team = SimulatedTeam::default();
         let events = each(event);
-        let operation = SimulatedOperation::new(&team, 40.0, 40).with(&events);
+        let operation = SimulatedOperation { events: &events, ..SimulatedOperation::new(&team, 40.0, 40) };
         let cell =
             TeamCell { rule, clocked: Clocked::FirstToLast, ..TeamCell::new(&operation, 2, TURNS, 30) };
         let found = take(&team, 2, 1, &[cell]);
@@ -99,7 +99,7 @@ fn partners_that_do_not_sleep_as_often_as_they_must_are_awake() {
         (2, Rule::Switches, Some(Preempted)),
     ] {
         let team = SimulatedTeam::default();
-        let operation = SimulatedOperation::new(&team, 9_000.0, 300).sleeping(sleeps);
+        let operation = SimulatedOperation { sleeps, ..SimulatedOperation::new(&team, 9_000.0, 300) };
         let cell = TeamCell { rule, ..TeamCell::new(&operation, 2, Turns { least: 4, ..TURNS }, 10) };
         let found = take(&team, 2, 1, &[cell]);
         assert!(found.of(0, 0).all(|s| s.disturbance == reason), "{sleeps} {rule:?}: {found:?}");
@@ -112,7 +112,7 @@ fn each_member_has_its_own_time_and_is_never_timed_alone() {
     let team = SimulatedTeam::default();
     let events =
         |rank: usize, batch: u64| (rank == 1 && batch % 9 == 8).then_some(Event::SwitchedOut(70_000));
-    let operation = SimulatedOperation::new(&team, 30.0, 40).with(&events);
+    let operation = SimulatedOperation { events: &events, ..SimulatedOperation::new(&team, 30.0, 40) };
     let cell = TeamCell {
         clocked: Clocked::EachMember,
         others: Others::UntilLast,
@@ -137,15 +137,8 @@ fn what_works_throughout_is_counted_beside_the_first() {
         others: Others::Throughout,
         ..TeamCell::new(&operation, 3, TURNS, 10)
     };
-    let found = take(
-        &team,
-        3,
-        1,
-        &[
-            TeamCell { judged: 1, ..beside(Batches::Timed(100_000.0), Rule::Alongside) },
-            beside(Batches::Pairs(TURNS), Rule::Together),
-        ],
-    );
+    let alongside = TeamCell { judged: 1, ..beside(Batches::Timed(100_000.0), Rule::Alongside) };
+    let found = take(&team, 3, 1, &[alongside, beside(Batches::Pairs(TURNS), Rule::Together)]);
     let mut timed = Row::new("test", "timed", Kind::Throughput);
     timed.long_turns = 64;
     found.record(0, 0, &mut timed, 0.0);
@@ -163,7 +156,7 @@ fn a_partner_that_is_gone_ends_the_visit_in_time() {
     for batch in [0, 20] {
         let team = SimulatedTeam::default();
         let events = move |rank: usize, n: u64| (rank == 1 && n == batch).then_some(Event::Silent);
-        let operation = SimulatedOperation::new(&team, 40.0, 40).with(&events);
+        let operation = SimulatedOperation { events: &events, ..SimulatedOperation::new(&team, 40.0, 40) };
         let cells = [TeamCell::new(&operation, 2, TURNS, 30), TeamCell::new(&operation, 2, TURNS, 30)];
         let found = take(&team, 2, 1, &cells);
         assert!(found.samples.len() < 30 && found.of(1, 0).next().is_none(), "the next was not reached");
@@ -177,7 +170,7 @@ fn a_partner_that_is_gone_ends_the_visit_in_time() {
 fn an_operation_that_fails_has_no_samples_and_the_next_has() {
     let team = SimulatedTeam::default();
     let broken = |_: usize, _: u64| Some(Event::Fails);
-    let bad = SimulatedOperation::new(&team, 40.0, 300).with(&broken);
+    let bad = SimulatedOperation { events: &broken, ..SimulatedOperation::new(&team, 40.0, 300) };
     let good = SimulatedOperation::new(&team, 12.0, 300);
     let cells = [TeamCell::new(&bad, 2, TURNS, 5), TeamCell::new(&good, 2, TURNS, 5)];
     let found = take(&team, 2, 3, &cells);
@@ -203,16 +196,13 @@ fn take_trips(operation: &SimulatedOperation<'_>, team: &SimulatedTeam, rule: Ru
 fn trips_of_two_modes_come_back_each_by_itself() {
     let team = SimulatedTeam::default();
     // The first turns, which do not count, take far longer; of the rest each fourth is quick.
-    let planted = |turn| {
-        if turn < 8 {
-            900_000
-        } else if turn % 4 == 0 {
-            400
-        } else {
-            17_000
-        }
+    let planted = |turn| match turn {
+        0..8 => 900_000,
+        _ if turn % 4 == 0 => 400,
+        _ => 17_000,
     };
-    let operation = SimulatedOperation::new(&team, 0.0, 0).with_trips(&planted).sleeping(1);
+    let trip_ns: Option<&(dyn Fn(u64) -> u64 + Sync)> = Some(&planted);
+    let operation = SimulatedOperation { trip_ns, sleeps: 1, ..SimulatedOperation::new(&team, 0.0, 0) };
     let row = take_trips(&operation, &team, Rule::Sleeps(2), 10);
     let of = |ticks| row.pairs.iter().filter(|p| p.long_ticks == ticks).count();
     assert_eq!((row.pairs.len(), of(400), of(17_000)), (640, 160, 480));
@@ -234,8 +224,8 @@ fn trips_of_a_visit_that_does_not_count_are_rejected_together() {
     let new = || SimulatedOperation::new(&team, 9_000.0, 0);
     let awake = take_trips(&new(), &team, Rule::Sleeps(1), 2);
     assert!(awake.pairs.is_empty() && rejected(&awake) == (128, 0), "{:?}", awake.rejected);
-    let failed = take_trips(&new().with(&fails), &team, Rule::Any, 2);
+    let failed = take_trips(&SimulatedOperation { events: &fails, ..new() }, &team, Rule::Any, 2);
     assert!(failed.pairs.len() == 64 && rejected(&failed) == (0, 64), "{:?}", failed.rejected);
-    let lost = take_trips(&new().with(&gone), &team, Rule::Any, 4);
+    let lost = take_trips(&SimulatedOperation { events: &gone, ..new() }, &team, Rule::Any, 4);
     assert_eq!((lost.pairs.len(), lost.rejected.total()), (192, 0), "what came before stands");
 }
