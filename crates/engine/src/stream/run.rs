@@ -231,41 +231,24 @@ mod tests {
     }
 
     #[test]
-    fn a_late_job_drops_the_slots_that_passed() {
-        // Busy 1130..1310: release 100 begins, is preempted at 130, ends at 320; releases 200 and 300 are gone.
-        let got = jobs(Overload::Drop, &[(1130, 1310)]);
-        assert_eq!(got[1], (100, 0, 220, Fate::Ran));
-        assert_eq!(got[2], (200, 120, 120, Fate::Dropped));
-        assert_eq!(got[3], (300, 20, 20, Fate::Dropped));
-        assert_eq!(got[4], (400, 0, 40, Fate::Ran));
-    }
-
-    #[test]
-    fn a_release_that_cannot_begin_within_its_period_is_dropped() {
-        let got = jobs(Overload::Drop, &[(1090, 1250)]);
-        assert_eq!(got[1], (100, 150, 150, Fate::Overslept));
-        assert_eq!(got[2], (200, 50, 50, Fate::Dropped));
-        assert_eq!(got[3], (300, 0, 40, Fate::Ran));
-    }
-
-    #[test]
-    fn a_queue_catches_up_until_the_buffer_is_dry() {
-        let got = jobs(Overload::Queue { most_periods: 2 }, &[(1090, 1250)]);
-        assert_eq!(got[1], (100, 150, 190, Fate::Ran));
-        assert_eq!(got[2], (200, 90, 130, Fate::RanBehind));
-        assert_eq!(got[3], (300, 30, 70, Fate::RanBehind));
-        assert_eq!(got[4], (400, 0, 40, Fate::Ran));
-        let got = jobs(Overload::Queue { most_periods: 1 }, &[(1090, 1250)]);
-        assert_eq!(got[1], (100, 150, 150, Fate::Overslept));
-        assert_eq!(got[3], (300, 0, 40, Fate::Ran));
-    }
-
-    #[test]
-    fn skip_leaves_out_only_what_is_already_too_late() {
-        let got = jobs(Overload::Skip, &[(1090, 1250)]);
-        assert_eq!(got[1], (100, 150, 150, Fate::Overslept));
-        assert_eq!(got[2], (200, 50, 90, Fate::RanBehind));
-        assert_eq!(got[3], (300, 0, 40, Fate::Ran));
+    fn what_is_late_is_dropped_queued_or_skipped() {
+        use Fate::{Dropped, Overslept, Ran, RanBehind};
+        let queue = |most_periods| Overload::Queue { most_periods };
+        let given_up = (100, 150, 150, Overslept);
+        // Release 100 begins, is preempted at 130, ends at 320; releases 200 and 300 are gone.
+        let preempted =
+            [(100, 0, 220, Ran), (200, 120, 120, Dropped), (300, 20, 20, Dropped), (400, 0, 40, Ran)];
+        assert_eq!(jobs(Overload::Drop, &[(1130, 1310)])[1..5], preempted);
+        let caught_up =
+            [(100, 150, 190, Ran), (200, 90, 130, RanBehind), (300, 30, 70, RanBehind), (400, 0, 40, Ran)];
+        assert_eq!(jobs(queue(2), &[(1090, 1250)])[1..5], caught_up);
+        for (overload, second) in [
+            (Overload::Drop, (200, 50, 50, Dropped)),
+            (queue(1), (200, 50, 50, Dropped)),
+            (Overload::Skip, (200, 50, 90, RanBehind)),
+        ] {
+            assert_eq!(jobs(overload, &[(1090, 1250)])[1..4], [given_up, second, (300, 0, 40, Ran)]);
+        }
     }
 
     #[test]
