@@ -23,30 +23,24 @@ pub(crate) fn advice(
     evidence: &[Option<Evidence>],
     options: &Options<'_>,
 ) -> Option<String> {
-    let unclear: Vec<&Evidence> = rows
-        .iter()
-        .zip(evidence)
-        .filter(|(row, _)| matches!(row.verdict, Verdict::Unclear { .. }) && row.scale == Scale::Relative)
-        .filter_map(|(_, e)| e.as_ref())
-        .collect();
-    let sd = median_of(&unclear.iter().map(|e| e.spread.sd).collect::<Vec<_>>())?;
+    let is_unclear =
+        |row: &Row| matches!(row.verdict, Verdict::Unclear { .. }) && row.scale == Scale::Relative;
+    let unclear = rows.iter().zip(evidence).filter(|(row, _)| is_unclear(row));
+    let unclear: Vec<f64> = unclear.filter_map(|(_, e)| Some(e.as_ref()?.spread.sd)).collect();
+    let sd = median_of(&unclear)?;
     let aim = options.at_least.max(WORTH_SEEING);
     // Two-sided at the bound of a lone change among so many, and 9 in 10.
     let judged = evidence.iter().flatten().count().max(1) as f64;
     let sure = normal_quantile(1.0 - options.error / (2.0 * judged))? + normal_quantile(0.9)?;
     let runs = (2.0 * (sure * sd / aim.ln_1p()).powi(2)).ceil().max(LEAST_RUNS);
     let basis = format!("{} unclear rows differ by {} % from run to run", unclear.len(), digits(100.0 * sd));
-    let run = &a.first()?.run;
+    let (run, aim) = (&a.first()?.run, digits(100.0 * aim));
     if runs > MOST_RUNS {
-        return Some(format!(
-            "{basis}: more runs will hardly show {} %; longer ones, or a quieter machine (machmeter doctor), may",
-            digits(100.0 * aim)
-        ));
+        let others = "longer ones, or a quieter machine (machmeter doctor), may";
+        return Some(format!("{basis}: more runs will hardly show {aim} %; {others}"));
     }
     let verb = if run.verb == "characterize" { String::new() } else { format!("{} ", run.verb) };
     let seconds = (run.wall_ns as f64 / 1e9).round().max(1.0);
-    let command = format!(
-        "machmeter {verb}-t {seconds} -n {runs} --tag side=a, then side=b; machmeter compare --by side"
-    );
-    Some(format!("{basis}: {runs} runs a side would show {} %: {command}", digits(100.0 * aim)))
+    let command = format!("machmeter {verb}-t {seconds} -n {runs} --tag side=a, then side=b");
+    Some(format!("{basis}: {runs} runs a side would show {aim} %: {command}; machmeter compare --by side"))
 }

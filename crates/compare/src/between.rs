@@ -29,13 +29,8 @@ pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn
     let mut included = 0;
     for m in record.metrics.iter_mut().filter(|m| lasting(m) && m.earlier.is_none()) {
         let key = m.key();
-        let past: Vec<Estimate> = earlier
-            .iter()
-            .filter_map(|r| r.get(&key).copied())
-            .filter(|e| usable(e, m))
-            .filter_map(estimate)
-            .take(MOST)
-            .collect();
+        let alike = earlier.iter().filter_map(|r| r.get(&key).copied()).filter(|e| usable(e, m));
+        let past: Vec<Estimate> = alike.filter_map(estimate).take(MOST).collect();
         let Some(wide) = estimate(m).and_then(|this| among_runs(this, &past)) else { continue };
         let Some(own) = m.ci.clone() else { continue };
         let method = format!("{}; {} earlier runs", own.method, past.len());

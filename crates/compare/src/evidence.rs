@@ -50,11 +50,10 @@ impl Follows {
         let sum = |of: fn(&[f64; 2]) -> f64| deviations.iter().map(of).sum::<f64>() / variance;
         let precision = 1.0 / Self::ANY.variance + sum(|[_, cycle]| cycle * cycle);
         let share = (Self::ANY.share / Self::ANY.variance + sum(|[cost, cycle]| cost * cycle)) / precision;
-        if share.is_finite() {
-            Self { share: share.clamp(0.0, 1.0), variance: 1.0 / precision }
-        } else {
-            Self::ANY
+        if !share.is_finite() {
+            return Self::ANY;
         }
+        Self { share: share.clamp(0.0, 1.0), variance: 1.0 / precision }
     }
 }
 
@@ -150,8 +149,7 @@ pub(crate) fn seen(pair: &Pair<'_>) -> Option<Seen> {
 
 /// Lets the spreads of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale. One that
 /// has too few runs of its own takes what theirs have in common.
-pub(crate) fn lend<'a>(pairs: impl Iterator<Item = (&'a str, &'a Pair<'a>)>, seen: &mut [Option<Seen>]) {
-    let pairs: Vec<_> = pairs.collect();
+pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], seen: &mut [Option<Seen>]) {
     let kind = |i: usize| (pairs[i].0.split('.').next(), pairs[i].1.population, pairs[i].1.scale);
     let scales: Vec<f64> = pairs.iter().map(|(_, p)| assumed(p).powi(2)).collect();
     let mut done = vec![false; seen.len()];

@@ -33,25 +33,19 @@ pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison 
         rows.push(blank(key, ma, mb, &pair, &on_page, options));
         pairs.push(pair.ok());
     }
-    let mut spreads: Vec<_> = pairs.iter().map(|p| p.as_ref().and_then(seen)).collect();
-    let found: Vec<usize> = (0..pairs.len()).filter(|i| pairs[*i].is_some()).collect();
-    let mut some: Vec<_> = found.iter().map(|i| spreads[*i]).collect();
-    lend(found.iter().filter_map(|i| Some((rows[*i].id.as_str(), pairs[*i].as_ref()?))), &mut some);
-    for (i, spread) in found.iter().zip(some) {
-        spreads[*i] = spread;
-    }
-    let evidence: Vec<_> =
-        pairs.iter().zip(&spreads).map(|(p, s)| p.as_ref().and_then(|p| weigh(p, *s))).collect();
+    let found: Vec<_> =
+        rows.iter().zip(&pairs).filter_map(|(r, p)| Some((r.id.as_str(), p.as_ref()?))).collect();
+    let mut spreads: Vec<_> = found.iter().map(|(_, p)| seen(p)).collect();
+    lend(&found, &mut spreads);
+    let mut spreads = spreads.into_iter();
+    let evidence: Vec<_> = pairs.iter().map(|p| weigh(p.as_ref()?, spreads.next().flatten())).collect();
     for ((row, pair), e) in rows.iter_mut().zip(&pairs).zip(&evidence) {
         if pair.is_some() && e.is_none() {
             row.verdict = without_spread(row);
         }
     }
     let families = judge(&mut rows, &evidence, options);
-    let around = match (a.last(), b.first()) {
-        (Some(a), Some(b)) => difference(a, b),
-        _ => Vec::new(),
-    };
+    let environment = a.last().zip(b.first()).map(|(a, b)| difference(a, b)).unwrap_or_default();
     notes.extend(remarks(a, b, &rows));
     let lone = |of: &Figures<'_>, other: &Figures<'_>| {
         of.keys().filter(|k| !other.contains_key(*k)).cloned().collect()
@@ -65,7 +59,7 @@ pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison 
         advice: advice(a, &rows, &evidence, options),
         rows,
         families,
-        environment: around,
+        environment,
         at_least: options.at_least,
         error: options.error,
         notes,
@@ -116,15 +110,13 @@ fn before<'a>(a: &[Record], b: &[Record], history: &'a [Record]) -> impl Iterato
         let run = r.run.clone();
         (r.tool.clone(), run.verb, run.policy, run.cpus, run.parameters, r.machine.fingerprint.clone())
     };
-    history.iter().filter(move |r| {
-        first.as_ref().is_some_and(|a| {
-            plan(r) == plan(a)
-                && r.complete
-                && r.run.started < a.run.started
-                && same_state(r, a)
-                && are_alike(r, a)
-        }) && seen.insert(r.id.clone())
-    })
+    let is_of_state = move |r: &Record, a: &Record| {
+        let is_before = r.complete && r.run.started < a.run.started;
+        is_before && plan(r) == plan(a) && same_state(r, a) && are_alike(r, a)
+    };
+    history
+        .iter()
+        .filter(move |r| first.as_ref().is_some_and(|a| is_of_state(r, a)) && seen.insert(r.id.clone()))
 }
 
 fn are_alike(r: &Record, a: &Record) -> bool {
@@ -179,10 +171,7 @@ fn blank(
         None if on_page.contains(key) => "page",
         None => probe,
     };
-    let (of_a, of_b) = match pair {
-        Ok(p) => (p.a.as_slice(), p.b.as_slice()),
-        Err(_) => (a, b),
-    };
+    let (of_a, of_b) = pair.as_ref().map_or((a, b), |p| (p.a.as_slice(), p.b.as_slice()));
     Row {
         key: key.to_owned(),
         id: first.id.clone(),
@@ -202,10 +191,7 @@ fn blank(
         p_rank: None,
         detectable: None,
         spread: None,
-        verdict: match pair {
-            Ok(_) => Verdict::Same,
-            Err(why) => Verdict::NotComparable { why: why.clone() },
-        },
+        verdict: pair.as_ref().err().map_or(Verdict::Same, |why| Verdict::NotComparable { why: why.clone() }),
         reasons: pair.as_ref().map(|p| p.reasons.clone()).unwrap_or_default(),
     }
 }
@@ -244,19 +230,17 @@ fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
     differs("scheduling policy", &|r| r.run.policy.clone());
     let probes: BTreeSet<&String> = all().flat_map(|r| r.run.parameters.keys()).collect();
     for probe in probes {
-        let values: BTreeSet<String> =
-            all().filter_map(|r| r.run.parameters.get(probe)).map(ToString::to_string).collect();
-        if values.len() > 1 {
+        let given = all().filter_map(|r| r.run.parameters.get(probe)).map(ToString::to_string);
+        if given.collect::<BTreeSet<_>>().len() > 1 {
             out.push(format!("{probe} ran with different parameters"));
         }
     }
     let by_clock: Vec<f64> = rows.iter().filter_map(|r| r.by_clock).collect();
     // What rounds to nothing is not worth a line.
     if let Some(median) = median_of(&by_clock).filter(|m| m.abs() >= 0.0005) {
-        let n = by_clock.len();
+        let (n, percent) = (by_clock.len(), 100.0 * median);
         out.push(format!(
-            "the clock of the core differs: {:+.1} % of {n} costs (median), which are judged at equal clocks",
-            100.0 * median
+            "the clock of the core differs: {percent:+.1} % of {n} costs (median), which are judged at equal clocks"
         ));
     }
     if all().any(|r| !r.complete) {

@@ -59,18 +59,14 @@ impl<'a> Pair<'a> {
             }
         }
         let (a, b) = (kept(&of_a), kept(&of_b));
-        places_differ(&a, &b).map_or(Ok(()), Err)?;
-        things_differ(&a, &b).map_or(Ok(()), Err)?;
-        if is_extreme(first) && a.len().min(b.len()) == 1 {
-            return Err(
-                "a maximum of one run does not repeat; compare quantiles, or several runs a side".to_owned()
-            );
-        }
-        let earlier: Vec<&Metric> = earlier
-            .iter()
-            .copied()
-            .filter(|m| usable(m, first) && m.population == population && places_differ(&a, &[m]).is_none())
-            .collect();
+        let of_one = is_extreme(first) && a.len().min(b.len()) == 1;
+        let extreme = of_one.then(|| {
+            "a maximum of one run does not repeat; compare quantiles, or several runs a side".to_owned()
+        });
+        places_differ(&a, &b).or_else(|| things_differ(&a, &b)).or(extreme).map_or(Ok(()), Err)?;
+        let is_alike = |m: &Metric| m.population == population && places_differ(&a, &[m]).is_none();
+        let earlier: Vec<&Metric> =
+            earlier.iter().copied().filter(|m| usable(m, first) && is_alike(m)).collect();
         let scale = scale(a.iter().chain(&b).chain(&earlier));
         Ok(Self { a, b, earlier, population, scale, reasons })
     }
@@ -146,12 +142,9 @@ impl Scale {
 
 /// Relative where all that is said is above zero and no share: shares are compared in points.
 fn scale<'a>(mut all: impl Iterator<Item = &'a &'a Metric>) -> Scale {
-    let above_zero = |m: &Metric| {
-        m.value.is_some_and(|v| v > 0.0)
-            && m.own_interval().is_none_or(|ci| ci.low > 0.0)
-            && m.unit != Unit::One
-    };
-    if all.all(|m| above_zero(m)) { Scale::Relative } else { Scale::Absolute }
+    let above_zero =
+        |m: &Metric| m.value.is_some_and(|v| v > 0.0) && m.own_interval().is_none_or(|ci| ci.low > 0.0);
+    if all.all(|m| m.unit != Unit::One && above_zero(m)) { Scale::Relative } else { Scale::Absolute }
 }
 
 fn with_value<'a>(side: &[&'a Metric], name: &str) -> Result<Vec<&'a Metric>, String> {
@@ -169,7 +162,8 @@ fn alike(a: &Metric, b: &Metric) -> Result<(), String> {
         return Err(format!("units differ: {} and {}", a.unit.ucum(), b.unit.ucum()));
     }
     if a.better != b.better {
-        return Err(format!("directions differ: {} and {}", direction(a.better), direction(b.better)));
+        let [a, b] = [a.better, b.better].map(direction);
+        return Err(format!("directions differ: {a} and {b}"));
     }
     if a.estimator != b.estimator {
         return Err(format!("computed differently: {} and {}", a.estimator, b.estimator));
@@ -227,12 +221,11 @@ fn ratio(x: f64, y: f64) -> f64 {
 /// True if the figure is the largest of its samples.
 fn is_extreme(m: &Metric) -> bool {
     let names = [m.estimator.as_str(), m.id.rsplit('.').next().unwrap_or_default()];
-    let words =
-        |n: &&str| n.split(['_', '-', ' ']).any(|w| matches!(w, "max" | "maximum" | "longest" | "extreme"));
-    names.iter().any(words)
+    let mut words = names.iter().flat_map(|n| n.split(['_', '-', ' ']));
+    words.any(|w| matches!(w, "max" | "maximum" | "longest" | "extreme"))
 }
 
-pub(crate) fn direction(better: Better) -> &'static str {
+fn direction(better: Better) -> &'static str {
     match better {
         Better::Lower => "lower is better",
         Better::Higher => "higher is better",

@@ -81,10 +81,8 @@ impl Scale {
         let decades = (last - first + 1).max(0) as usize;
         if decades < 3 {
             let within = |t: &f64| *t >= self.low * 0.999_999 && *t <= self.high * 1.000_001;
-            return (first - 1..=last)
-                .flat_map(|e| [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(e)))
-                .filter(within)
-                .collect();
+            let all = (first - 1..=last).flat_map(|e| [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(e)));
+            return all.filter(within).collect();
         }
         let every = decades.div_ceil(wanted.max(1)).max(1);
         (first..=last).step_by(every).map(|e| 10_f64.powi(e)).collect()
@@ -116,17 +114,8 @@ fn round_step(rough: f64) -> f64 {
         return 1.0;
     }
     let decade = 10_f64.powf(rough.log10().floor());
-    let lead = rough / decade;
-    let nice = if lead <= 1.0 {
-        1.0
-    } else if lead <= 2.0 {
-        2.0
-    } else if lead <= 5.0 {
-        5.0
-    } else {
-        10.0
-    };
-    nice * decade
+    let nice = [1.0, 2.0, 5.0].into_iter().find(|nice| rough / decade <= *nice);
+    nice.unwrap_or(10.0) * decade
 }
 
 #[cfg(test)]
@@ -146,17 +135,12 @@ mod tests {
     fn sizes_get_ticks_at_powers_of_two() {
         let s = Scale::exact(3_000.0, 300e6, true, 0.0, 100.0);
         let kib = |k: f64| k * 1024.0;
-        assert_eq!(
-            s.powers_of_two(9).unwrap(),
-            [4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0].map(kib)
-        );
+        let nine = [4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0].map(kib);
+        assert_eq!(s.powers_of_two(9).unwrap(), nine);
         assert_eq!(s.powers_of_two(5).unwrap(), [4.0, 64.0, 1024.0, 16384.0, 262_144.0].map(kib));
-        assert_eq!(
-            Scale::exact(8.0, 4096.0, true, 0.0, 1.0).powers_of_two(4).unwrap(),
-            [8.0, 64.0, 512.0, 4096.0]
-        );
-        assert_eq!(Scale::exact(4096.0, 8192.0, true, 0.0, 1.0).powers_of_two(4), None);
-        assert_eq!(Scale::exact(0.0, 8192.0, true, 0.0, 1.0).powers_of_two(4), None);
+        let four = |low, high| Scale::exact(low, high, true, 0.0, 1.0).powers_of_two(4);
+        assert_eq!(four(8.0, 4096.0).unwrap(), [8.0, 64.0, 512.0, 4096.0]);
+        assert_eq!([four(4096.0, 8192.0), four(0.0, 8192.0)], [None, None]);
     }
 
     #[test]

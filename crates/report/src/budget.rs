@@ -2,7 +2,6 @@
 //! and its caption says so. The JSON record beside the page has everything.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use machmeter_data::shape::{Curve, Distribution, Matrix, Series};
 use machmeter_data::{Record, Shape};
@@ -38,8 +37,7 @@ pub(crate) fn apply(record: &mut Record) {
             Shape::Scatter(s) => s.groups.iter_mut().for_each(|g| g.points = every(&g.points, merge)),
             Shape::CostTable(_) | Shape::Decades(_) => continue,
         }
-        let _ = write!(
-            d.caption,
+        d.caption += &format!(
             " (Merged {merge} to 1 for this page, greatest values kept; the JSON record has every value.)"
         );
     }
@@ -82,12 +80,9 @@ fn distribution(d: &mut Distribution, k: usize) {
     for r in &mut d.rows {
         let asked = KEPT.map(|p| r.quantiles.iter().position(|q| q.0 >= p - 1e-12));
         let last = r.quantiles.len().saturating_sub(1);
-        let mut i = 0;
-        r.quantiles.retain(|_| {
-            let keep = i % k == 0 || i == last || asked.contains(&Some(i));
-            i += 1;
-            keep
-        });
+        let mut places = 0..;
+        r.quantiles
+            .retain(|_| places.next().is_none_or(|i| i % k == 0 || i == last || asked.contains(&Some(i))));
     }
 }
 

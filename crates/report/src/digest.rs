@@ -10,9 +10,7 @@ pub(crate) fn policy_source(block: &str) -> String {
 
 /// The first 12 hexadecimal digits of the digest of `text`.
 pub(crate) fn short(text: &str) -> String {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(6).flat_map(|b| [b >> 4, b & 15]).map(|d| char::from(HEX[usize::from(d)])).collect()
+    Sha256::digest(text.as_bytes()).iter().take(6).map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]

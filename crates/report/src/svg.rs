@@ -1,8 +1,6 @@
 //! A small writer of SVG: shapes carry classes, never inline styles, so that pages under a strict content policy and both
 //! themes can use the same picture.
 
-use std::fmt::Write as _;
-
 #[derive(Debug)]
 pub(crate) struct Svg {
     out: String,
@@ -18,13 +16,9 @@ pub(crate) enum Anchor {
 impl Svg {
     /// A picture of `width` by `height` units with a title for those who can't see it.
     pub(crate) fn new(width: f64, height: f64, class: &str, title: &str) -> Self {
-        let mut out = String::new();
-        let _ = write!(
-            out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" viewBox=\"0 0 {} {}\" role=\"img\"><title>{}</title>",
-            px(width),
-            px(height),
-            escape(title)
+        let (width, height, title) = (px(width), px(height), escape(title));
+        let out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\"><title>{title}</title>"
         );
         Self { out }
     }
@@ -35,19 +29,14 @@ impl Svg {
     }
 
     pub(crate) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
-        let _ =
-            write!(self.out, "<path class=\"{class}\" d=\"M{} {}L{} {}\"/>", px(x1), px(y1), px(x2), px(y2));
+        self.path(class, &format!("M{} {}L{} {}", px(x1), px(y1), px(x2), px(y2)));
     }
 
     pub(crate) fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
-        let _ = write!(
-            self.out,
-            "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            px(x),
-            px(y),
-            px(width.max(0.0)),
-            px(height.max(0.0))
-        );
+        let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(px);
+        self.raw(&format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+        ));
     }
 
     pub(crate) fn text(&mut self, class: &str, x: f64, y: f64, anchor: Anchor, text: &str) {
@@ -56,49 +45,36 @@ impl Svg {
             Anchor::Middle => " text-anchor=\"middle\"",
             Anchor::End => " text-anchor=\"end\"",
         };
-        let _ = write!(
-            self.out,
-            "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{}</text>",
-            px(x),
-            px(y),
-            escape(text)
-        );
+        let (x, y, text) = (px(x), px(y), escape(text));
+        self.raw(&format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>"));
     }
 
     /// A line through points; runs of equal height collapse to their ends.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        if points.is_empty() {
-            return;
+        if !points.is_empty() {
+            self.path(class, &path_data(points));
         }
-        let d = path_data(points);
-        self.path(class, &d);
     }
 
     /// A line without length at each point: what is seen is its cap.
     pub(crate) fn dots(&mut self, class: &str, points: &[(f64, f64)]) {
-        if points.is_empty() {
-            return;
+        if !points.is_empty() {
+            let d: String = points.iter().map(|(x, y)| format!("M{} {}h0", px(*x), px(*y))).collect();
+            self.path(class, &d);
         }
-        let mut d = String::new();
-        for (x, y) in points {
-            let _ = write!(d, "M{} {}h0", px(*x), px(*y));
-        }
-        self.path(class, &d);
     }
 
     /// The area between an upper and a lower line over the same x.
     pub(crate) fn band(&mut self, class: &str, upper: &[(f64, f64)], lower: &[(f64, f64)]) {
-        if upper.is_empty() {
-            return;
+        if !upper.is_empty() {
+            let ring: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
+            self.path(class, &(path_data(&ring) + "Z"));
         }
-        let ring: Vec<(f64, f64)> = upper.iter().copied().chain(lower.iter().rev().copied()).collect();
-        let d = path_data(&ring) + "Z";
-        self.path(class, &d);
     }
 
     /// A path given as SVG path data.
     pub(crate) fn path(&mut self, class: &str, data: &str) {
-        let _ = write!(self.out, "<path class=\"{class}\" d=\"{data}\"/>");
+        self.raw(&format!("<path class=\"{class}\" d=\"{data}\"/>"));
     }
 
     pub(crate) fn finish(mut self) -> String {
@@ -114,7 +90,7 @@ fn path_data(points: &[(f64, f64)]) -> String {
     for (i, (px_x, px_y)) in points.iter().enumerate() {
         let (rx, ry) = (tenth(*px_x), tenth(*px_y));
         if i == 0 {
-            let _ = write!(d, "M{} {}l", px(rx), px(ry));
+            d = format!("M{} {}l", px(rx), px(ry));
         } else {
             step(&mut d, rx - x);
             step(&mut d, ry - y);
@@ -148,19 +124,9 @@ pub(crate) fn px(v: f64) -> String {
 
 /// Text made safe between tags and inside double quotes. Control characters, which XML forbids, become spaces.
 pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() && c != '\n' => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
+    let escapes = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
+    let text = text.replace(|c: char| c.is_control() && c != '\n', " ");
+    escapes.into_iter().fold(text, |text, (c, escape)| text.replace(c, escape))
 }
 
 #[cfg(test)]

@@ -96,15 +96,10 @@ fn the_browser_draws_every_chart_without_an_error() {
     let dom = &opened.0;
     assert!(dom.matches("<canvas").count() >= charts, "{}", dom.matches("<canvas").count());
     // What the page says to readers without the script is gone.
-    assert_eq!(
-        dom.matches("class=\"need quiet\"").count(),
-        dom.matches("class=\"need quiet\" hidden").count()
-    );
-    assert_eq!(dom.matches("class=\"mg\"").count(), kinds(&record));
-}
-
-fn kinds(record: &machmeter_data::Record) -> usize {
-    record.metrics.iter().map(|m| &m.id).collect::<std::collections::BTreeSet<_>>().len()
+    let said = ["class=\"need quiet\"", "class=\"need quiet\" hidden"].map(|text| dom.matches(text).count());
+    assert_eq!(said[0], said[1]);
+    let kinds = record.metrics.iter().map(|m| &m.id).collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(dom.matches("class=\"mg\"").count(), kinds);
 }
 
 #[test]
@@ -131,22 +126,17 @@ fn lists_that_the_script_lays_out_hold_every_figure_of_the_record() {
     assert_eq!(tables("grid").len(), 20, "tasks by loads");
     let cells: usize = tables("grid").iter().map(|t| t.matches("<td>").count()).sum();
     assert_eq!(cells, 880);
-    assert!(
-        dom.contains("<span class=\"tag\">11 rejected</span>")
-            && dom.contains("<span class=\"tag\">4 suspect</span>")
-    );
+    for tag in ["11 rejected", "4 suspect"] {
+        assert!(dom.contains(&format!("<span class=\"tag\">{tag}</span>")), "{tag}");
+    }
     // Facts, one line each, and those that changed once more.
     let facts: usize = tables("facts").iter().map(|t| t.matches("<tr").count() - 1).sum();
     assert_eq!(facts, record.machine.before.0.len() + 2);
     assert!(dom.contains("absent: the hypervisor shows no cpufreq") && dom.contains("<td>11.0 GiB</td>"));
     assert!(dom.contains("state st-pass") && dom.contains(">tsc, 10 ns step, no backward step in 10^7</td>"));
     // The numbers under every picture.
-    let under = dom
-        .split("class=\"data\"")
-        .skip(1)
-        .filter(|d| d[..d.find("</details>").unwrap()].contains("<td"))
-        .count();
-    assert_eq!(under, 9);
+    let under = dom.split("class=\"data\"").skip(1).map(|d| &d[..d.find("</details>").unwrap()]);
+    assert_eq!(under.filter(|d| d.contains("<td")).count(), 9);
 }
 
 #[test]
@@ -165,9 +155,9 @@ fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
         let said = format!("data-errors=\"{errors}\" data-ready=\"{ready}\"");
         assert!(head(&dom).contains(&said), "{}\n{log}", head(&dom));
         assert_eq!(dom.matches("class=\"need quiet\" hidden").count(), 0);
-        assert!(
-            dom.contains("class=\"need quiet\"") && dom.contains("<svg xmlns") && dom.contains("cc1plus")
-        );
+        for part in ["class=\"need quiet\"", "<svg xmlns", "cc1plus"] {
+            assert!(dom.contains(part), "{part}");
+        }
     }
 }
 
@@ -176,16 +166,11 @@ fn the_policy_is_in_force_in_the_browser() {
     let Some(browser) = Browser::new() else { return };
     let html = render(&sample::record(2, 60));
     // A foreign block and a foreign picture: the browser has to refuse both, and to say so.
-    let planted = html.replace(
-        "<main>",
-        "<main><script>document.title='owned'</script><img src=\"https://example.invalid/x.png\">",
-    );
-    let (dom, log) = browser.open(&planted, "");
+    let planted = "<main><script>document.title='owned'</script><img src=\"https://example.invalid/x.png\">";
+    let (dom, log) = browser.open(&html.replace("<main>", planted), "");
     assert!(!dom.contains("<title>owned"), "a foreign script ran");
-    assert!(
-        log.lines().filter(|l| l.contains("CONSOLE") && l.contains("Content Security Policy")).count() >= 2,
-        "{log}"
-    );
+    let refused = |l: &&str| l.contains("CONSOLE") && l.contains("Content Security Policy");
+    assert!(log.lines().filter(refused).count() >= 2, "{log}");
 }
 
 /// Texts of the drawings of a page that leave their drawing, and pairs that overlap.

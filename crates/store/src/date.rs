@@ -19,11 +19,7 @@ fn stamp(t: DateTime<Utc>) -> String {
 }
 
 /// A stamp that sorts by time down to the microsecond: `20261121T194200Z-000417`.
-pub(crate) fn fine_stamp() -> String {
-    fine(Utc::now())
-}
-
-fn fine(t: DateTime<Utc>) -> String {
+pub(crate) fn fine_stamp(t: DateTime<Utc>) -> String {
     format!("{}-{:06}", stamp(t), t.timestamp_subsec_micros())
 }
 
@@ -31,29 +27,20 @@ fn fine(t: DateTime<Utc>) -> String {
 pub(crate) fn after(stamp: &str) -> Option<String> {
     let t = NaiveDateTime::parse_from_str(stamp, "%Y%m%dT%H%M%SZ-%6f").ok()?.and_utc();
     let next = t.checked_add_signed(TimeDelta::microseconds(1)).filter(|next| next.year() <= 9999)?;
-    Some(fine(next))
+    Some(fine_stamp(next))
 }
 
 /// A new run id in the form of a version 4 UUID (RFC 9562). The keys of hashers are from the system's random source.
 pub fn new_run_id() -> String {
     let [a, b] = [(); 2].map(|()| RandomState::new().hash_one(()));
-    format!(
-        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        a >> 32,
-        a >> 16 & 0xffff,
-        a & 0xfff,
-        b >> 48 & 0x3fff | 0x8000,
-        b & 0xffff_ffff_ffff
-    )
+    let (high, middle, low) = (a >> 32, a >> 16 & 0xffff, a & 0xfff);
+    let (variant, node) = (b >> 48 & 0x3fff | 0x8000, b & 0xffff_ffff_ffff);
+    format!("{high:08x}-{middle:04x}-4{low:03x}-{variant:04x}-{node:012x}")
 }
 
 /// Bytes as lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|b| [b >> 4, b & 15])
-        .map(|n| char::from_digit(u32::from(n), 16).unwrap_or('0'))
-        .collect()
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -66,7 +53,7 @@ mod tests {
         let now = now_rfc3339();
         assert!(now.ends_with('Z') && now.parse::<DateTime<Utc>>().is_ok(), "{now}");
         assert_eq!(now_stamp().len(), 16);
-        let fine = fine_stamp();
+        let fine = fine_stamp(Utc::now());
         assert_eq!(fine.len(), 23, "{fine}");
         assert_eq!(after("20261231T235959Z-999999").as_deref(), Some("20270101T000000Z-000000"));
         assert!(["99991231T235959Z-999999", "20261341T194200Z-000417"].iter().all(|s| after(s).is_none()));

@@ -93,7 +93,7 @@ pub struct Input {
 
 impl Input {
     fn first(&self) -> Result<&SourceFile, StoreError> {
-        self.files.first().ok_or_else(|| StoreError::new("input".as_ref(), "no file given"))
+        self.files.first().ok_or_else(|| self.fault("no file given"))
     }
 
     /// The error `what` about the files as a whole.

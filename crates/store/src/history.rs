@@ -54,17 +54,15 @@ pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Sav
         }
         json::write(record, path)
     };
-    match write_all() {
-        Ok(()) => Ok(saved),
-        Err(e) => {
-            record.raw.clear();
-            for file in &saved.raw {
-                // Already in trouble: what cannot be removed now stays as an unreferenced file.
-                let _ = fs::remove_file(file);
-            }
-            Err(e)
+    let written = write_all();
+    if written.is_err() {
+        record.raw.clear();
+        for file in &saved.raw {
+            // Already in trouble: what cannot be removed now stays as an unreferenced file.
+            let _ = fs::remove_file(file);
         }
     }
+    written.map(|()| saved)
 }
 
 /// The tables that `record`, read from `path`, refers to, each checked against its checksum.
@@ -108,7 +106,7 @@ impl History {
     /// Saves the run under a new name and makes it `last`; its tags point to it.
     pub fn save(&self, record: &mut Record, tables: &[Table]) -> Result<Saved, StoreError> {
         let id: String = record.id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
-        let mut stamp = date::fine_stamp();
+        let mut stamp = date::fine_stamp(chrono::Utc::now());
         // After a clock that was ahead the newest run still sorts last.
         if let Some(last) = self.list()?.pop().filter(|last| *last >= stamp) {
             stamp = date::after(&last[..STAMP.len()]).unwrap_or(stamp);
@@ -131,27 +129,24 @@ impl History {
         if let Some(back) = runs_back(name) {
             let runs = self.list()?;
             return match runs.len().checked_sub(back + 1) {
-                Some(i) => Ok(self.runs().join(format!("{}.json", runs[i]))),
+                Some(i) => Ok(self.record(&runs[i])),
                 None if runs.is_empty() => wrong(format!("no run saved yet in {}", self.dir.display())),
-                None => wrong(format!(
-                    "only {} runs are saved, last~{} is the oldest",
-                    runs.len(),
-                    runs.len() - 1
-                )),
+                None => {
+                    let n = runs.len();
+                    wrong(format!("only {n} runs are saved, last~{} is the oldest", n - 1))
+                }
             };
         }
-        if let Ok(run) = fs::read_to_string(self.tags().join(portable(name))) {
-            let path = self.runs().join(format!("{}.json", run.trim()));
-            if path.is_file() {
-                return Ok(path);
-            }
+        let tagged = fs::read_to_string(self.tags().join(portable(name)));
+        if let Some(path) = tagged.ok().map(|run| self.record(run.trim())).filter(|p| p.is_file()) {
+            return Ok(path);
         }
         if Path::new(name).is_file() {
             return Ok(PathBuf::from(name));
         }
         let matching: Vec<String> = self.list()?.into_iter().filter(|r| r.starts_with(name)).collect();
         match matching.as_slice() {
-            [one] => Ok(self.runs().join(format!("{one}.json"))),
+            [one] => Ok(self.record(one)),
             [] => wrong("no such file, tag or run (use last, last~1, a tag, or a path)".to_owned()),
             many => wrong(format!("{} runs begin like this; give more of the name", many.len())),
         }
@@ -160,7 +155,7 @@ impl History {
     /// The record of a saved run by its whole name, as [`Self::list`] gives it.
     /// Errors: when it is not there or no record.
     pub fn read(&self, name: &str) -> Result<Record, StoreError> {
-        json::read(&self.runs().join(format!("{name}.json")))
+        json::read(&self.record(name))
     }
 
     /// Names of all saved runs, oldest first.
@@ -182,9 +177,8 @@ impl History {
                 continue;
             }
             // The record goes first: a run without its record is no run, a record without its samples is a broken one.
-            for ending in
-                std::iter::once("json").chain(of.keys().map(String::as_str).filter(|e| *e != "json"))
-            {
+            let others = of.keys().map(String::as_str).filter(|e| *e != "json");
+            for ending in std::iter::once("json").chain(others) {
                 let path = self.runs().join(format!("{name}.{ending}"));
                 fs::remove_file(&path).map_err(|e| StoreError::io(&path, "remove", &e))?;
             }
@@ -230,6 +224,10 @@ impl History {
 
     fn runs(&self) -> PathBuf {
         self.dir.join("runs")
+    }
+
+    fn record(&self, name: &str) -> PathBuf {
+        self.runs().join(format!("{name}.json"))
     }
 
     fn tags(&self) -> PathBuf {

@@ -97,10 +97,8 @@ pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreErro
 pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = bytes[..e.valid_up_to()].split(|b| *b == b'\n').count();
-        StoreError::new(
-            name,
-            format!("line {line}: not UTF-8 text; expected a machmeter record as JSON or HTML"),
-        )
+        let what = format!("line {line}: not UTF-8 text; expected a machmeter record as JSON or HTML");
+        StoreError::new(name, what)
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let fail = |why: String| StoreError::new(name, why);
@@ -166,22 +164,19 @@ fn embedded(html: &str) -> Option<&str> {
 
 /// Whether format and version are ones this program reads.
 fn check_identity(format: Option<&str>, version: Option<&str>) -> Result<(), String> {
-    match format {
-        Some(FORMAT) => {}
-        Some(other) => return Err(format!("format is {other:?}, expected {FORMAT:?}")),
-        None => {
-            return Err(format!("JSON, but not a machmeter record: no \"format\": {FORMAT:?} at the top"));
-        }
-    }
     let major = |v: &str| v.split('.').next().and_then(|m| m.parse::<u32>().ok());
-    match version.map(|v| (v, major(v))) {
-        Some((_, Some(1))) => Ok(()),
-        Some((v, Some(m))) if m > 1 => Err(format!(
-            "record version {v} is newer than this program reads ({SCHEMA_VERSION}); update machmeter"
-        )),
-        Some((v, _)) => Err(format!("record version {v:?} is unknown, expected 1.x")),
-        None => Err("the record has no \"version\", expected 1.x".to_owned()),
-    }
+    Err(match (format, version.map(|v| (v, major(v)))) {
+        (Some(FORMAT), Some((_, Some(1)))) => return Ok(()),
+        (Some(FORMAT), Some((v, Some(m)))) if m > 1 => {
+            format!(
+                "record version {v} is newer than this program reads ({SCHEMA_VERSION}); update machmeter"
+            )
+        }
+        (Some(FORMAT), Some((v, _))) => format!("record version {v:?} is unknown, expected 1.x"),
+        (Some(FORMAT), None) => "the record has no \"version\", expected 1.x".to_owned(),
+        (Some(other), _) => format!("format is {other:?}, expected {FORMAT:?}"),
+        (None, _) => format!("JSON, but not a machmeter record: no \"format\": {FORMAT:?} at the top"),
+    })
 }
 
 /// Why `json` is no record. Another format or version is the better explanation than the first field that differs.

@@ -8,12 +8,8 @@ use crate::history::tests::sample_record;
 
 fn metric(value: f64) -> Metric {
     let info = MetricInfo::of("noise.turn", Unit::Nanoseconds);
-    Metric::new(&info, Params::new(), value, "median", 3).with_ci(Interval::new(
-        0.95,
-        value,
-        value * 1.1,
-        "rank",
-    ))
+    let ci = Interval::new(0.95, value, value * 1.1, "rank");
+    Metric::new(&info, Params::new(), value, "median", 3).with_ci(ci)
 }
 
 fn error(text: &str) -> String {

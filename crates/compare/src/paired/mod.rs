@@ -86,9 +86,8 @@ impl Series {
     }
 }
 
-fn at(rounds: &[Round], looks: &InterimLooks, options: &Options<'_>) -> Comparison {
-    let side = |s: usize| -> Vec<Record> { rounds.iter().flat_map(|r| r[s].iter().cloned()).collect() };
-    let (a, b) = (side(0), side(1));
+fn at<'r>(rounds: &'r [Round], looks: &InterimLooks, options: &Options<'_>) -> Comparison {
+    let [a, b] = [0, 1].map(|s| rounds.iter().flat_map(|r| r[s].clone()).collect::<Vec<Record>>());
     let mut c = crate::join::compare(&a, &b, &Options { history: &[], ..options.clone() });
     if options.metric_glob.is_none() {
         c.rows.retain(|r| r.family == "page");
@@ -97,14 +96,12 @@ fn at(rounds: &[Round], looks: &InterimLooks, options: &Options<'_>) -> Comparis
         .rows
         .iter()
         .map(|row| {
-            let find = |r: &'_ Record| r.metrics.iter().position(|m| m.key() == row.key);
-            let by_round: Vec<[Vec<&Metric>; 2]> = rounds
-                .iter()
-                .map(|r| r.each_ref().map(|s| s.iter().filter_map(|x| Some(&x.metrics[find(x)?])).collect()))
-                .collect();
-            let all =
-                |s: usize| -> Vec<&Metric> { by_round.iter().flat_map(|r| r[s].iter().copied()).collect() };
-            let pair = Pair::new(&all(0), &all(1), &[]).ok()?;
+            let of_runs = |runs: &'r Vec<Record>| -> Vec<&'r Metric> {
+                runs.iter().filter_map(|r| r.metrics.iter().find(|m| m.key() == row.key)).collect()
+            };
+            let by_round: Vec<[Vec<&Metric>; 2]> = rounds.iter().map(|r| r.each_ref().map(of_runs)).collect();
+            let [a, b] = [0, 1].map(|s| by_round.iter().flat_map(|r| r[s].clone()).collect::<Vec<_>>());
+            let pair = Pair::new(&a, &b, &[]).ok()?;
             Some(Series::new(&pair, &by_round))
         })
         .collect();
@@ -136,8 +133,8 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
         (row.change, row.change_ci, row.p, row.p_adjusted, row.p_rank, row.detectable) = Default::default();
         let Some(e) = found[i].as_ref().filter(|e| e.runs[0] >= LEAST_ROUNDS) else {
             let rounds = series[i].as_ref().map_or(0, |s| s.differences.len());
-            row.verdict =
-                unclear(&format!("{rounds} rounds with both settings; a verdict needs {LEAST_ROUNDS}"));
+            let why = format!("{rounds} rounds with both settings; a verdict needs {LEAST_ROUNDS}");
+            row.verdict = unclear(&why);
             continue;
         };
         row.change = Some(e.scale.change(e.difference));

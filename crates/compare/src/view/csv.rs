@@ -1,6 +1,7 @@
 //! The comparison as CSV (RFC 4180), one line per metric, all numbers unrounded.
 
 use machmeter_data::Interval;
+use machmeter_data::metric::Population;
 use machmeter_data::text::csv_field;
 
 use crate::comparison::{Comparison, Row};
@@ -10,28 +11,20 @@ change_high,detectable,p,p_adjusted,p_rank,family,verdict,why";
 
 /// The comparison as CSV. Missing numbers are empty; metrics of one side only have the verdict `only_a` or `only_b`.
 pub fn csv(c: &Comparison) -> String {
-    let columns = HEADER.split(',').count();
-    let mut out = format!("{HEADER}\r\n");
-    for row in &c.rows {
-        out.push_str(&line(&fields(row)));
-    }
-    for (verdict, keys) in [("only_a", &c.only_a), ("only_b", &c.only_b)] {
-        for key in keys {
-            let mut fields = vec![String::new(); columns];
-            fields[0].clone_from(key);
-            verdict.clone_into(&mut fields[columns - 2]);
-            out.push_str(&line(&fields));
-        }
-    }
-    out
+    let empty = HEADER.split(',').count() - 3;
+    let lone = |(verdict, keys): (&'static str, &'_ Vec<String>)| -> Vec<String> {
+        keys.iter().map(|key| format!("{}{}{verdict},\r\n", csv_field(key), ",".repeat(empty + 1))).collect()
+    };
+    let rows = c.rows.iter().map(|row| line(&fields(row)));
+    let lone = [("only_a", &c.only_a), ("only_b", &c.only_b)].into_iter().flat_map(lone);
+    std::iter::once(format!("{HEADER}\r\n")).chain(rows).chain(lone).collect()
 }
 
 fn fields(row: &Row) -> Vec<String> {
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
     let bounds = |ci: &Option<Interval>| [ci.as_ref().map(|c| c.low), ci.as_ref().map(|c| c.high)];
-    let better = format!("{:?}", row.better).to_lowercase();
-    let scale = format!("{:?}", row.scale).to_lowercase();
-    let population = row.population.map_or(String::new(), |p| p.name().to_owned());
+    let [better, scale] = [format!("{:?}", row.better), format!("{:?}", row.scale)].map(|w| w.to_lowercase());
+    let population = row.population.map_or("", Population::name).to_owned();
     let mut out = vec![row.key.clone(), row.unit.ucum().to_owned(), better, population];
     for side in [&row.a, &row.b] {
         let [low, high] = bounds(&side.ci);

@@ -91,11 +91,8 @@ pub(super) fn resolution(c: &Comparison) -> String {
         (n > 0).then(|| format!("{words} ({n} rows)"))
     };
     let basis: Vec<String> = basis.into_iter().filter_map(of).collect();
+    let ([best, typical, worst], basis) = ([best, typical, worst].map(words), basis.join(", "));
     format!(
-        "A lone change would have shown from {} on (best {}, worst {}); what runs differ by is {}.",
-        words(typical),
-        words(best),
-        words(worst),
-        basis.join(", ")
+        "A lone change would have shown from {typical} on (best {best}, worst {worst}); what runs differ by is {basis}."
     )
 }

@@ -1,5 +1,7 @@
 //! The comparison as a page: a forest plot of the rows that are told, a line with a dot each, and the closing lines.
 
+use machmeter_data::quantity::digits;
+
 use crate::comparison::{Comparison, Row, Scale, Verdict};
 use crate::view::{figure, text};
 
@@ -38,12 +40,10 @@ pub fn html(c: &Comparison) -> String {
     if left_out > 0 {
         body += &format!("<p>{left_out} rows more: --csv has them.</p>");
     }
-    let environment = c.environment.join("; ");
-    for text in [figure::resolution(c), c.advice.clone().unwrap_or_default(), environment, c.notes.join("; ")]
-    {
-        if !text.is_empty() {
-            body += &format!("<p>{}</p>", escaped(&text));
-        }
+    let advice = c.advice.clone().unwrap_or_default();
+    let closing = [figure::resolution(c), advice, c.environment.join("; "), c.notes.join("; ")];
+    for text in closing.iter().filter(|text| !text.is_empty()) {
+        body += &format!("<p>{}</p>", escaped(text));
     }
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
@@ -62,35 +62,29 @@ fn plot(rows: &[&Row], scale: Scale) -> String {
     let x = |v: f64| NAMES + PLOT * f64::midpoint(1.0, (v / reach).clamp(-1.0, 1.0));
     let height = ROW * (rows.len() as f64 + 1.5);
     let mut out = format!("<svg viewBox=\"0 0 {} {height}\" role=\"img\">", NAMES + PLOT + SIDES);
+    let factor = if scale == Scale::Relative { 100.0 } else { 1.0 };
     for part in [-1.0, -0.5, 0.0, 0.5, 1.0] {
-        let (at, label) =
-            (x(part * reach), if scale == Scale::Relative { 100.0 } else { 1.0 } * part * reach);
+        let (at, label) = (x(part * reach), digits(factor * part * reach));
+        let sign = if part > 0.0 { "+" } else { "" };
         out += &format!(
             "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{ROW}\" y2=\"{height}\"/><text x=\"{at:.1}\" y=\"14\" \
-             text-anchor=\"middle\">{}{}</text>",
-            if label > 0.0 { "+" } else { "" },
-            machmeter_data::quantity::digits(label)
+             text-anchor=\"middle\">{sign}{label}</text>"
         );
     }
     for (i, r) in rows.iter().enumerate() {
         let y = ROW * (i as f64 + 1.5);
         let (Some(ci), Some(change)) = (&r.change_ci, r.change) else { continue };
         let class = if let Verdict::NotComparable { .. } = r.verdict { "unclear" } else { r.verdict.name() };
+        let name: String = text::name(r).chars().take(62).collect();
+        let sides = [&r.a, &r.b].map(|side| figure::value(side, r)).join(" to ");
+        let (name, told) = (escaped(&name), escaped(&format!("{} {sides}", figure::change(r, change))));
+        let ([low, high, at], below, right) =
+            ([ci.low, ci.high, change].map(x), y + 4.0, NAMES + PLOT + 12.0);
         out += &format!(
-            "<g class=\"{class}\"><title>{}</title><text x=\"0\" y=\"{:.1}\">{}</text><line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" \
-             y2=\"{y:.1}\" stroke-width=\"2\"/><circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"currentColor\"/><text x=\"{:.1}\" \
-             y=\"{:.1}\">{} {} to {}</text></g>",
-            escaped(&r.key),
-            y + 4.0,
-            escaped(&text::name(r).chars().take(62).collect::<String>()),
-            x(ci.low),
-            x(ci.high),
-            x(change),
-            NAMES + PLOT + 12.0,
-            y + 4.0,
-            escaped(&figure::change(r, change)),
-            escaped(&figure::value(&r.a, r)),
-            escaped(&figure::value(&r.b, r)),
+            "<g class=\"{class}\"><title>{}</title><text x=\"0\" y=\"{below:.1}\">{name}</text><line x1=\"{low:.1}\" x2=\"{high:.1}\" \
+             y1=\"{y:.1}\" y2=\"{y:.1}\" stroke-width=\"2\"/><circle cx=\"{at:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"currentColor\"/>\
+             <text x=\"{right:.1}\" y=\"{below:.1}\">{told}</text></g>",
+            escaped(&r.key)
         );
     }
     out + "</svg>"

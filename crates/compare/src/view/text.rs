@@ -62,11 +62,10 @@ pub fn text(c: &Comparison, width: usize, all: bool) -> String {
             _ => say(format!("only in {label}: {}", keys.join(", "))),
         }
     }
-    if !c.environment.is_empty() {
-        say(format!("environment differs: {}", c.environment.join("; ")));
-    }
-    if !c.notes.is_empty() {
-        say(format!("note: {}", c.notes.join("; ")));
+    for (heading, lines) in [("environment differs", &c.environment), ("note", &c.notes)] {
+        if !lines.is_empty() {
+            say(format!("{heading}: {}", lines.join("; ")));
+        }
     }
     out
 }
@@ -94,18 +93,10 @@ pub(super) fn name(row: &Row) -> String {
 }
 
 fn line(row: &Row, name_width: usize) -> String {
-    let name = name(row);
-    format!(
-        "{:WORD$} {} {:>SIDE$} {:>SIDE$} {}",
-        match &row.verdict {
-            Verdict::NotComparable { .. } => "-",
-            v => figure::word(v),
-        },
-        fit(&name, name_width),
-        figure::value(&row.a, row),
-        figure::value(&row.b, row),
-        figure::change_and_range(row),
-    )
+    let name = fit(&name(row), name_width);
+    let word = if let Verdict::NotComparable { .. } = row.verdict { "-" } else { figure::word(&row.verdict) };
+    let ([a, b], change) = ([&row.a, &row.b].map(|s| figure::value(s, row)), figure::change_and_range(row));
+    format!("{word:WORD$} {name} {a:>SIDE$} {b:>SIDE$} {change}")
 }
 
 /// Why rows are not comparable, the commonest reason first.

@@ -21,9 +21,9 @@ const HEADS: f64 = 36.0;
 /// The picture: as wide as asked for, rows in the height there is.
 pub(crate) fn draw(d: &Decades, title: &str, size: Size) -> String {
     let rows: Vec<_> = d.rows.iter().filter_map(|r| Some((r, r.log10(d.value.unit)?))).collect();
-    let (least, greatest) = ends(rows.iter().map(|(_, log)| *log));
-    let (low, high) =
-        if rows.is_empty() { (-9.0, 0.0) } else { (least.floor(), greatest.ceil().max(least.floor() + 1.0)) };
+    let (least, greatest) =
+        if rows.is_empty() { (-9.0, 0.0) } else { ends(rows.iter().map(|(_, log)| *log)) };
+    let (low, high) = (least.floor(), greatest.ceil().max(least.floor() + 1.0));
     let is_wide = size.width >= NARROW;
     let room = if is_wide { WIDE_ROOM } else { NARROW_ROOM };
     let (left, right) = (room.0, size.width - room.1);
@@ -57,9 +57,9 @@ pub(crate) fn draw(d: &Decades, title: &str, size: Size) -> String {
         svg.path("point c0", &format!("M{:.1} {:.1}h6v6h-6z", x - 3.0, y - 3.0));
         if is_wide {
             svg.text("tick", right + 38.0, y + 4.0, Anchor::End, &format!("{log:.1}"));
-        }
-        if is_wide && row.decade(d.value.unit).is_some_and(|(_, edge)| edge) {
-            svg.text("tick", right + 42.0, y + 4.0, Anchor::Start, "~");
+            if row.decade(d.value.unit).is_some_and(|(_, edge)| edge) {
+                svg.text("tick", right + 42.0, y + 4.0, Anchor::Start, "~");
+            }
         }
         let end = size.width - if is_wide { 34.0 } else { 4.0 };
         svg.text("entry", end, y + 4.0, Anchor::End, &human(row.value, d.value.unit));

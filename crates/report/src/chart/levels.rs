@@ -30,12 +30,10 @@ impl Levels {
         if shares && !m.column_names.is_empty() {
             return Self::Nines;
         }
-        let (low, high) = m.range.unwrap_or_else(|| Self::range_of(m));
-        Self::Even(if low > high {
-            Scale::exact(0.0, 1.0, false, 0.0, 1.0)
-        } else {
-            Scale::exact(low, high, m.cell.log, 0.0, 1.0)
-        })
+        let range = m.range.unwrap_or_else(|| Self::range_of(m));
+        let (low, high, log) =
+            if range.0 > range.1 { (0.0, 1.0, false) } else { (range.0, range.1, m.cell.log) };
+        Self::Even(Scale::exact(low, high, log, 0.0, 1.0))
     }
 
     /// Least and greatest value that a scale of this matrix must hold; the least above the greatest where there is none.
@@ -73,13 +71,10 @@ impl Levels {
 
     /// Words for the levels of the fixed scale.
     pub(crate) fn words(&self) -> Vec<String> {
-        match self {
-            Self::Even(_) => Vec::new(),
-            Self::Nines => {
-                let at_least = NINES.iter().skip(1).map(|v| crate::label::share(*v));
-                std::iter::once("100 %".to_owned()).chain(at_least).chain(["less".to_owned()]).collect()
-            }
+        if let Self::Even(_) = self {
+            return Vec::new();
         }
+        NINES.iter().map(|v| crate::label::share(*v)).chain(["less".to_owned()]).collect()
     }
 }
 
@@ -108,10 +103,8 @@ mod tests {
         assert_eq!(levels, Levels::Nines);
         let found = [1.0, 0.999_99, 0.998, 0.995, 0.98, 0.95, 0.8, 0.6, 0.2, 0.0].map(|v| levels.level(v));
         assert_eq!(found, [0, 1, 2, 3, 4, 5, 6, 7, 8, 8]);
-        assert_eq!(
-            levels.words(),
-            ["100 %", "99.9 %", "99.7 %", "99 %", "97 %", "90 %", "70 %", "50 %", "less"]
-        );
+        let words = ["100 %", "99.9 %", "99.7 %", "99 %", "97 %", "90 %", "70 %", "50 %", "less"];
+        assert_eq!(levels.words(), words);
     }
 
     #[test]

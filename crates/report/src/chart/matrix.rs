@@ -1,7 +1,5 @@
 //! A heat map: cells sorted into nine levels, one path per level, which keeps the picture small.
 
-use std::fmt::Write as _;
-
 use machmeter_data::shape::Matrix;
 
 use super::frame::{Area, Size, numeric_ticks, x_axis};
@@ -35,16 +33,8 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
         for (c, part) in row.chunks(per_cell).enumerate() {
             // The largest of the merged cells, so that no spike is lost.
             let Some(v) = part.iter().flatten().copied().reduce(f64::max) else { continue };
-            let path = &mut paths[levels.level(v)];
-            let _ = write!(
-                path,
-                "M{} {}h{}v{}h-{}z",
-                px(area.left + width * c as f64),
-                px(y),
-                px(width - 0.3),
-                px(cell_height - 1.0),
-                px(width - 0.3)
-            );
+            let (x, wide, high) = (area.left + width * c as f64, px(width - 0.3), px(cell_height - 1.0));
+            paths[levels.level(v)] += &format!("M{} {}h{wide}v{high}h-{wide}z", px(x), px(y));
         }
     }
     svg.rect("empty", area.left, area.top, area.width(), area.height());
@@ -63,13 +53,8 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
 fn scale_bar(svg: &mut Svg, area: Area, m: &Matrix, levels: &Levels) {
     let Levels::Even(levels) = levels else { return };
     let left = area.right - 9.0 * 14.0 - 70.0;
-    svg.text(
-        "tick",
-        left - 6.0,
-        18.0,
-        Anchor::End,
-        &format!("{}  {}", m.cell.label, label::tick(levels.low, m.cell.unit)),
-    );
+    let from = format!("{}  {}", m.cell.label, label::tick(levels.low, m.cell.unit));
+    svg.text("tick", left - 6.0, 18.0, Anchor::End, &from);
     for i in 0..LEVELS {
         svg.rect(&format!("h{i}"), left + 14.0 * i as f64, 9.0, 14.0, 11.0);
     }

@@ -33,10 +33,10 @@ pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, s
         let ys = Scale::exact(0.0, most.max(1e-9), false, bottom, top);
         let width = (right - LEFT) / bars.len().max(1) as f64;
         // One outline of all bars; two digits, so that their places do not drift.
-        let (bar, gap) = (format!("{:.2}", width * 0.9), format!("{:.2}", width * 0.1));
+        let (bar, gap) = (width * 0.9, width * 0.1);
         let outline = |v: &f64| {
             let height = svg::px(bottom - ys.at(*v));
-            format!("v-{height}h{bar}v{height}h{gap}")
+            format!("v-{height}h{bar:.2}v{height}h{gap:.2}")
         };
         let outlines: String = bars.iter().map(outline).collect();
         svg.path("point c0", &format!("M{LEFT} {}{outlines}", svg::px(bottom)));

@@ -1,7 +1,7 @@
 //! Charts on two numeric axes: percentile curves, curves with marks, scatter of groups.
 
 use machmeter_data::Unit;
-use machmeter_data::shape::{Curve, Distribution, Mark, Scatter};
+use machmeter_data::shape::{Curve, Distribution, DistributionRow, Mark, Scatter};
 
 use super::frame::{Area, Size, numeric_ticks, x_axis, y_axis};
 use crate::axis::{Scale, ends};
@@ -30,22 +30,17 @@ pub(super) fn tail_position(p: f64, n: u64) -> f64 {
 pub(crate) fn distribution(d: &Distribution, title: &str, size: Size) -> String {
     let area = Area::of(size);
     let mut svg = Svg::new(size.width, size.height, "chart", title);
-    let rows: Vec<Vec<(f64, f64)>> = d
-        .rows
-        .iter()
-        .map(|r| r.quantiles.iter().map(|(p, v)| (tail_position(*p, r.n), *v)).collect())
-        .collect();
+    let places =
+        |r: &DistributionRow| r.quantiles.iter().map(|(p, v)| (tail_position(*p, r.n), *v)).collect();
+    let rows: Vec<Vec<(f64, f64)>> = d.rows.iter().map(places).collect();
     let limits: Vec<(f64, &str)> = d.limits.iter().filter_map(|m| Some((m.y?, m.label.as_str()))).collect();
     let values = rows.iter().flatten().map(|(_, v)| *v).chain(limits.iter().map(|l| l.0));
     let right = rows.iter().flatten().map(|(x, _)| *x).fold(10.0, f64::max);
     let xs = Scale::exact(1.0, right, true, area.left, area.right);
     let ys = Scale::fit(values, true, area.bottom, area.top);
     let nines = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999, 0.999_999_9];
-    let ticks: Vec<(f64, String)> = nines
-        .iter()
-        .filter(|p| 1.0 / (1.0 - **p) <= right * 1.001)
-        .map(|p| (xs.at(1.0 / (1.0 - p)), label::percentile(*p)))
-        .collect();
+    let shown = nines.iter().filter(|p| 1.0 / (1.0 - **p) <= right * 1.001);
+    let ticks: Vec<(f64, String)> = shown.map(|p| (xs.at(1.0 / (1.0 - p)), label::percentile(*p))).collect();
     y_axis(&mut svg, area, &ys, d.value.unit);
     x_axis(&mut svg, area, &format!("share of samples at or below the {}", d.value.label), &ticks);
     for (i, row) in rows.iter().enumerate() {

@@ -45,76 +45,55 @@ pub struct Format {
     pub description: &'static str,
     /// Whether it holds figures alone, so that `--metric` can choose among them.
     pub is_of_figures: bool,
-    /// Writes a record and its raw tables.
     /// Errors: when a needed raw table is missing or inconsistent, or the output can't be written.
-    pub write: fn(&Record, &[Table], &mut dyn io::Write) -> Result<(), ExportError>,
+    pub write: Write,
 }
+
+/// Writes a record and its raw tables.
+pub type Write = fn(&Record, &[Table], &mut dyn io::Write) -> Result<(), ExportError>;
+
+const fn of_figures(
+    name: &'static str,
+    extension: &'static str,
+    description: &'static str,
+    write: Write,
+) -> Format {
+    Format { name, extension, description, is_of_figures: true, write }
+}
+
+const fn of_all(
+    name: &'static str,
+    extension: &'static str,
+    description: &'static str,
+    write: Write,
+) -> Format {
+    Format { is_of_figures: false, ..of_figures(name, extension, description, write) }
+}
+
+const CSV: &str =
+    "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.";
+const DOT: &str =
+    "Graphs of flow for Graphviz, one digraph each: boxes by schedule with their shares of the time, queues.";
+const HLOG: &str = "Gap durations as an HdrHistogram interval log, one tag per CPU.";
+const LOGGOPSIM: &str = "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.";
+const MARKDOWN: &str = "Metrics as a Markdown table of at most 80 columns, for mails and issues.";
+const NG_OUT: &str = "Netgauge's columns of LogGP (ng.out), one link after the other, in us.";
+const OPENMETRICS: &str =
+    "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.";
+const PERFETTO: &str = "Gaps as slices per CPU, those under 1 us and windows as counters, firings of dataflow graphs, MPI calls: a native Perfetto trace.";
+const SIMGRID: &str = "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.";
 
 /// All formats, sorted by name.
 pub const FORMATS: &[Format] = &[
-    Format {
-        name: "csv",
-        extension: "csv",
-        description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
-        is_of_figures: true,
-        write: csv::write,
-    },
-    Format {
-        name: "dot",
-        extension: "dot",
-        description: "Graphs of flow for Graphviz, one digraph each: boxes by schedule with their shares of the time, queues.",
-        is_of_figures: false,
-        write: dot::write,
-    },
-    Format {
-        name: "hlog",
-        extension: "hlog",
-        description: "Gap durations as an HdrHistogram interval log, one tag per CPU.",
-        is_of_figures: false,
-        write: hlog::write,
-    },
-    Format {
-        name: "loggopsim",
-        extension: "txt",
-        description: "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.",
-        is_of_figures: true,
-        write: loggopsim::write,
-    },
-    Format {
-        name: "markdown",
-        extension: "md",
-        description: "Metrics as a Markdown table of at most 80 columns, for mails and issues.",
-        is_of_figures: true,
-        write: markdown::write,
-    },
-    Format {
-        name: "ng-out",
-        extension: "out",
-        description: "Netgauge's columns of LogGP (ng.out), one link after the other, in us.",
-        is_of_figures: true,
-        write: ng_out::write,
-    },
-    Format {
-        name: "openmetrics",
-        extension: "prom",
-        description: "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.",
-        is_of_figures: true,
-        write: openmetrics::write,
-    },
-    Format {
-        name: "perfetto",
-        extension: "pftrace",
-        description: "Gaps as slices per CPU, those under 1 us and windows as counters, firings of dataflow graphs, MPI calls: a native Perfetto trace.",
-        is_of_figures: false,
-        write: perfetto::write,
-    },
-    Format {
-        name: "simgrid",
-        extension: "xml",
-        description: "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.",
-        is_of_figures: true,
-        write: simgrid::write,
-    },
+    of_figures("csv", "csv", CSV, csv::write),
+    of_all("dot", "dot", DOT, dot::write),
+    of_all("hlog", "hlog", HLOG, hlog::write),
+    of_figures("loggopsim", "txt", LOGGOPSIM, loggopsim::write),
+    of_figures("markdown", "md", MARKDOWN, markdown::write),
+    of_figures("ng-out", "out", NG_OUT, ng_out::write),
+    of_figures("openmetrics", "prom", OPENMETRICS, openmetrics::write),
+    of_all("perfetto", "pftrace", PERFETTO, perfetto::write),
+    of_figures("simgrid", "xml", SIMGRID, simgrid::write),
 ];
 
 /// The format called `name`.

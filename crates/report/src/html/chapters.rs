@@ -31,11 +31,9 @@ pub(super) fn probes(record: &Record) -> Vec<&str> {
 
 /// `Noise` of `noise`, `MPI` of `mpi`.
 pub(super) fn title(probe: &str) -> String {
-    if probe == "mpi" {
-        return probe.to_uppercase();
-    }
-    let mut letters = probe.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    let first = probe.chars().next().map_or(0, char::len_utf8);
+    let (capitals, rest) = probe.split_at(if probe == "mpi" { probe.len() } else { first });
+    capitals.to_uppercase() + rest
 }
 
 pub(super) fn all(page: &mut String, record: &Record) {
@@ -115,12 +113,8 @@ fn rows(page: &mut String, record: &Record, name: &str) {
         let spread = t.half_width.map(|h| format!("± {h}"));
         let shared = t.is_shared.then(|| "core shared".to_owned());
         let beside = spread.into_iter().chain(shared).collect::<Vec<_>>().join(", ");
-        put!(
-            page,
-            "<div><dt>{}</dt><dd><b>{}</b> <span>{beside}</span></dd></div>",
-            esc(&t.name),
-            esc(&t.figures)
-        );
+        let (name, figures) = (esc(&t.name), esc(&t.figures));
+        put!(page, "<div><dt>{name}</dt><dd><b>{figures}</b> <span>{beside}</span></dd></div>");
     }
     page.push_str("</dl>");
 }

@@ -3,22 +3,14 @@
 use machmeter_data::Unit;
 use machmeter_data::shape::{Cell, CostTable};
 
-use super::esc;
+use super::{END, esc, open_table};
 use crate::label;
 
 /// A table; with `bars` its share columns carry them. Figures stand right, words left; the script makes it sortable, by the values of the record.
 pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
-    put!(
-        page,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"sortable costs\">\
-         <thead><tr><th scope=\"col\">Name</th>",
-        esc(title)
-    );
-    for (i, c) in t.columns.iter().enumerate() {
-        let class = if label::is_numeric(t, i) { " class=\"num\"" } else { "" };
-        put!(page, "<th scope=\"col\"{class}>{}", esc(&c.label));
-    }
-    page.push_str("</tr></thead><tbody>");
+    let class = |i: usize| if label::is_numeric(t, i) { "num" } else { "" };
+    let heads = t.columns.iter().enumerate().map(|(i, c)| (c.label.as_str(), class(i)));
+    open_table(page, title, "sortable costs", std::iter::once(("Name", "")).chain(heads));
     let largest: Vec<f64> =
         (0..t.columns.len()).map(|i| if bars { largest_share(t, i) } else { 0.0 }).collect();
     for row in &t.rows {
@@ -35,7 +27,7 @@ pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
         }
         page.push_str("</tr>");
     }
-    page.push_str("</tbody></table></div>");
+    page.push_str(END);
 }
 
 /// The largest value of a column of shares; zero for columns that get no bars.

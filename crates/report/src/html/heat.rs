@@ -2,7 +2,7 @@
 
 use machmeter_data::shape::Matrix;
 
-use super::esc;
+use super::{END, esc, open_table};
 use crate::chart::{LEVELS, Levels};
 use crate::label;
 
@@ -17,17 +17,9 @@ pub(super) fn is_table(m: &Matrix) -> bool {
 
 pub(super) fn table(page: &mut String, title: &str, m: &Matrix) {
     let levels = Levels::of_table(m);
-    put!(
-        page,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"heat\">\
-         <thead><tr><th scope=\"col\" class=\"num\">{}",
-        esc(title),
-        esc(&m.x.label)
-    );
-    for name in label::columns(m) {
-        put!(page, "<th scope=\"col\">{}", esc(&name));
-    }
-    page.push_str("</tr></thead><tbody>");
+    let columns = label::columns(m);
+    let heads = columns.iter().map(|name| (name.as_str(), ""));
+    open_table(page, title, "heat", std::iter::once((m.x.label.as_str(), "num")).chain(heads));
     for (name, row) in m.rows.iter().zip(&m.values) {
         put!(page, "<tr><th scope=\"row\">{}", esc(name));
         for cell in row {
@@ -45,7 +37,7 @@ pub(super) fn table(page: &mut String, title: &str, m: &Matrix) {
         }
         page.push_str("</tr>");
     }
-    page.push_str("</tbody></table></div>");
+    page.push_str(END);
     key(page, m, &levels);
 }
 

@@ -153,6 +153,27 @@ fn head(page: &mut String, record: &Record) {
     );
 }
 
+/// Begins a table with these headings, each with its class; [`END`] ends it.
+fn open_table<'h>(
+    page: &mut String,
+    label: &str,
+    class: &str,
+    heads: impl IntoIterator<Item = (&'h str, &'h str)>,
+) {
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"{class}\"><thead><tr>",
+        esc(label)
+    );
+    for (head, class) in heads {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+        put!(page, "<th scope=\"col\"{class}>{}", esc(head));
+    }
+    page.push_str("</tr></thead><tbody>");
+}
+
+const END: &str = "</tbody></table></div>";
+
 fn esc(text: &str) -> String {
     crate::svg::escape(text)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use machmeter_data::{Fact, FactState, Record};
 
-use super::esc;
+use super::{END, esc, open_table};
 use crate::label;
 
 /// Metrics: the script lays them out, one line per id, unfolded to a grid and to rows. Without it the page says how to get them.
@@ -50,10 +50,8 @@ pub(super) fn machine(page: &mut String, record: &Record) {
 }
 
 fn changed_facts(page: &mut String, record: &Record, paths: &[String]) {
-    page.push_str(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed facts\"><table class=\"facts\"><thead><tr>\
-         <th scope=\"col\">Fact</th><th scope=\"col\">Value</th><th scope=\"col\">After the run</th><th scope=\"col\">Source</th></tr></thead><tbody>"
-    );
+    let heads = ["Fact", "Value", "After the run", "Source"];
+    open_table(page, "Changed facts", "facts", heads.map(|head| (head, "")));
     let (before, after) = (&record.machine.before, &record.machine.after);
     for path in paths {
         let (a, b) = (before.get(path), after.get(path));
@@ -63,7 +61,7 @@ fn changed_facts(page: &mut String, record: &Record, paths: &[String]) {
         let source = a.or(b).map_or("", |f| f.source.as_str());
         put!(page, "<td>{}</tr>", esc(source));
     }
-    page.push_str("</tbody></table></div>");
+    page.push_str(END);
 }
 
 fn fact_cell(page: &mut String, fact: Option<&Fact>) {
@@ -120,21 +118,18 @@ pub(super) fn provenance(page: &mut String, record: &Record, digest: &str) {
         put!(page, "<details><summary>Parameters</summary><pre>{}</pre></details>", esc(&text));
     }
     if !record.raw.is_empty() {
-        page.push_str(
-            "<h3>Raw samples</h3><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Raw samples\"><table><thead><tr>\
-             <th scope=\"col\">File</th><th scope=\"col\">Table</th><th scope=\"col\" class=\"num\">Rows</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>",
-        );
+        page.push_str("<h3>Raw samples</h3>");
+        let heads = [("File", ""), ("Table", ""), ("Rows", "num"), ("SHA-256", "")];
+        open_table(page, "Raw samples", "raw", heads);
         for f in &record.raw {
+            let (file, table, sha256) = (esc(&f.file), esc(&f.table), esc(&f.sha256));
             put!(
                 page,
-                "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td class=\"num\">{}</td><td><code>{}</code></td></tr>",
-                esc(&f.file),
-                esc(&f.table),
-                f.rows,
-                esc(&f.sha256)
+                "<tr><th scope=\"row\"><code>{file}</code><td>{table}<td class=\"num\">{}<td><code>{sha256}</code></tr>",
+                f.rows
             );
         }
-        page.push_str("</tbody></table></div>");
+        page.push_str(END);
     }
     page.push_str("</section>");
 }

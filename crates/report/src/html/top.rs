@@ -92,12 +92,10 @@ fn trend(values: &[f64]) -> String {
     let points: Vec<(f64, f64)> = values.iter().enumerate().map(at).collect();
     let (x, y) = points[points.len() - 1];
     let line: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+    let (runs, line) = (values.len() - 1, line.trim_end());
     format!(
-        "<svg class=\"trend\" viewBox=\"0 0 62 17\" role=\"img\" aria-label=\"{} earlier runs\"><title>{} earlier runs, then this \
-         one; from zero</title><polyline class=\"line c0\" points=\"{}\"/><circle class=\"point c0\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\"/></svg>",
-        values.len() - 1,
-        values.len() - 1,
-        line.trim_end()
+        "<svg class=\"trend\" viewBox=\"0 0 62 17\" role=\"img\" aria-label=\"{runs} earlier runs\"><title>{runs} earlier runs, then this \
+         one; from zero</title><polyline class=\"line c0\" points=\"{line}\"/><circle class=\"point c0\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\"/></svg>"
     )
 }
 
@@ -109,8 +107,7 @@ fn strip(compared: &Compared) -> String {
         Place::Worse => "worse",
         Place::FarWorse => "far",
     };
-    let words = esc(&compared.words());
-    let source = esc(&compared.usual.source);
+    let (words, source) = (esc(&compared.words()), esc(&compared.usual.source));
     format!(
         "<svg class=\"strip\" viewBox=\"0 0 200 12\" role=\"img\" aria-label=\"{words}\"><title>{words} ({source})</title>\
          <rect class=\"axis\" y=\"5\" width=\"200\" height=\"2\"/><rect class=\"range\" x=\"{low:.1}\" y=\"3\" width=\"{:.1}\" height=\"6\"/>\

@@ -3,7 +3,7 @@
 use machmeter_data::record::Finding;
 use machmeter_data::{Check, CheckState, Hazard, Record};
 
-use super::esc;
+use super::{END, esc, open_table};
 
 /// Notes and checks, folded behind how many there are.
 pub(super) fn section(page: &mut String, record: &Record) {
@@ -62,13 +62,9 @@ fn checks(page: &mut String, checks: &[Check]) {
         some.sort_by_key(|c| (states.iter().position(|s| *s == c.state), c.id.clone()));
         some
     };
-    let counts: Vec<String> = ALL_STATES
-        .iter()
-        .map(|s| (in_states(&[*s]).len(), state(*s).1))
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, word)| format!("{n} {word}"))
-        .collect();
-    put!(page, "<h3>Environment checks <small>{}</small></h3>", counts.join(" · "));
+    let counts = ALL_STATES.map(|s| (in_states(&[s]).len(), state(s).1));
+    let counts = counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
+    put!(page, "<h3>Environment checks <small>{}</small></h3>", counts.collect::<Vec<_>>().join(" · "));
     let against = in_states(&[CheckState::Fail, CheckState::Warn]);
     if against.is_empty() {
         page.push_str("<p class=\"quiet\">Nothing that was seen speaks against the figures.</p>");
@@ -105,16 +101,12 @@ fn open_folded(page: &mut String, attributes: &str, what: &str, checks: &[&Check
 }
 
 fn table(page: &mut String, label: &str, checks: &[&Check]) {
-    put!(
-        page,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table class=\"checks\">\
-         <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Check</th>\
-         <th scope=\"col\">Seen</th><th scope=\"col\">Limit</th><th scope=\"col\">Weakens</th><th scope=\"col\">What to do</th></tr></thead><tbody>"
-    );
+    let heads = ["State", "Check", "Seen", "Limit", "Weakens", "What to do"];
+    open_table(page, label, "checks", heads.map(|head| (head, "")));
     for c in checks {
         row(page, c);
     }
-    page.push_str("</tbody></table></div>");
+    page.push_str(END);
 }
 
 fn row(page: &mut String, c: &Check) {

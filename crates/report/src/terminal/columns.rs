@@ -9,23 +9,32 @@ const GAP: &str = "  ";
 /// A table being collected; widths follow from the contents.
 #[derive(Debug)]
 pub(super) struct Columns {
-    heads: Vec<String>,
+    heads: Vec<Cell>,
     right: Vec<bool>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Cell>>,
 }
+
+/// Text and the code of its color, empty for none.
+type Cell = (String, &'static str);
 
 impl Columns {
     /// A table with these headings; columns in `right` are aligned to the right.
     pub(super) fn new<S: AsRef<str>>(heads: &[S], right: &[usize]) -> Self {
-        let heads: Vec<String> = heads.iter().map(|h| printable(h.as_ref())).collect();
+        let heads: Vec<Cell> = heads.iter().map(|h| (printable(h.as_ref()), "")).collect();
         let right = (0..heads.len()).map(|i| right.contains(&i)).collect();
         Self { heads, right, rows: Vec::new() }
     }
 
     /// Adds a row; missing cells are empty.
-    pub(super) fn row(&mut self, mut cells: Vec<String>) {
-        cells.resize(self.heads.len(), String::new());
-        self.rows.push(cells.iter().map(|c| printable(c)).collect());
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.colored(cells.into_iter().map(|text| (text, "")));
+    }
+
+    /// The same of cells that have colors.
+    pub(super) fn colored(&mut self, cells: impl Iterator<Item = Cell>) {
+        let mut cells: Vec<Cell> = cells.map(|(text, color)| (printable(&text), color)).collect();
+        cells.resize(self.heads.len(), (String::new(), ""));
+        self.rows.push(cells);
     }
 
     /// The same in lines that the terminal has room for: in several parts, each with the first column again, where not all columns
@@ -51,39 +60,33 @@ impl Columns {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let width = |i: usize| self.rows.iter().chain([&self.heads]).map(|r| r[i].chars().count()).max();
+        let width = |i: usize| self.rows.iter().chain([&self.heads]).map(|r| r[i].0.chars().count()).max();
         (0..self.heads.len()).map(|i| width(i).unwrap_or(0)).collect()
     }
 
     fn part(&self, columns: &Range<usize>, widths: &[usize], style: &TerminalStyle) -> String {
-        let lines = |cells: &[String]| {
+        let lines = |cells: &[Cell]| {
             let shown: Vec<usize> = std::iter::once(0).chain(columns.clone()).collect();
-            let broken: Vec<Vec<String>> = shown.iter().map(|i| cut(&cells[*i], widths[*i])).collect();
+            let broken: Vec<Vec<String>> = shown.iter().map(|i| cut(&cells[*i].0, widths[*i])).collect();
             let height = broken.iter().map(Vec::len).max().unwrap_or(0);
+            let padded = |n: usize, i: usize, lines: &[String]| {
+                let (text, width) = (lines.get(n).map_or("", String::as_str), widths[i]);
+                let gap = if i == 0 { " " } else { GAP };
+                let text = if self.right[i] {
+                    format!("{gap}{text:>width$}")
+                } else {
+                    format!("{gap}{text:<width$}")
+                };
+                if cells[i].1.is_empty() { text } else { style.paint(cells[i].1, &text) }
+            };
             let line = |n: usize| {
-                let padded: Vec<String> = shown
-                    .iter()
-                    .zip(&broken)
-                    .map(|(i, lines)| {
-                        let text = lines.get(n).map_or("", String::as_str);
-                        let fill = " ".repeat(widths[*i].saturating_sub(text.chars().count()));
-                        if self.right[*i] { format!("{fill}{text}") } else { format!("{text}{fill}") }
-                    })
-                    .collect();
-                format!(" {}", padded.join(GAP)).trim_end().to_owned()
+                let line: String = shown.iter().zip(&broken).map(|(i, lines)| padded(n, *i, lines)).collect();
+                line.trim_end().to_owned()
             };
             (0..height).map(line).collect::<Vec<String>>()
         };
-        let mut out = String::new();
-        for line in lines(&self.heads) {
-            out.push_str(&style.paint("2", &line));
-            out.push('\n');
-        }
-        for line in self.rows.iter().flat_map(|r| lines(r)) {
-            out.push_str(&line);
-            out.push('\n');
-        }
-        out
+        let heads = lines(&self.heads).into_iter().map(|line| style.paint("2", &line));
+        heads.chain(self.rows.iter().flat_map(|r| lines(r))).map(|line| line + "\n").collect()
     }
 }
 

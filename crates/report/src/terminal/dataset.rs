@@ -33,17 +33,15 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
         Shape::CostTable(t) => costs(t, style),
         Shape::Decades(d) => decades::ladder(d, style),
         Shape::Distribution(d) => {
-            let mut heads = vec![String::new(), "n".to_owned()];
-            heads.extend(PERCENTILES.iter().map(|p| label::percentile(*p)));
-            let mut t = Columns::new(&heads, &[1, 2, 3, 4, 5, 6]);
+            let heads = [String::new(), "n".to_owned()].into_iter().chain(PERCENTILES.map(label::percentile));
+            let mut t = Columns::new(&heads.collect::<Vec<_>>(), &[1, 2, 3, 4, 5, 6]);
             for r in &d.rows {
-                let mut cells = vec![r.name.clone(), r.n.to_string()];
-                cells.extend(PERCENTILES.iter().map(|p| {
-                    let known = *p >= 1.0 || (1.0 - p) * r.n as f64 >= 1.0;
-                    let found = r.quantiles.iter().find(|(q, _)| *q >= *p - 1e-12).filter(|_| known);
+                let at = |p: f64| {
+                    let known = p >= 1.0 || (1.0 - p) * r.n as f64 >= 1.0;
+                    let found = r.quantiles.iter().find(|(q, _)| *q >= p - 1e-12).filter(|_| known);
                     found.map_or_else(|| "-".to_owned(), |(_, v)| human(*v, d.value.unit))
-                }));
-                t.row(cells);
+                };
+                t.row([r.name.clone(), r.n.to_string()].into_iter().chain(PERCENTILES.map(at)).collect());
             }
             t.fit(style)
         }
@@ -70,10 +68,8 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
             pictures(rows, m.cell.unit, &format!("{} over {}", m.cell.label, m.x.label), style)
         }
         Shape::Scatter(s) => {
-            let mut t = Columns::new(
-                &["group", "points", &format!("median {}", s.x.label), &format!("median {}", s.y.label)],
-                &[1, 2, 3],
-            );
+            let [x, y] = [&s.x, &s.y].map(|axis| format!("median {}", axis.label));
+            let mut t = Columns::new(&["group", "points", &x, &y], &[1, 2, 3]);
             for g in &s.groups {
                 let x = median(g.points.iter().map(|p| p.0), s.x.unit);
                 let y = median(g.points.iter().map(|p| p.1), s.y.unit);
@@ -85,19 +81,16 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
 }
 
 fn costs(table: &CostTable, style: &TerminalStyle) -> String {
-    let mut heads = vec!["name".to_owned()];
-    heads.extend(table.columns.iter().map(|c| small(&c.label)));
-    let numeric: Vec<usize> =
-        (0..table.columns.len()).filter(|i| label::is_numeric(table, *i)).map(|i| i + 1).collect();
-    let mut t = Columns::new(&heads, &numeric);
+    let heads = std::iter::once("name".to_owned()).chain(table.columns.iter().map(|c| small(&c.label)));
+    let numeric = (0..table.columns.len()).filter(|i| label::is_numeric(table, *i)).map(|i| i + 1);
+    let mut t = Columns::new(&heads.collect::<Vec<_>>(), &numeric.collect::<Vec<_>>());
     for r in &table.rows {
-        let mut cells = vec![r.name.clone()];
-        cells.extend(r.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
+        let cells = r.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
             Cell::Number(v) => label::amount(*v, column.unit.unwrap_or(Unit::Count)),
             Cell::Text(text) => text.clone(),
             Cell::Empty(()) => "-".to_owned(),
-        }));
-        t.row(cells);
+        });
+        t.row(std::iter::once(r.name.clone()).chain(cells).collect());
     }
     t.fit(style)
 }

@@ -60,11 +60,8 @@ pub(super) fn page(record: &Record, style: &TerminalStyle, depth: Depth) -> Stri
             out.push('\n');
             out += &decades::strip(costs, style, &heading_text("COSTS", style), HEADING);
             if depth > Depth::Brief {
-                out += &format!(
-                    "\n {}\n{}",
-                    style.paint("1", &printable(&dataset.title)),
-                    decades::ladder(costs, style)
-                );
+                let title = style.paint("1", &printable(&dataset.title));
+                out += &format!("\n {title}\n{}", decades::ladder(costs, style));
             }
         }
     }
@@ -100,9 +97,7 @@ fn heading_text(text: &str, style: &TerminalStyle) -> String {
 /// Lines of which the first stands beside the heading, the others below it.
 fn under(out: &mut String, style: &TerminalStyle, heading: &str, lines: impl IntoIterator<Item = String>) {
     for (i, line) in lines.into_iter().enumerate() {
-        out.push_str(&heading_text(if i == 0 { heading } else { "" }, style));
-        out.push_str(&line);
-        out.push('\n');
+        *out += &format!("{}{line}\n", heading_text(if i == 0 { heading } else { "" }, style));
     }
 }
 
@@ -133,12 +128,11 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
     let told = record.summary.rows.iter().filter(shown);
     let all: Vec<(&Row, Told)> = told.filter_map(|r| Some((r, r.told(&record.metrics)?))).collect();
     let longest =
-        |of: fn(&Told) -> &String| all.iter().map(|(_, t)| of(t).chars().count()).max().unwrap_or(0);
-    let figures = longest(|t| &t.figures).max(FIGURE);
-    let room = style.width.saturating_sub(HEADING + figures + BESIDE);
-    let width =
-        longest(|t| &t.name).min(room.max(NAME)).min(style.width.saturating_sub(HEADING + figures + 1));
-    let intervals = all.iter().map(|(_, t)| beside_figures(t, style).chars().count()).max().unwrap_or(0);
+        |of: &dyn Fn(&Told) -> String| all.iter().map(|(_, t)| of(t).chars().count()).max().unwrap_or(0);
+    let figures = longest(&|t| t.figures.clone()).max(FIGURE);
+    let [room, most] = [BESIDE, 1].map(|beside| style.width.saturating_sub(HEADING + figures + beside));
+    let width = longest(&|t| t.name.clone()).min(room.max(NAME)).min(most);
+    let intervals = longest(&|t| beside_figures(t, style));
     let mut section = ("", 0);
     for (row, told) in &all {
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
@@ -164,8 +158,7 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
             Some(c) => style.paint(color(c.place()), &format!("{:>column$}", told.figures)),
             None => format!("{:>column$}", told.figures),
         };
-        out.push_str(format!("{name:<width$} {figure}   {beside}").trim_end());
-        out.push('\n');
+        *out += &format!("{}\n", format!("{name:<width$} {figure}   {beside}").trim_end());
     }
 }
 

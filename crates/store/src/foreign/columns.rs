@@ -1,6 +1,6 @@
 //! Lines of numbers in, table columns out.
 
-use machmeter_data::{Column, Table, Unit};
+use machmeter_data::{Column, Table, Unit, Values};
 
 use super::{Imported, Input, SourceFile, StoreError, codes};
 
@@ -39,6 +39,9 @@ pub(super) fn rows<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,
 ) -> Result<Rows<T, N>, StoreError> {
+    let row = |text: &str| -> Option<[T; N]> {
+        text.split_whitespace().map(T::parse).collect::<Option<Vec<T>>>()?.try_into().ok()
+    };
     let mut found = Rows { cells: Vec::new(), lines: Vec::new(), cut: false };
     for (i, line) in file.text.lines().enumerate() {
         let text = line.trim();
@@ -58,10 +61,6 @@ pub(super) fn rows<T: Cell, const N: usize>(
         found.cut = true;
     }
     Ok(found)
-}
-
-fn row<T: Cell, const N: usize>(text: &str) -> Option<[T; N]> {
-    text.split_whitespace().map(T::parse).collect::<Option<Vec<T>>>()?.try_into().ok()
 }
 
 /// The beginning of a text, short enough for an error line.
@@ -124,12 +123,11 @@ pub(super) fn add_table(out: &mut Imported, name: &str, columns: Vec<Column>, no
 /// Adds gaps as a table, in order of CPU and start.
 pub(super) fn add_gaps(out: &mut Imported, mut gaps: Vec<(i32, i64, i64)>, notes: &[(&str, String)]) {
     gaps.sort_unstable();
-    let columns = vec![
-        Column::new("cpu", Unit::Count, gaps.iter().map(|g| g.0).collect::<Vec<_>>()),
-        Column::new("start_ticks", Unit::Ticks, gaps.iter().map(|g| g.1).collect::<Vec<_>>()),
-        Column::new("end_ticks", Unit::Ticks, gaps.iter().map(|g| g.2).collect::<Vec<_>>()),
-    ];
-    add_table(out, "noise_gaps", columns, notes);
+    let mut all = Samples::default();
+    for (cpu, start, end) in gaps {
+        all.add(cpu, [start], vec![end]);
+    }
+    all.into_table(out, "noise_gaps", [("start_ticks", Unit::Ticks), ("end_ticks", Unit::Ticks)], notes);
 }
 
 /// Samples of all CPUs as they are gathered: two numbers each.
@@ -140,30 +138,35 @@ pub(super) struct Samples<T> {
     pub(super) second: Vec<T>,
 }
 
-impl<T> Samples<T> {
+/// Columns of windows, and of pieces of work.
+pub(super) const WINDOWS: [(&str, Unit); 2] = [("start_ticks", Unit::Ticks), ("count", Unit::Count)];
+pub(super) const WORK: [(&str, Unit); 2] = [("index", Unit::Count), ("duration_ticks", Unit::Ticks)];
+
+impl<T> Samples<T>
+where
+    Values: From<Vec<T>>,
+{
     pub(super) fn add(&mut self, cpu: i32, first: impl IntoIterator<Item = i64>, second: Vec<T>) {
         self.first.extend(first);
         self.second.extend(second);
         self.cpu.resize(self.second.len(), cpu);
     }
-}
 
-pub(super) fn add_windows(out: &mut Imported, windows: Samples<i32>, notes: &[(&str, String)]) {
-    let columns = vec![
-        Column::new("cpu", Unit::Count, windows.cpu),
-        Column::new("start_ticks", Unit::Ticks, windows.first),
-        Column::new("count", Unit::Count, windows.second),
-    ];
-    add_table(out, "noise_windows", columns, notes);
-}
-
-pub(super) fn add_work(out: &mut Imported, work: Samples<i64>, notes: &[(&str, String)]) {
-    let columns = vec![
-        Column::new("cpu", Unit::Count, work.cpu),
-        Column::new("index", Unit::Count, work.first),
-        Column::new("duration_ticks", Unit::Ticks, work.second),
-    ];
-    add_table(out, "noise_work", columns, notes);
+    /// Adds them as a table.
+    pub(super) fn into_table(
+        self,
+        out: &mut Imported,
+        name: &str,
+        [first, second]: [(&str, Unit); 2],
+        notes: &[(&str, String)],
+    ) {
+        let columns = vec![
+            Column::new("cpu", Unit::Count, self.cpu),
+            Column::new(first.0, first.1, self.first),
+            Column::new(second.0, second.1, self.second),
+        ];
+        add_table(out, name, columns, notes);
+    }
 }
 
 /// The least of numbers, 0 of none.

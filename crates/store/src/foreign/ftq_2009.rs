@@ -8,7 +8,7 @@
 //!   even change places in every second file.
 
 use super::codes::{self, warn};
-use super::columns::{self, Samples, add_windows, least, list, number_after, samples};
+use super::columns::{self, Samples, WINDOWS, least, list, number_after, samples};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 mod stride;
@@ -81,20 +81,12 @@ fn read_pair(
 ) -> Result<Thread, StoreError> {
     let expected = "one whole number per line, as FTQ 2009 writes";
     let (t, c) = (samples::<i64, 1>(times, expected, out)?, samples::<i64, 1>(counts, expected, out)?);
-    let n = t.cells.len().min(c.cells.len());
-    if t.cells.len() != c.cells.len() {
-        let text = format!(
-            "{} has {} samples, {} has {}",
-            times.name(),
-            t.cells.len(),
-            counts.name(),
-            c.cells.len()
-        );
+    let (n, of_counts) = (t.cells.len(), c.cells.len());
+    if n != of_counts {
+        let text = format!("{} has {n} samples, {} has {of_counts}", times.name(), counts.name());
         warn(out, codes::CUT_FILE, text);
     }
-    let (mut times, mut counts) = (t.column(0), c.column(0));
-    times.truncate(n);
-    counts.truncate(n);
+    let (times, counts) = t.column(0).into_iter().zip(c.column(0)).unzip();
     Ok(Thread { number, times, counts })
 }
 
@@ -115,8 +107,7 @@ fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<(), S
     let mut uniform = length.is_some();
     for thread in threads {
         let lines: Vec<usize> = (1..=thread.counts.len()).collect();
-        let file = input.first()?;
-        let counts = columns::counts(&thread.counts, &lines, file)?;
+        let counts = columns::counts(&thread.counts, &lines, input.first()?)?;
         let full = windows::complete(thread, &counts, length, known.tick_hz, out);
         uniform &= full.uniform;
         let number = known.cpu_of(thread.number);
@@ -133,7 +124,7 @@ fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<(), S
         ("cpu_is", if known.cpus.is_empty() { "thread" } else { "cpu" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    add_windows(out, all, &notes);
+    all.into_table(out, "noise_windows", WINDOWS, &notes);
     Ok(())
 }
 
@@ -141,11 +132,9 @@ fn describe(out: &mut Imported, length: Option<i64>, tick_hz: Option<f64>) {
     out.assume("times are starts of windows (the program stores starts although its documents say ends)");
     match length {
         Some(w) if w & (w - 1) == 0 => {
-            out.note("interval_bits", w.trailing_zeros().to_string());
-            out.assume(format!(
-                "windows end at multiples of {w} ticks (2^{}), found from their spacing",
-                w.trailing_zeros()
-            ));
+            let bits = w.trailing_zeros();
+            out.note("interval_bits", bits.to_string());
+            out.assume(format!("windows end at multiples of {w} ticks (2^{bits}), found from their spacing"));
         }
         Some(w) => out.assume(format!("windows are {w} ticks long, as a side file or the user says")),
         None => out.assume("the length of windows is unknown: their spacing fits no power of two"),

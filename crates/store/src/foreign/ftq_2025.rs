@@ -3,7 +3,7 @@
 //! Windows have an absolute schedule (window i ends at first start + (i+1) lengths); after an overrun the windows it swallowed
 //! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
 
-use super::columns::{Samples, add_cpu, add_windows, all, counts, list, number_after, samples};
+use super::columns::{Samples, WINDOWS, add_cpu, all, counts, list, number_after, samples};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
@@ -36,12 +36,12 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let hz = frequency_hz.unwrap_or(1.0);
     out.note("frequency_hz", hz.to_string());
     out.note("work_quantum", "63");
-    out.assume(
+    for text in [
         "each thread's time starts at its own first window, so coincidence between CPUs cannot be judged",
-    );
-    out.assume(
         "row i is window i of an absolute schedule; zero windows carry the time at which the overrun ended",
-    );
+    ] {
+        out.assume(text);
+    }
     let notes = [
         ("tick_hz", "1000000000".to_owned()),
         ("t0_ticks", "0".to_owned()),
@@ -50,7 +50,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         ("cpu_is", if real_cpus { "cpu" } else { "thread" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    add_windows(out, windows, &notes);
+    windows.into_table(out, "noise_windows", WINDOWS, &notes);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! LLNL FWQ: durations of equal pieces of work, one per line, in clock ticks (its summary line calls them nanoseconds).
 
 use super::codes::{self, warn};
-use super::columns::{Samples, add_cpu, add_work, all, least, list, number_after, samples};
+use super::columns::{Samples, WORK, add_cpu, all, least, list, number_after, samples};
 use super::{Imported, Input, Reader, StoreError};
 
 pub(super) const READER: Reader = Reader {
@@ -18,9 +18,8 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         let r = samples::<i64, 1>(file, "one duration in ticks per line, as FWQ writes", out)?;
         let durations = r.column(0);
         if durations.len() > 2 && durations.windows(2).all(|w| w[1] > w[0]) {
-            return Err(file.fault(
-                "its numbers only rise: these are times of FTQ, whose _counts.dat must lie beside it",
-            ));
+            let what = "its numbers only rise: these are times of FTQ, whose _counts.dat must lie beside it";
+            return Err(file.fault(what));
         }
         let stem = file.name().trim_end_matches("_times.dat");
         let number = input.known.cpu_of(number_after(stem, '_').map_or(0, |(_, n)| n));
@@ -38,6 +37,6 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(&cpus)),
     ];
-    add_work(out, work, &notes);
+    work.into_table(out, "noise_work", WORK, &notes);
     Ok(())
 }

@@ -10,11 +10,12 @@ use super::{Imported, Input, Reader, SourceFile, StoreError};
 /// cyclictest (rt-tests): how late a sleeping thread woke up. Older versions write the keys `cmdline:` and `rt_test_version:`
 /// with a colon inside. Latencies are whole microseconds, or nanoseconds when `resolution_in_ns` is 1.
 pub(super) const CYCLICTEST: Reader = Reader {
-    name: "cyclictest-json",
+    name: CYCLICTEST_LAYOUT.format,
     description: "cyclictest --json with a histogram (-h): wake-up latency per thread",
     sniff: |input| is_json_with(input, &["\"thread\"", "\"cycles\""]),
     fill: |input, out| {
-        wake_ups(input, out, "cyclictest", &CYCLICTEST_LAYOUT, "k to k+1 us (ns where the file says so)")
+        let bucket = "k to k+1 us (ns where the file says so)";
+        wake_ups(input, out, "cyclictest", &CYCLICTEST_LAYOUT, bucket)
     },
 };
 
@@ -33,20 +34,15 @@ const CYCLICTEST_LAYOUT: Layout = Layout {
 
 /// jitterdebugger's results.json: wake-up latency per CPU.
 pub(super) const JITTERDEBUGGER: Reader = Reader {
-    name: "jitterdebugger-json",
+    name: JITTERDEBUGGER_LAYOUT.format,
     description: "jitterdebugger --output DIR: DIR/results.json, wake-up latency per CPU",
     sniff: |input| {
         is_json_with(input, &["\"cpu\"", "\"histogram\""])
             && input.files.iter().all(|f| !f.text.contains("\"thread\""))
     },
     fill: |input, out| {
-        wake_ups(
-            input,
-            out,
-            "jitterdebugger",
-            &JITTERDEBUGGER_LAYOUT,
-            "k to k+1 units of the file's resolution",
-        )
+        let bucket = "k to k+1 units of the file's resolution";
+        wake_ups(input, out, "jitterdebugger", &JITTERDEBUGGER_LAYOUT, bucket)
     },
 };
 
@@ -60,7 +56,7 @@ const JITTERDEBUGGER_LAYOUT: Layout = Layout {
 /// oslat (rt-tests): how long each turn of a spinning loop took. Bucket k counts turns of k-1 to k us (from the program's
 /// source: the index is the whole number of us, printed plus one). The last bucket also holds everything beyond it.
 pub(super) const OSLAT: Reader = Reader {
-    name: "oslat-json",
+    name: OSLAT_LAYOUT.format,
     description: "oslat --json: histogram of loop turns per CPU, in buckets of 1 us",
     sniff: |input| is_json_with(input, &["\"thread\"", "\"freq\""]),
     fill: oslat,
@@ -68,11 +64,11 @@ pub(super) const OSLAT: Reader = Reader {
 
 const OSLAT_LAYOUT: Layout = Layout {
     format: "oslat-json",
-    threads: "thread",
     quantity: "turn_duration",
     first_edge: -1.0,
     clamps: true,
     unit_ns: |_| Some(1000.0),
+    ..CYCLICTEST_LAYOUT
 };
 
 fn is_json_with(input: &Input, keys: &[&str]) -> bool {
@@ -101,7 +97,7 @@ fn oslat(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         "bucket k holds turns of k-1 to k us; the lowest holds the undisturbed turns, which are no detours",
     );
     out.assume("there are no time stamps, so neither periods nor coincidence between CPUs can be found");
-    let command = ["cmdline", "cmdline:"].iter().find_map(|k| document.get(k)?.as_str());
+    let command = text_of(&document, "cmdline");
     if command.is_some_and(|c| c.split_whitespace().any(|w| matches!(w, "-B" | "--bias"))) {
         out.assume(
             "run with --bias: the shortest turn was subtracted from every value, and is not in the file",
@@ -135,6 +131,11 @@ struct Thread {
     samples: Option<i64>,
 }
 
+/// Text under `key`, or under the key as older versions write it.
+fn text_of<'d>(document: &'d Value, key: &str) -> Option<&'d str> {
+    document.get(key).or_else(|| document.get(format!("{key}:")))?.as_str()
+}
+
 /// Parses the document, puts the table of histograms into `out`, and returns the document.
 fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, StoreError> {
     let file = input.first()?;
@@ -145,7 +146,7 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
         .ok_or_else(|| file.fault("its resolution is not a positive number"))?;
     let threads = threads(&document, layout, file)?;
     let last_key = threads.iter().filter_map(|t| t.buckets.last()).map(|b| b.0).fold(0.0, f64::max);
-    let mut buckets = Vec::new();
+    let mut buckets = Buckets::default();
     for t in &threads {
         add_thread(&mut buckets, t, layout, unit_ns, last_key, out);
     }
@@ -158,19 +159,17 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
     ];
     notes.extend(threads.iter().flat_map(|t| thread_notes(t, unit_ns)));
     let columns = vec![
-        Column::new("cpu", Unit::Count, buckets.iter().map(|b| b.cpu).collect::<Vec<_>>()),
-        Column::new("low_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.low_ns).collect::<Vec<_>>()),
-        Column::new("high_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.high_ns).collect::<Vec<_>>()),
-        Column::new("count", Unit::Count, buckets.iter().map(|b| b.count).collect::<Vec<_>>()),
+        Column::new("cpu", Unit::Count, buckets.cpu),
+        Column::new("low_ns", Unit::Nanoseconds, buckets.low_ns),
+        Column::new("high_ns", Unit::Nanoseconds, buckets.high_ns),
+        Column::new("count", Unit::Count, buckets.count),
     ];
     out.tables.push(Table { name: "noise_histogram".to_owned(), notes, columns });
-    for (key, names) in [
-        ("command", ["cmdline", "cmdline:"]),
-        ("tool_version", ["rt_test_version", "rt_test_version:"]),
-        ("started", ["start_time", "start_time:"]),
-    ] {
-        if let Some(v) = names.iter().find_map(|n| document.get(n)?.as_str()) {
-            out.note(key, v);
+    for (name, key) in
+        [("command", "cmdline"), ("tool_version", "rt_test_version"), ("started", "start_time")]
+    {
+        if let Some(v) = text_of(&document, key) {
+            out.note(name, v);
         }
     }
     if let Some(kernel) = document.pointer("/sysinfo/release").and_then(Value::as_str) {
@@ -179,17 +178,18 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
     Ok(document)
 }
 
-struct Bucket {
-    cpu: i32,
-    low_ns: f64,
-    high_ns: f64,
-    count: i64,
+#[derive(Default)]
+struct Buckets {
+    cpu: Vec<i32>,
+    low_ns: Vec<f64>,
+    high_ns: Vec<f64>,
+    count: Vec<i64>,
 }
 
 /// Adds the buckets of a thread. Where the layout clamps, the bucket `last_key` holds everything beyond it; else values that are in no
 /// bucket become a last one that reaches up to the largest value.
 fn add_thread(
-    to: &mut Vec<Bucket>,
+    to: &mut Buckets,
     t: &Thread,
     layout: &Layout,
     unit_ns: f64,
@@ -197,35 +197,30 @@ fn add_thread(
     out: &mut Imported,
 ) {
     let end = |key: f64| key + layout.first_edge + 1.0;
-    let bucket = |from: f64, end: f64, count: i64| Bucket {
-        cpu: t.cpu,
-        low_ns: from * unit_ns,
-        high_ns: end * unit_ns,
-        count,
-    };
-    let mut beyond = |from: f64, n: i64, max: f64| {
-        let text = format!(
-            "CPU {}: {n} values are known only to lie between {:.0} us and {:.0} us",
-            t.cpu,
-            from * unit_ns * 1e-3,
-            end(max) * unit_ns * 1e-3
-        );
-        warn(out, codes::OVERFLOW, text);
-        bucket(from, end(max), n)
+    let mut add = |from: f64, end: f64, count: i64, is_open: bool| {
+        let (low_ns, high_ns) = (from * unit_ns, end * unit_ns);
+        if is_open {
+            let (cpu, low_us, high_us) = (t.cpu, low_ns * 1e-3, high_ns * 1e-3);
+            let text = format!(
+                "CPU {cpu}: {count} values are known only to lie between {low_us:.0} us and {high_us:.0} us"
+            );
+            warn(out, codes::OVERFLOW, text);
+        }
+        to.cpu.push(t.cpu);
+        to.low_ns.push(low_ns);
+        to.high_ns.push(high_ns);
+        to.count.push(count);
     };
     for (key, n) in &t.buckets {
-        let from = (key + layout.first_edge).max(0.0);
-        let is_open = layout.clamps && *key == last_key;
-        to.push(match t.max.filter(|max| is_open && end(*max) > end(*key)) {
-            Some(max) => beyond(from, *n, max),
-            None => bucket(from, end(*key), *n),
-        });
+        let is_last = layout.clamps && *key == last_key;
+        let beyond = t.max.filter(|max| is_last && end(*max) > end(*key));
+        add((key + layout.first_edge).max(0.0), end(beyond.unwrap_or(*key)), *n, beyond.is_some());
     }
     let held = t.buckets.iter().fold(0_i64, |sum, b| sum.saturating_add(b.1));
     let missing = t.samples.map_or(0, |all| all.saturating_sub(held));
     let from = t.buckets.last().map_or(0.0, |b| end(b.0));
     if let Some(max) = t.max.filter(|max| !layout.clamps && missing > 0 && end(*max) > from) {
-        to.push(beyond(from, missing, max));
+        add(from, end(max), missing, true);
     }
 }
 
@@ -258,16 +253,11 @@ fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<T
         let mut buckets = Vec::with_capacity(histogram.len());
         for (key, n) in histogram {
             let edge = key.parse::<f64>().ok().filter(|k| k.is_finite() && *k >= 0.0);
-            match (edge, n.as_u64().and_then(|n| i64::try_from(n).ok())) {
-                (Some(k), Some(n)) => buckets.push((k, n)),
-                _ => {
-                    return Err(wrong(&format!(
-                        "bucket {:?} is {}, expected a number of us and a count",
-                        shortened(key),
-                        shortened(&n.to_string())
-                    )));
-                }
-            }
+            let Some(bucket) = edge.zip(n.as_u64().and_then(|n| i64::try_from(n).ok())) else {
+                let (key, n) = (shortened(key), shortened(&n.to_string()));
+                return Err(wrong(&format!("bucket {key:?} is {n}, expected a number of us and a count")));
+            };
+            buckets.push(bucket);
         }
         buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         let number_of = |key: &str| object.get(key).and_then(Value::as_f64).filter(|v| *v >= 0.0);

@@ -8,6 +8,7 @@ mod figures;
 mod parse;
 
 use super::codes::{self, warn};
+use super::columns::all;
 use super::{Imported, Input, Reader, StoreError};
 
 pub use figures::METRICS;
@@ -15,7 +16,7 @@ pub use figures::METRICS;
 pub(super) const READER: Reader = Reader {
     name: "interbench-log",
     description: "interbench 0.21 to 0.31 and its fork by aeolio: KERNEL.log, tables of tasks under loads",
-    sniff: |input| !input.files.is_empty() && input.files.iter().all(|f| parse::has_table(&f.text)),
+    sniff: |input| all(input, |f| parse::has_table(&f.text)),
     fill,
 };
 
@@ -63,12 +64,10 @@ fn notes(run: &parse::Run, out: &mut Imported) {
         out.notes.extend(value.map(|value| (key.to_owned(), value)));
     }
     for b in &run.blocks {
-        let mut words = Vec::new();
-        if b.real_time {
-            words.push("real time".to_owned());
-        }
-        words.extend(b.nice.map(|n| format!("nice {n}")));
-        words.extend(b.load_nice.map(|n| format!("load nice {n}")));
+        let real_time = b.real_time.then(|| "real time".to_owned());
+        let nice = b.nice.map(|n| format!("nice {n}"));
+        let words: Vec<String> =
+            [real_time, nice, b.load_nice.map(|n| format!("load nice {n}"))].into_iter().flatten().collect();
         if !words.is_empty() {
             out.note(&format!("policy.{}", b.task), words.join(", "));
         }

@@ -109,11 +109,8 @@ fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     let mut out: Vec<Ladder> = Vec::new();
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         if let Some(bytes) = stride(line) {
-            out.push(Ladder {
-                name: format!("stride {bytes} B"),
-                stride_bytes: Some(bytes),
-                points: Vec::new(),
-            });
+            let name = format!("stride {bytes} B");
+            out.push(Ladder { name, stride_bytes: Some(bytes), points: Vec::new() });
         } else if let Some(ladder) = out.last_mut() {
             // Five decimals of megabytes: sizes are whole lines.
             let whole = |text: &str| Some((positive(text)? * 1_048_576.0 / 64.0).round().max(1.0) * 64.0);
@@ -202,12 +199,8 @@ fn metrics(ladder: &Ladder, of: &[Level]) -> Vec<Metric> {
         out.push(Metric::new(&LATENCY, latency, level.price_ns, "median inside the level", 0));
         out.extend(level.end.map(|end| {
             let size = params([("level", name.as_str().into())]);
-            Metric::new(&CACHE_SIZE, size, end.bytes, "crossing of two levels", 0).with_ci(Interval::new(
-                0.95,
-                end.from_bytes,
-                end.to_bytes,
-                "bracket",
-            ))
+            let ci = Interval::new(0.95, end.from_bytes, end.to_bytes, "bracket");
+            Metric::new(&CACHE_SIZE, size, end.bytes, "crossing of two levels", 0).with_ci(ci)
         }));
     }
     out
@@ -216,9 +209,8 @@ fn metrics(ladder: &Ladder, of: &[Level]) -> Vec<Metric> {
 fn summary(ladder: &Ladder, of: &[Level], named: bool) -> String {
     let size = |b: f64| human(b, Unit::Bytes);
     let level = |(level, name): (&Level, String)| {
-        let ends =
-            level.end.map_or(String::new(), |e| format!(" {} to {}", size(e.from_bytes), size(e.to_bytes)));
-        let name = if name == "DRAM" { "memory" } else { &name };
+        let ends = level.end.map(|e| format!(" {} to {}", size(e.from_bytes), size(e.to_bytes)));
+        let (ends, name) = (ends.unwrap_or_default(), if name == "DRAM" { "memory" } else { &name });
         format!("{name}{ends} {}", human(level.price_ns, Unit::Nanoseconds))
     };
     let levels = of.iter().zip(names(of)).map(level).collect::<Vec<_>>().join(", ");
@@ -233,14 +225,9 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
     };
     let marks = found.first().into_iter().flat_map(|(_, of)| {
         let mark = |(level, name): (&Level, String)| {
-            let end = level.end?;
-            Some(Mark {
-                x: end.bytes,
-                y: None,
-                detail: format!("{name} found at {}", human(end.bytes, Unit::Bytes)),
-                label: name,
-                edge: true,
-            })
+            let x = level.end?.bytes;
+            let detail = format!("{name} found at {}", human(x, Unit::Bytes));
+            Some(Mark { x, y: None, detail, label: name, edge: true })
         };
         of.iter().zip(names(of)).filter_map(mark).collect::<Vec<_>>()
     });
@@ -250,10 +237,6 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
         rows: found.iter().map(row).collect(),
         marks: marks.collect(),
     };
-    Dataset::new(
-        "memory.staircase",
-        "Latency over working set",
-        "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end.",
-        Shape::Curve(curve),
-    )
+    let caption = "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end.";
+    Dataset::new("memory.staircase", "Latency over working set", caption, Shape::Curve(curve))
 }

@@ -8,9 +8,7 @@ use machmeter_data::Unit;
 use machmeter_data::quantity::human;
 
 use super::codes::{self, warn};
-use super::columns::{
-    self, Samples, add_gaps, add_windows, add_work, all, least, list, number_after, samples,
-};
+use super::columns::{self, Samples, WINDOWS, WORK, add_gaps, all, least, list, number_after, samples};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
@@ -27,11 +25,8 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     if input.files.iter().any(|f| method_of(f) != method) {
         return Err(first.fault("the files hold different methods; read one run at a time"));
     }
-    let ranks: Vec<i32> = input
-        .files
-        .iter()
-        .map(|f| input.known.cpu_of(number_after(f.name(), '.').map_or(0, |(_, n)| n)))
-        .collect();
+    let rank = |f: &SourceFile| input.known.cpu_of(number_after(f.name(), '.').map_or(0, |(_, n)| n));
+    let ranks: Vec<i32> = input.files.iter().map(rank).collect();
     if (1..ranks.len()).any(|i| ranks[..i].contains(&ranks[i])) {
         return Err(first.fault("two files of the same rank; read one run at a time"));
     }
@@ -92,12 +87,8 @@ fn check_threshold(
     let recorded = turns.filter(|t| *t > 0.0).map_or(0.0, |t| rows.len() as f64 / t);
     let turn_ns = turn_ns.unwrap_or(f64::INFINITY);
     if share > 0.9 || recorded > 0.5 || turn_ns < 1.0 {
-        let mut text = format!(
-            "{}: detours are {:.1} % of {}",
-            file.name(),
-            share * 100.0,
-            human(wall_ns, Unit::Nanoseconds)
-        );
+        let wall = human(wall_ns, Unit::Nanoseconds);
+        let mut text = format!("{}: detours are {:.1} % of {wall}", file.name(), share * 100.0);
         if recorded > 0.0 {
             text += &format!(", {:.1} % of all turns were recorded", (recorded * 100.0).min(100.0));
         }
@@ -127,7 +118,7 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreErro
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    add_windows(out, windows, &notes);
+    windows.into_table(out, "noise_windows", WINDOWS, &notes);
     Ok(())
 }
 
@@ -148,7 +139,7 @@ fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreErro
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    add_work(out, work, &notes);
+    work.into_table(out, "noise_work", WORK, &notes);
     Ok(())
 }
 

@@ -28,9 +28,9 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         let cpu = number_after(file.name(), '.').map_or(i, |(_, n)| n);
         add_cpu(&mut cpus, cpu, "core", file)?;
         if rate_mhz.is_some_and(|m| m != mhz) {
-            out.assume(format!(
-                "core {cpu} was calibrated to {mhz} MHz, its ends are converted with that rate"
-            ));
+            let text =
+                format!("core {cpu} was calibrated to {mhz} MHz, its ends are converted with that rate");
+            out.assume(text);
         }
         rate_mhz = rate_mhz.or(Some(mhz));
         threshold_ns = threshold_ns

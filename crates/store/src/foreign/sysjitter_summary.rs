@@ -57,15 +57,11 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
 
 /// The values of the line `name:`, all of them allowed.
 fn line(file: &SourceFile, name: &str, allowed: fn(f64) -> bool) -> Result<Vec<f64>, StoreError> {
-    for (i, l) in file.text.lines().enumerate() {
-        if let Some(values) = l.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')) {
-            let number = |w: &str| {
-                f64::parse(w).filter(|v| allowed(*v)).ok_or_else(|| {
-                    file.fault_at(i + 1, format!("found {:?}, expected a number", shortened(w)))
-                })
-            };
-            return values.split_whitespace().map(number).collect();
-        }
-    }
-    Err(file.fault(format!("no line \"{name}:\", which sysjitter prints")))
+    let values = |l: &'_ str| Some(l.strip_prefix(name)?.strip_prefix(':')?.to_owned());
+    let mut found = (1..).zip(file.text.lines()).filter_map(|(at, l)| Some((at, values(l)?)));
+    let (at, values) =
+        found.next().ok_or_else(|| file.fault(format!("no line \"{name}:\", which sysjitter prints")))?;
+    let wrong = |w: &str| file.fault_at(at, format!("found {:?}, expected a number", shortened(w)));
+    let number = |w: &str| f64::parse(w).filter(|v| allowed(*v)).ok_or_else(|| wrong(w));
+    values.split_whitespace().map(number).collect()
 }

@@ -30,6 +30,8 @@ pub(super) const NETPIPE: Reader = Reader {
 const TRAIN: f64 = 16.0;
 /// Deviations within which nine tenths of a normal law lie.
 const NORMAL_90: f64 = 1.644_854;
+const ERRORS: &str =
+    "errors are not in the file; they are taken from how far sizes lie beside their neighbors";
 
 /// Lines of numbers, with the last comment before each; NaN is a number here.
 fn lines<const N: usize>(file: &SourceFile) -> impl Iterator<Item = (&str, [f64; N])> {
@@ -57,7 +59,7 @@ fn looks_like_netpipe(file: &SourceFile) -> bool {
 }
 
 #[allow(clippy::struct_field_names, reason = "units")]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Point {
     round_trip_ns: f64,
     /// Per message of a train; by the sender's CPU; by the receiver's.
@@ -88,40 +90,31 @@ fn netgauge(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
                 negative.push(format!("trains of {size} B that take no longer than one message"));
                 continue;
             }
-            let gap = (train - one) / (n - 1.0);
-            let send = (worked - one) / (n - 1.0) - one;
-            let ns = |us: f64| us * 1e3;
-            let positive = |us: f64| Some(ns(us)).filter(|v| *v > 0.0 && v.is_finite());
+            let positive = |us: f64| Some(us * 1e3).filter(|v| *v > 0.0 && v.is_finite());
             let point = Point {
-                round_trip_ns: ns(one),
-                gap_ns: Some(ns(gap)),
-                send_ns: positive(send),
+                round_trip_ns: one * 1e3,
+                gap_ns: Some((train - one) / (n - 1.0) * 1e3),
+                send_ns: positive((worked - one) / (n - 1.0) - one),
                 recv_ns: positive(o_r),
             };
             let points = links.entry((transport.to_owned(), direction.to_owned())).or_default();
             repeated += usize::from(points.insert(size as u64, point).is_some());
         }
     }
-    if not_numbers + negative.len() + repeated > 0 {
-        let mut text = Vec::new();
-        if not_numbers > 0 {
-            text.push(format!("{not_numbers} lines whose g, G or lsqu is no number"));
-        }
-        if let Some(first) = negative.first() {
-            text.push(format!("{} values that no link has, as {first}", negative.len()));
-        }
-        if repeated > 0 {
-            text.push(format!("{repeated} sizes that stand there twice, with the fit before a change"));
-        }
-        warn(out, IMPOSSIBLE_NUMBERS, text.join("; "));
+    let said = [
+        (not_numbers > 0).then(|| format!("{not_numbers} lines whose g, G or lsqu is no number")),
+        negative.first().map(|first| format!("{} values that no link has, as {first}", negative.len())),
+        (repeated > 0)
+            .then(|| format!("{repeated} sizes that stand there twice, with the fit before a change")),
+    ];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    if !said.is_empty() {
+        warn(out, IMPOSSIBLE_NUMBERS, said.join("; "));
     }
-    warn(
-        out,
-        WRONG_UNIT,
-        "what the program prints beside G as GiB/s is 8/1024 of the bytes per us: some 8 times too much, in no unit",
-    );
+    let rate = "what the program prints beside G as GiB/s is 8/1024 of the bytes per us: some 8 times too much, in no unit";
+    warn(out, WRONG_UNIT, rate);
     out.assume("trains of n messages say what those of 16 would take: PRTT(1) and 15 times (PRTT(n) - PRTT(1))/(n - 1)");
-    out.assume("errors are not in the file; they are taken from how far sizes lie beside their neighbors");
+    out.assume(ERRORS);
     out.assume("o_r is what the program printed; it depends on which rank it drew as the server");
     finish(out, input, &links)
 }
@@ -132,14 +125,12 @@ fn netpipe(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         let points = links.entry((file.name().to_owned(), "there".to_owned())).or_default();
         for (_, [size, _, seconds]) in lines::<3>(file) {
             if size >= 1.0 && seconds > 0.0 {
-                let round_trip_ns = 2e9 * seconds;
-                points
-                    .insert(size as u64, Point { round_trip_ns, gap_ns: None, send_ns: None, recv_ns: None });
+                points.insert(size as u64, Point { round_trip_ns: 2e9 * seconds, ..Point::default() });
             }
         }
     }
     out.assume("times are the least of several trials, not usual ones");
-    out.assume("errors are not in the file; they are taken from how far sizes lie beside their neighbors");
+    out.assume(ERRORS);
     finish(out, input, &links)
 }
 
@@ -197,29 +188,27 @@ pub(super) fn cost_tables(
     let n = rows.len();
     let column = |name: &str, values: Values| Column::new(name, Unit::One, values);
     let text = |value: &str| Values::Text(vec![value.to_owned(); n]);
-    let whole = || Values::I64(vec![1; n]);
     let of_rows = vec![
         column("part", text(part)),
         column("operation", Values::Text(rows.iter().map(|r| r.0.to_owned()).collect())),
         column("kind", text("latency")),
-        column("short_turns", whole()),
-        column("long_turns", whole()),
+        column("short_turns", Values::I64(vec![1; n])),
+        column("long_turns", Values::I64(vec![1; n])),
         column("per_turn", Values::F64(vec![1.0; n])),
         column("rest", Values::Text(rows.into_iter().map(|r| r.1).collect())),
     ];
-    let i32s = || Values::I32(Vec::new());
-    let i64s = || Values::I64(Vec::new());
-    let f64s = || Values::F64(Vec::new());
-    let of_pairs = vec![
-        column("row", i32s()),
-        column("at_ns", f64s()),
-        column("visit", i32s()),
-        column("short_ticks", i64s()),
-        column("long_ticks", i64s()),
-        column("regime_ns", f64s()),
-        column("core_width", f64s()),
-        column("addition_ticks", f64s()),
+    let (i32s, i64s, f64s) = (Values::I32(vec![]), Values::I64(vec![]), Values::F64(vec![]));
+    let of_pairs = [
+        ("row", &i32s),
+        ("at_ns", &f64s),
+        ("visit", &i32s),
+        ("short_ticks", &i64s),
+        ("long_ticks", &i64s),
+        ("regime_ns", &f64s),
+        ("core_width", &f64s),
+        ("addition_ticks", &f64s),
     ];
+    let of_pairs = of_pairs.map(|(name, none)| column(name, none.clone())).into();
     // Times are in ns.
     let notes = [&[("tick_hz", "1000000000".to_owned())], notes].concat();
     for (name, columns) in [("rows", of_rows), ("pairs", of_pairs)] {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 pub use super::side::with_suffix;
 use super::side::{self, SideFacts};
-use crate::atomic;
 use crate::error::StoreError;
+use crate::{atomic, best};
 
 /// One decimal number per line, as FTQ 2009 and FWQ write.
 pub fn numbers<T: std::fmt::Display>(out: &mut dyn Write, values: &[T]) -> io::Result<()> {
@@ -170,10 +170,7 @@ pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf, StoreError
     if let Some(fault) = facts.fault() {
         return Err(StoreError::new(&path, fault));
     }
-    atomic::replace(&path, |out| {
-        serde_json::to_writer_pretty(&mut *out, facts)?;
-        out.write_all(b"\n")
-    })?;
+    best::store(&path, facts)?;
     Ok(path)
 }
 

@@ -85,13 +85,8 @@ pub(super) fn matched(ranks: &[Rank<'_>], is_one_clock: bool) -> AllMatched {
             let steps: Vec<(u32, Step)> = members.iter().map(|(rank, all)| (*rank, all[n])).collect();
             let operation = steps[0].1.0;
             if let Some((rank, other)) = steps.iter().find(|(_, s)| s.0 != operation) {
-                let name = |o: usize| OPERATIONS[o].name;
-                let what = format!(
-                    "{} of rank {} and {} of rank {rank}",
-                    name(operation),
-                    steps[0].0,
-                    name(other.0)
-                );
+                let [own, other] = [operation, other.0].map(|o| OPERATIONS[o].name);
+                let what = format!("{own} of rank {} and {other} of rank {rank}", steps[0].0);
                 out.broken.push((communicator, n, what));
                 break;
             }

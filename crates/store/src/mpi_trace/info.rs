@@ -41,28 +41,19 @@ metric!(
 pub const METRICS: &[MetricInfo] = &[RANKS, CALLS, BYTES, WALL, SHARE, WAITING, LAST, DURATION, ON_CPU];
 
 /// Rows of the page.
-pub const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "MPI",
-        "program",
-        &[
-            Pick::new("ranks", RANKS.id),
-            Pick::new("calls", "mpi.calls{operation=all}"),
-            Pick::new("time", WALL.id),
-            Pick::new("in MPI", "mpi.share{operation=all}"),
-        ],
-    ),
-    RowInfo::new(
-        "MPI",
-        "{operation}",
-        &[
-            Pick::new("calls", "mpi.calls{!operation=all}"),
-            Pick::new("time", SHARE.id),
-            Pick::new("wait", WAITING.id),
-            Pick::new("last: {rank}", LAST.id),
-        ],
-    )
-    .each("operation"),
+pub const ROWS: &[RowInfo] =
+    &[RowInfo::new("MPI", "program", OF_ALL), RowInfo::new("MPI", "{operation}", OF_ONE).each("operation")];
+const OF_ALL: &[Pick] = &[
+    Pick::new("ranks", RANKS.id),
+    Pick::new("calls", "mpi.calls{operation=all}"),
+    Pick::new("time", WALL.id),
+    Pick::new("in MPI", "mpi.share{operation=all}"),
+];
+const OF_ONE: &[Pick] = &[
+    Pick::new("calls", "mpi.calls{!operation=all}"),
+    Pick::new("time", SHARE.id),
+    Pick::new("wait", WAITING.id),
+    Pick::new("last: {rank}", LAST.id),
 ];
 
 code! { pub(super) MISSING_RANKS = "W720" "traces missing",

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use machmeter_data::record::Warning;
-use machmeter_data::trace::{COMMUNICATORS, Call, EVENTS, EXTENSION, SPANS, Trace};
+use machmeter_data::trace::{COMMUNICATORS, Call, EVENTS, EXTENSION, OPERATIONS, SPANS, Trace};
 use machmeter_data::{Column, Dataset, Metric, Table, Unit, Values};
 
 use crate::error::StoreError;
@@ -106,15 +106,12 @@ pub fn analyze(
     traces.sort_by_key(|t| t.rank);
     let Some(first) = traces.first() else { return Ok(None) };
     if let Some(twice) = traces.windows(2).find(|w| w[0].rank == w[1].rank) {
-        let what = format!(
-            "two traces of rank {}: it holds several programs, each needs a directory",
-            twice[0].rank
-        );
+        let rank = twice[0].rank;
+        let what = format!("two traces of rank {rank}: it holds several programs, each needs a directory");
         return Err(StoreError::new(dir, what));
     }
-    if let Some(other) = traces.iter().find(|t| t.size != first.size) {
-        let what =
-            format!("traces of programs of {} and {} ranks: each needs a directory", first.size, other.size);
+    if let Some(size) = traces.iter().map(|t| t.size).find(|size| *size != first.size) {
+        let what = format!("traces of programs of {} and {size} ranks: each needs a directory", first.size);
         return Err(StoreError::new(dir, what));
     }
     let mut boots: Vec<String> = traces.iter().map(|t| t.boot.clone()).collect();
@@ -165,30 +162,21 @@ fn events(ranks: &[Rank<'_>]) -> Table {
     let calls = || ranks.iter().flat_map(|r| r.trace.calls().map(move |c| (r, c)));
     let ints = |of: &dyn Fn(&Rank<'_>, &Call) -> i32| Values::I32(calls().map(|(r, c)| of(r, &c)).collect());
     let longs = |of: &dyn Fn(&Rank<'_>, &Call) -> i64| Values::I64(calls().map(|(r, c)| of(r, &c)).collect());
-    let mut table = table(
-        EVENTS,
-        vec![
-            Column::new("rank", Unit::Count, ints(&|r, _| r.trace.rank as i32)),
-            Column::new("thread", Unit::Count, ints(&|_, c| c.thread as i32)),
-            Column::new("operation", Unit::Count, ints(&|_, c| c.operation as i32)),
-            Column::new("start_ns", Unit::Nanoseconds, longs(&|r, c| r.after_start_ns(c.start_ns))),
-            Column::new(
-                "duration_ns",
-                Unit::Nanoseconds,
-                longs(&|_, c| c.duration_ns.map_or(-1, |ns| ns.min(i64::MAX as u64) as i64)),
-            ),
-            Column::new("bytes", Unit::Bytes, longs(&|_, c| c.bytes as i64)),
-            Column::new("peer", Unit::Count, ints(&|_, c| c.peer)),
-            Column::new("tag", Unit::Count, ints(&|_, c| c.tag)),
-            Column::new(
-                "communicator",
-                Unit::Count,
-                ints(&|r, c| r.communicator(c).map_or(-1, |index| index as i32)),
-            ),
-        ],
-    );
-    table
-        .name_codes("operation", machmeter_data::trace::OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
+    let took_ns = |c: &Call| c.duration_ns.map_or(-1, |ns| ns.min(i64::MAX as u64) as i64);
+    let communicator = |r: &Rank<'_>, c: &Call| r.communicator(c).map_or(-1, |index| index as i32);
+    let columns = vec![
+        Column::new("rank", Unit::Count, ints(&|r, _| r.trace.rank as i32)),
+        Column::new("thread", Unit::Count, ints(&|_, c| c.thread as i32)),
+        Column::new("operation", Unit::Count, ints(&|_, c| c.operation as i32)),
+        Column::new("start_ns", Unit::Nanoseconds, longs(&|r, c| r.after_start_ns(c.start_ns))),
+        Column::new("duration_ns", Unit::Nanoseconds, longs(&|_, c| took_ns(c))),
+        Column::new("bytes", Unit::Bytes, longs(&|_, c| c.bytes as i64)),
+        Column::new("peer", Unit::Count, ints(&|_, c| c.peer)),
+        Column::new("tag", Unit::Count, ints(&|_, c| c.tag)),
+        Column::new("communicator", Unit::Count, ints(&communicator)),
+    ];
+    let mut table = table(EVENTS, columns);
+    table.name_codes("operation", OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
     table
 }
 
@@ -204,15 +192,11 @@ fn members(ranks: &[Rank<'_>]) -> Table {
             }
         }
     }
-    let of = |get: fn(&(i32, i32, i32)) -> i32| Values::I32(rows.iter().map(get).collect());
-    table(
-        COMMUNICATORS,
-        vec![
-            Column::new("communicator", Unit::Count, of(|r| r.0)),
-            Column::new("member", Unit::Count, of(|r| r.1)),
-            Column::new("rank", Unit::Count, of(|r| r.2)),
-        ],
-    )
+    let column = |name: &str, get: fn(&(i32, i32, i32)) -> i32| {
+        Column::new(name, Unit::Count, Values::I32(rows.iter().map(get).collect()))
+    };
+    let columns = vec![column("communicator", |r| r.0), column("member", |r| r.1), column("rank", |r| r.2)];
+    table(COMMUNICATORS, columns)
 }
 
 /// When each rank was in the program: from the return of `MPI_Init` to `MPI_Finalize`, or to the last that is known.
@@ -220,14 +204,12 @@ fn spans(ranks: &[Rank<'_>]) -> Table {
     let longs =
         |of: &dyn Fn(&Rank<'_>) -> u64| Values::I64(ranks.iter().map(|r| r.after_start_ns(of(r))).collect());
     let rank: Vec<i32> = ranks.iter().map(|r| r.trace.rank as i32).collect();
-    table(
-        SPANS,
-        vec![
-            Column::new("rank", Unit::Count, rank),
-            Column::new("start_ns", Unit::Nanoseconds, longs(&|r| r.trace.start_ns)),
-            Column::new("end_ns", Unit::Nanoseconds, longs(&|r| r.trace.end_ns)),
-        ],
-    )
+    let columns = vec![
+        Column::new("rank", Unit::Count, rank),
+        Column::new("start_ns", Unit::Nanoseconds, longs(&|r| r.trace.start_ns)),
+        Column::new("end_ns", Unit::Nanoseconds, longs(&|r| r.trace.end_ns)),
+    ];
+    table(SPANS, columns)
 }
 
 #[cfg(test)]

@@ -36,15 +36,13 @@ pub(super) fn warnings(ranks: &[Rank<'_>], matched: &AllMatched, is_one_clock: b
             named(&there)
         )));
     }
-    let that_ended = |end: End| -> Vec<u32> {
-        ranks.iter().filter(|r| r.trace.end == end).map(|r| r.trace.rank).collect()
-    };
     for (end, code, what) in [
         (End::NoSpace, &STOPPED, "no space was left"),
         (End::Limit, &STOPPED, "the limit was reached"),
         (End::Unfinished, &UNFINISHED, "MPI_Finalize was not called"),
     ] {
-        let those = that_ended(end);
+        let ended = ranks.iter().filter(|r| r.trace.end == end);
+        let those: Vec<u32> = ended.map(|r| r.trace.rank).collect();
         if !those.is_empty() {
             out.push(code.note(format!("{what}: {}", named(&those))));
         }
@@ -59,13 +57,9 @@ pub(super) fn warnings(ranks: &[Rank<'_>], matched: &AllMatched, is_one_clock: b
         };
         let tag = if call.tag >= 0 { format!(", tag {}", call.tag) } else { String::new() };
         let at = human(r.after_start_ns(call.start_ns) as f64, Unit::Nanoseconds);
-        let name = OPERATIONS[call.operation].name;
-        let rank = r.trace.rank;
-        out.push(
-            OPEN_CALL.note(format!(
-                "rank {rank} did not return from MPI_{name} that it entered at {at}{peer}{tag}"
-            )),
-        );
+        let (name, rank) = (OPERATIONS[call.operation].name, r.trace.rank);
+        let text = format!("rank {rank} did not return from MPI_{name} that it entered at {at}{peer}{tag}");
+        out.push(OPEN_CALL.note(text));
     }
     if !is_one_clock {
         out.push(SEVERAL_CLOCKS.note("ranks of several machines: who waits for whom is not known"));

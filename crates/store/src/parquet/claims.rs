@@ -55,15 +55,14 @@ fn read(file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
 fn claimed(column: &[u8]) -> Option<u64> {
     let (mut rest, mut all) = (Walk(column), 0_u64);
     while !rest.0.is_empty() {
-        let mut sizes = [None; 2];
+        let (mut uncompressed, mut compressed) = (None, None);
         rest.structure(0, &mut |field, value| match field {
-            UNCOMPRESSED => sizes[0] = u64::try_from(value).ok(),
-            COMPRESSED => sizes[1] = u64::try_from(value).ok(),
+            UNCOMPRESSED => uncompressed = u64::try_from(value).ok(),
+            COMPRESSED => compressed = usize::try_from(value).ok(),
             _ => {}
         })?;
-        let [uncompressed, compressed] = sizes;
         all = all.checked_add(uncompressed?)?;
-        rest.take(usize::try_from(compressed?).ok()?)?;
+        rest.take(compressed?)?;
     }
     Some(all)
 }

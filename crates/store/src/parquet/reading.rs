@@ -41,14 +41,10 @@ fn from_file(file: &File, path: &Path) -> Result<Table, StoreError> {
     // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
     // must not end a report over many files.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
-        let believed = |holds: io::Result<bool>| match holds {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(ParquetError::General("it claims more than it has".to_owned())),
-            Err(e) => Err(e.into()),
-        };
-        believed(claims::footer(file))?;
+        let no_more = || ParquetError::General("it claims more than it has".to_owned());
+        claims::footer(file)?.then_some(()).ok_or_else(no_more)?;
         let reader = SerializedFileReader::new(file.try_clone()?)?;
-        believed(claims::pages(file, reader.metadata()))?;
+        claims::pages(file, reader.metadata())?.then_some(()).ok_or_else(no_more)?;
         decode(&reader, path)
     }));
     match decoded {

@@ -56,11 +56,9 @@ fn alone(thread: Thread, out: &mut Imported) -> Thread {
         return thread;
     }
     let n = thread.times.len();
-    let swapped = n % 2 == 1
-        && thread.number % 2 == 1
-        && mostly_rising(&thread.counts)
-        && !mostly_rising(&thread.times);
-    let (times, counts) = if swapped {
+    let number = thread.number;
+    let is_odd = n % 2 == 1 && number % 2 == 1;
+    let (times, counts) = if is_odd && mostly_rising(&thread.counts) && !mostly_rising(&thread.times) {
         (thread.counts[..n - 1].to_vec(), thread.times[1..].to_vec())
     } else {
         (thread.times, thread.counts)
@@ -69,13 +67,12 @@ fn alone(thread: Thread, out: &mut Imported) -> Thread {
     match backward.as_slice() {
         [at] if at.abs_diff(n / 2) <= 1 => {
             let text = format!(
-                "time jumps back in the middle of thread {}'s file: its first half belongs to another thread and was left out",
-                thread.number
+                "time jumps back in the middle of thread {number}'s file: its first half belongs to another thread and was left out"
             );
             warn(out, THREAD_STRIDE, text);
-            Thread { number: thread.number, times: times[*at..].to_vec(), counts: counts[*at..].to_vec() }
+            Thread { number, times: times[*at..].to_vec(), counts: counts[*at..].to_vec() }
         }
-        _ => Thread { number: thread.number, times, counts },
+        _ => Thread { number, times, counts },
     }
 }
 

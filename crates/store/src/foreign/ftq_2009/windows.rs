@@ -36,11 +36,9 @@ pub(super) fn complete(
 ) -> Windows {
     let as_read = || Windows { starts: thread.times.clone(), counts: counts.to_vec(), uniform: false };
     if let Some(i) = (1..thread.times.len()).find(|i| thread.times[*i] < thread.times[i - 1]) {
-        warn(
-            out,
-            BACKWARD_TIME,
-            format!("thread {}: the time of sample {} lies before the one above it", thread.number, i + 1),
-        );
+        let (number, sample) = (thread.number, i + 1);
+        let text = format!("thread {number}: the time of sample {sample} lies before the one above it");
+        warn(out, BACKWARD_TIME, text);
         return as_read();
     }
     let Some(length) = length else { return as_read() };
@@ -53,18 +51,13 @@ pub(super) fn complete(
     if total > MOST_INSERTED {
         return as_read();
     }
-    let room = thread.times.len() + total as usize;
-    let mut all =
-        Windows { starts: Vec::with_capacity(room), counts: Vec::with_capacity(room), uniform: true };
-    for ((start, count), gone) in thread.times.iter().zip(counts).zip(missing) {
-        all.starts.push(*start);
-        all.counts.push(*count);
-        for k in 1..=gone {
-            all.starts.push((start / length + k) * length);
-            all.counts.push(0);
-        }
-    }
-    all
+    let with_missing = |((start, count), gone): ((&i64, &i32), i64)| {
+        let (start, count) = (*start, *count);
+        let put_back = (1..=gone).map(move |k| ((start / length + k) * length, 0));
+        std::iter::once((start, count)).chain(put_back)
+    };
+    let (starts, counts) = thread.times.iter().zip(counts).zip(missing).flat_map(with_missing).unzip();
+    Windows { starts, counts, uniform: true }
 }
 
 fn text(thread: &Thread, missing: &[i64], total: i64, length: i64, tick_hz: Option<f64>) -> String {

@@ -91,12 +91,8 @@ fn jitter(run: &Run, block: &Block, row: &Row) -> Metric {
         let least_mean = (mean.ns - mean.half_step_ns).max(0.0);
         let low_ns = root(rms.ns - rms.half_step_ns, most_mean);
         let high_ns = root(rms.ns + rms.half_step_ns, least_mean);
-        return Metric::new(&JITTER, key, root(rms.ns, mean.ns), estimator, 0).with_ci(Interval::new(
-            0.999,
-            low_ns,
-            high_ns,
-            "bound of printed digits",
-        ));
+        let ci = Interval::new(0.999, low_ns, high_ns, "bound of printed digits");
+        return Metric::new(&JITTER, key, root(rms.ns, mean.ns), estimator, 0).with_ci(ci);
     }
     let why = "the printed root mean square is below the mean: the digits do not suffice";
     Metric::rejected(&JITTER, key, estimator, why)
@@ -120,23 +116,12 @@ fn met(run: &Run) -> Option<Dataset> {
         let met = b.rows.iter().find(|r| r.load == *load)?.deadlines_met?;
         (0.0..=1.0).contains(&met).then_some(met)
     };
-    let values: Vec<Vec<Option<f64>>> =
-        blocks.iter().map(|b| loads.iter().map(|l| value(b, l)).collect()).collect();
+    let values = blocks.iter().map(|b| loads.iter().map(|l| value(b, l)).collect()).collect();
     let tasks = blocks.iter().map(|b| b.task.clone()).collect();
-    (!blocks.is_empty()).then(|| {
-        Dataset::new(
-            "interactive.met",
-            "Deadlines met",
-            "Share of deadlines met per task (row) and load (column), as counted by the program.",
-            Shape::Matrix(Matrix::named(
-                "load",
-                loads,
-                tasks,
-                Axis::linear("deadlines met", Unit::One),
-                values,
-            )),
-        )
-    })
+    let matrix = Matrix::named("load", loads, tasks, Axis::linear("deadlines met", Unit::One), values);
+    let caption = "Share of deadlines met per task (row) and load (column), as counted by the program.";
+    let met = Dataset::new("interactive.met", "Deadlines met", caption, Shape::Matrix(matrix));
+    (!blocks.is_empty()).then_some(met)
 }
 
 /// A table as it stands in the log, with the standard deviation beside what is printed under that name.
@@ -163,13 +148,10 @@ fn table(run: &Run, block: &Block) -> Dataset {
     });
     let shown = columns.into_iter().filter(|column| column.2);
     let columns = shown.map(|(label, unit, _)| TableColumn::new(label, unit)).collect();
-    Dataset::new(
-        "interactive.latency_table",
-        format!("Latency of {}", block.task),
-        "Wait of a job until it began, per load, as interbench lays it out.",
-        Shape::CostTable(CostTable { columns, rows: rows.collect() }),
-    )
-    .with_params(params([("task", block.task.as_str().into())]))
+    let (title, shape) = (format!("Latency of {}", block.task), CostTable { columns, rows: rows.collect() });
+    let caption = "Wait of a job until it began, per load, as interbench lays it out.";
+    Dataset::new("interactive.latency_table", title, caption, Shape::CostTable(shape))
+        .with_params(params([("task", block.task.as_str().into())]))
 }
 
 /// One line of the page: the task alone and under its worst load.

@@ -143,18 +143,16 @@ fn heading(line: &str) -> Option<Layout> {
     if !line.contains("Latency +/- SD") {
         return None;
     }
-    let (unit_ns, aeolio) = if line.contains("SD (ms)") {
-        (1e6, false)
-    } else if line.contains("SD (us)") {
-        (1e3, false)
-    } else if line.contains("median") && line.contains("max [us]") {
-        (1e3, true)
-    } else if line.contains("median") && line.contains("max [100]") {
-        // Under -r the fork prints its clock's own units, 100 ns.
-        (100.0, true)
-    } else {
-        return None;
-    };
+    // Under -r the fork prints its clock's own units, 100 ns.
+    let units = [
+        ("SD (ms)", 1e6, false),
+        ("SD (us)", 1e3, false),
+        ("max [us]", 1e3, true),
+        ("max [100]", 100.0, true),
+    ];
+    let fits =
+        |(unit, _, aeolio): &(&str, f64, bool)| line.contains(unit) && (!aeolio || line.contains("median"));
+    let (_, unit_ns, aeolio) = units.into_iter().find(fits)?;
     Some(Layout { unit_ns, deadlines: line.to_lowercase().contains("deadlines met"), aeolio })
 }
 
@@ -199,23 +197,20 @@ fn row(line: &str, complete: bool, run: &mut Run) -> Result<(), String> {
     }
     let read = if layout.aeolio { aeolio_row(line, layout) } else { plain_row(line, layout) };
     match read {
-        Some(row) if complete => {
-            if block.rows.iter().any(|r| r.load == load) {
-                return Err(format!("a second row of load {load} in one table"));
-            }
-            block.rows.push(Row { load, ..row });
-            Ok(())
-        }
         // Its last figure may lack digits.
-        _ if !complete => {
-            run.unfinished.push((block.task.clone(), load));
-            Ok(())
+        _ if !complete => run.unfinished.push((block.task.clone(), load)),
+        Some(_) if block.rows.iter().any(|r| r.load == load) => {
+            return Err(format!("a second row of load {load} in one table"));
         }
-        _ => {
+        Some(row) => block.rows.push(Row { load, ..row }),
+        None => {
             let columns = if layout.deadlines { "" } else { " (no deadlines)" };
-            Err(format!("expected a load and its figures as the table's heading names them{columns}"))
+            return Err(format!(
+                "expected a load and its figures as the table's heading names them{columns}"
+            ));
         }
     }
+    Ok(())
 }
 
 /// `None <tab> 0.4 +/- 2.3 22.7 100 98.5`. The SD and the maximum of `-r` touch when both are long; both have one decimal.
@@ -295,16 +290,17 @@ mod tests {
 
     #[test]
     fn titles_carry_policy_and_nice() {
-        let b = title(
-            "--- Benchmarking simulated cpu of Audio real time in the presence of simulated nice 5 ---",
-        )
-        .unwrap();
-        assert_eq!((b.task.as_str(), b.real_time, b.nice, b.load_nice), ("audio", true, None, Some(5)));
-        let b =
-            title("--- Benchmarking simulated cpu of X nice -5 in the presence of simulated ---").unwrap();
-        assert_eq!((b.task.as_str(), b.real_time, b.nice, b.load_nice), ("x", false, Some(-5), None));
-        let b = title("--- Benchmarking Video in the presence of loads ---").unwrap();
-        assert_eq!((b.task.as_str(), b.nice, b.load_nice), ("video", None, None));
+        for (text, told) in [
+            (
+                "simulated cpu of Audio real time in the presence of simulated nice 5",
+                ("audio", true, None, Some(5)),
+            ),
+            ("simulated cpu of X nice -5 in the presence of simulated", ("x", false, Some(-5), None)),
+            ("Video in the presence of loads", ("video", false, None, None)),
+        ] {
+            let b = title(&format!("--- Benchmarking {text} ---")).unwrap();
+            assert_eq!((b.task.as_str(), b.real_time, b.nice, b.load_nice), told);
+        }
         assert!(title("--- Benchmarking ---").is_none());
     }
 
