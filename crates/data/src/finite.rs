@@ -123,7 +123,9 @@ fn left_out<T>(all: &mut Vec<T>, is_kept: impl FnMut(&T) -> bool) -> usize {
 /// Leaves out points that are not finite, and says how many.
 fn cut_points(points: &mut Vec<(f64, f64)>) -> usize {
     let lost = left_out(points, |(x, y)| x.is_finite() && y.is_finite());
-    points.iter_mut().for_each(|point| *point = (cut(point.0), cut(point.1)));
+    for point in points {
+        *point = (cut(point.0), cut(point.1));
+    }
     lost
 }
 

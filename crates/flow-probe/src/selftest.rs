@@ -33,7 +33,7 @@ fn middle<T>(runs: &[T], of: impl Fn(&T) -> f64) -> f64 {
 /// A firing costs at most twice a bare call through a table.
 const MOST_FIRING: f64 = 2.0;
 
-pub(crate) fn firing(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn firing(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let what = "boxes that do nothing, fired by the kernel and called by a plain loop over a table";
     let bar = "at most 2 bare calls";
     let (step_ticks, tick_hz) = (machine.clock.step_ticks(), machine.rate.hz());
@@ -83,7 +83,7 @@ const OFF: f64 = 0.1;
 const OFF_NS: f64 = 5.0;
 const TURNS: u64 = 10_000;
 
-pub(crate) fn waits(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn waits(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let what = "boxes that wait, timed by the kernel and by the wall without any timer";
     let bar = "within 5 ns or 10 %";
     let ns_per_tick = machine.rate.ns_per_tick();
@@ -127,7 +127,7 @@ pub(crate) fn waits(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> 
 /// Times of all names together may be off from the wall without timers by this share.
 const SUM_OFF: f64 = 0.1;
 
-pub(crate) fn graphs(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn graphs(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let what = "a benchmark graph: times of all names beside the wall without timers, books and laws";
     let bar = "within 10 %, books close to the tick, no law broken";
     let ns_per_tick = machine.rate.ns_per_tick();

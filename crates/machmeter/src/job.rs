@@ -1,11 +1,10 @@
 //! Job files: which probes to run with which parameters, in TOML. A table per probe, keys as the probe's flags.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use machmeter_engine::Entry;
 use machmeter_engine::probe::{Command, Destination, Parameters};
+use machmeter_store::bounded;
 use serde_json::{Map, Value};
 
 use crate::{Failure, Registries};
@@ -22,18 +21,13 @@ pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
 }
 
 /// Of a job file; names and parameters of all probes take a few kilobytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_MIB: u64 = 1;
 
 /// The parts of a job file, in the order of the registry.
 /// Errors: a file that cannot be read or understood, and names that are no probe: one line with what is possible.
 pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Failure> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
-    let parsed = match read {
-        Err(e) => Err(Failure::usage(e)),
-        Ok(n) if n as u64 > MOST_BYTES => Err(Failure::usage("larger than 1 MiB, which no job is")),
-        Ok(_) => parse(registries, &text),
-    };
+    let bytes = bounded::read(path, MOST_MIB, "job").map_err(Failure::usage)?;
+    let parsed = String::from_utf8(bytes).map_err(Failure::usage).and_then(|text| parse(registries, &text));
     parsed.map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
 }
 

@@ -31,7 +31,7 @@ until test -s /run/served; do sleep 0.05; done
 "$2" net --peer 10.213.0.2 --token-file /run/token --transports tcp --congestion reno --sizes "$3" -t "$4" -c "$5" --json --no-save -q
 "#;
 
-pub(crate) fn limited(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn limited(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let what = "a veth link between two namespaces, limited by tbf, through serve and --peer";
     let cpus: Vec<usize> = machine.allowed.iter().collect();
     let check = |&(rate, sizes, seconds): &(u32, &str, u32)| {

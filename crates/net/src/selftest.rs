@@ -39,7 +39,7 @@ const GAPS_OFF: f64 = 0.03;
 const TIMES_OFF: f64 = 0.1;
 const TIMES_OFF_NS: f64 = 100.0;
 
-pub(crate) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn planted(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let what = "a link that spins for each of its parameters, between two CPUs";
     let cpus: Vec<usize> = machine.allowed.iter().collect();
     let refuse = |why: &str| vec![SelfCheck::not_shown("planted", what, "each within its bound", why)];
@@ -84,7 +84,7 @@ pub(crate) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
 }
 
 /// What the probe says of the planted link.
-fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Result<Vec<Metric>, String> {
+fn run(machine: &Machine, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Result<Vec<Metric>, String> {
     let shm = Transport::named("shm").ok_or("no transport shm")?;
     let failed = |e: std::io::Error| e.to_string();
     let [near, far] = shm.pair().map_err(failed)?;
@@ -126,7 +126,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
 const SIZES: [(&str, Option<u64>); 4] =
     [("pipe", Some(65_536)), ("shm", Some(1 << 20)), ("unix", None), ("tcp", None)];
 
-pub(crate) fn thresholds(_machine: &Machine<'_>, _options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn thresholds(_machine: &Machine, _options: &Options) -> Vec<SelfCheck> {
     let what = "sends that nobody receives, over fresh links";
     let check = |(name, known): (&str, Option<u64>)| {
         let bar = known.map_or("three searches find the same byte", |_| "to the byte");

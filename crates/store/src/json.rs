@@ -13,13 +13,13 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
-use crate::atomic;
 use crate::error::StoreError;
+use crate::{atomic, bounded};
 
 /// The identifier of the script element that holds the record in an HTML report.
 const HTML_ELEMENT_ID: &str = "machmeter-record";
 /// Larger documents are refused: reading one takes nine times its size. The same for one in a page.
-const LARGEST_BYTES: u64 = deflated::MOST_BYTES as u64;
+const LARGEST_MIB: u64 = deflated::MOST_BYTES as u64 >> 20;
 
 /// The record as indented JSON with a line end; a number that is not finite is missing in it, with the reason.
 pub fn to_string(record: &Record) -> Result<String, StoreError> {
@@ -85,12 +85,7 @@ pub fn read(path: &Path) -> Result<Record, StoreError> {
 
 /// The same from any source; `name` stands for it in messages (`-` for standard input).
 pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreError> {
-    let mut bytes = Vec::new();
-    source.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
-    if bytes.len() as u64 > LARGEST_BYTES {
-        return Err(StoreError::new(name, "larger than 128 MiB, which no record is"));
-    }
-    from_bytes(&bytes, name)
+    from_bytes(&bounded::read_from(source, name, LARGEST_MIB, "record")?, name)
 }
 
 /// The same from bytes already read.

@@ -7,6 +7,7 @@
 
 pub mod atomic;
 pub mod best;
+pub mod bounded;
 pub mod date;
 pub mod document;
 mod error;

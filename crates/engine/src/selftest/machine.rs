@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use crate::host::nothing_stored;
+use crate::host::{Silent, nothing_stored};
 use crate::placement::Priority;
 use crate::probe::Measured;
 use crate::sampling::{HostTiming, Sampler};
-use crate::{Deadline, Host, Level, NoLoads, Probe, ProbeError, Progress, cpu_work};
+use crate::{Deadline, Host, Level, NoLoads, Probe, ProbeError, cpu_work};
 use machmeter_sys::clock::{Qualification, TickRate, qualify};
 use machmeter_sys::counters;
 use machmeter_sys::counters::stat::CpuTimes;
@@ -21,7 +21,7 @@ use super::percent;
 /// More steal than this share is not quiet.
 pub const STEAL: f64 = 0.005;
 
-pub struct Machine<'a> {
+pub struct Machine {
     /// CPU on which one thing at a time is tested.
     pub cpu: usize,
     pub allowed: CpuSet,
@@ -29,7 +29,6 @@ pub struct Machine<'a> {
     pub clock: Qualification,
     pub rate: TickRate,
     pub seed: u64,
-    pub progress: &'a dyn Progress,
 }
 
 pub struct Order {
@@ -38,14 +37,14 @@ pub struct Order {
     pub budget_ns: u64,
 }
 
-impl<'a> Machine<'a> {
+impl Machine {
     /// Looks at the machine; `cpu` is the last allowed one when not given.
-    pub fn open(cpu: Option<usize>, seed: u64, progress: &'a dyn Progress) -> Result<Self, String> {
+    pub fn open(cpu: Option<usize>, seed: u64) -> Result<Self, String> {
         let topology = Topology::host().map_err(|e| e.to_string())?;
         let (allowed, cpu) = cpus(&topology, cpu)?;
         let clock = qualify(&[cpu]).map_err(|e| e.to_string())?;
         let rate = clock.tick_rate();
-        Ok(Self { cpu, allowed, topology, clock, rate, seed, progress })
+        Ok(Self { cpu, allowed, topology, clock, rate, seed })
     }
 
     pub fn here(&self) -> CpuSet {
@@ -73,7 +72,8 @@ impl<'a> Machine<'a> {
             best_ever: &|_| None,
             open_record: &nothing_stored,
             loads: &NoLoads,
-            progress: &Steps(self.progress),
+            // Its steps and figures are no result of the self-test.
+            progress: &Silent,
         };
         let measured = P::measure(&host, params);
         (measured, host.budget.spent_ns())
@@ -105,17 +105,6 @@ pub fn cpus(topology: &Topology, cpu: Option<usize>) -> Result<(CpuSet, usize), 
     } else {
         Err(format!("CPU {cpu} is not one of those allowed: {allowed}"))
     }
-}
-
-/// Passes on the steps of a run but not its first figures, which are no result of the self-test.
-struct Steps<'a>(&'a dyn Progress);
-
-impl Progress for Steps<'_> {
-    fn step(&self, text: &str) {
-        self.0.step(&format!("  {text}"));
-    }
-
-    fn figure(&self, _text: &str) {}
 }
 
 /// Threads of no concern to the measurement that want all CPUs, until this is dropped.

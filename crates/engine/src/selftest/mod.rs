@@ -118,11 +118,11 @@ pub struct SelfTest {
 }
 
 /// Something that is injected or done: its name, and the checks of what the probe says of it.
-pub type Injection = (&'static str, fn(&machine::Machine<'_>, &Options) -> Vec<SelfCheck>);
+pub type Injection = (&'static str, fn(&machine::Machine, &Options) -> Vec<SelfCheck>);
 
 /// Self-test of a probe of parts: theirs in order, then its time under real-time threads. A signal ends it early.
 pub fn run<V: Verb>(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
-    let machine = machine::Machine::open(options.cpu, options.seed, progress)?;
+    let machine = machine::Machine::open(options.cpu, options.seed)?;
     let mut checks = Vec::new();
     let bounds: Injection = ("real-time on all CPUs", ends_in_time::<V>);
     for (name, inject) in V::PARTS.iter().flat_map(|p| p.selftest).chain([&bounds]) {
@@ -136,7 +136,7 @@ pub fn run<V: Verb>(options: &Options, progress: &dyn Progress) -> Result<Vec<Se
 }
 
 /// Whether a run with real-time threads on all CPUs ends in its time and a second.
-fn ends_in_time<V: Verb>(machine: &machine::Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+fn ends_in_time<V: Verb>(machine: &machine::Machine, options: &Options) -> Vec<SelfCheck> {
     const LATE_NS: u64 = 1_000_000_000;
     let budget_ns = if options.quick { 2_000_000_000 } else { 5_000_000_000 };
     // The lowest that leaves one for helpers below the probe's threads.

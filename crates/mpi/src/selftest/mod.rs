@@ -57,7 +57,7 @@ pub(crate) fn plan(operations: &[&str], sizes: &[u64], ranks: &[usize], seconds:
     }
 }
 
-pub(crate) fn planted(_machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn planted(_machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let what = "eight simulated ranks with planted costs, preemption and late ranks";
     let plan =
         plan(&["send", "allreduce"], &[8, 4_096, 65_536], &[2, 4, 8], if options.quick { 20 } else { 60 });

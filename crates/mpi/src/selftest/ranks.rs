@@ -82,7 +82,7 @@ const CHECKS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-pub(crate) fn checks(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(crate) fn checks(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let all = installed(None).unwrap_or_default();
     let mut all: Vec<&Installed> = all.iter().filter(|m| m.launcher.is_some()).collect();
     all.dedup_by_key(|m| m.flavor);
@@ -93,7 +93,7 @@ pub(crate) fn checks(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck>
     all.into_iter().flat_map(|mpi| of_mpi(machine, options, mpi)).collect()
 }
 
-fn of_mpi(machine: &Machine<'_>, options: &Options, mpi: &Installed) -> [SelfCheck; 2] {
+fn of_mpi(machine: &Machine, options: &Options, mpi: &Installed) -> [SelfCheck; 2] {
     let found = played(machine, options, mpi);
     let rate = machine.rate;
     let clocks = |found: &Found| -> Shown {
@@ -125,7 +125,7 @@ fn of_mpi(machine: &Machine<'_>, options: &Options, mpi: &Installed) -> [SelfChe
     ]
 }
 
-fn played(machine: &Machine<'_>, options: &Options, mpi: &Installed) -> Result<Found, String> {
+fn played(machine: &Machine, options: &Options, mpi: &Installed) -> Result<Found, String> {
     let cpus: Vec<usize> = machine.allowed.iter().take(2).collect();
     if cpus.len() < 2 {
         return Err("two CPUs are needed".to_owned());

@@ -17,7 +17,7 @@ const DETOURS_NS: std::ops::RangeInclusive<f64> = 2_000.0..=200_000.0;
 const MIN_DETOURS: usize = 50;
 
 /// The hardest case for ending in time: a real-time meter on every CPU.
-pub(super) fn fifo_everywhere(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn fifo_everywhere(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     let policy = Policy::Fifo(45);
     let (id, what) = ("bounds.fifo", format!("meters under {policy} on CPU {}", lab.machine.allowed));
     let bar = "ends within its time + 1 s";
@@ -34,7 +34,7 @@ pub(super) fn fifo_everywhere(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     });
     vec![check(id, &what, bar, shown)]
 }
-pub(super) fn in_time(lab: &Lab<'_>) -> SelfCheck {
+pub(super) fn in_time(lab: &Lab) -> SelfCheck {
     let runs = lab.runs.borrow();
     let late = |r: &(String, u64, u64)| r.2 as f64 - r.1 as f64;
     let worst = runs.iter().max_by(|a, b| late(a).total_cmp(&late(b)));
@@ -54,13 +54,13 @@ fn median_detour_ns(samples: &Samples) -> Option<f64> {
 }
 
 /// Pairs of runs with and without the kernel's trace, the order alternating so that a drift falls on both.
-pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn attribution_cost(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     let (id, what) = ("attribution.cost", "runs with and without the kernel's trace, in pairs");
     let bar = "none (research bar: at most 1.05)";
     vec![check(id, what, bar, cost(lab, options, what))]
 }
 
-fn cost(lab: &Lab<'_>, options: &Options, what: &str) -> Shown {
+fn cost(lab: &Lab, options: &Options, what: &str) -> Shown {
     let run = |attribution| {
         let recorded = lab.noise(what, lab.here(None, 600_000_000), attribution);
         recorded.map(|s| median_detour_ns(&s))

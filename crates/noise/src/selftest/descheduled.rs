@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use machmeter_engine::Silent;
 use machmeter_engine::role::{self, Role};
 use machmeter_sys::clock::{TickSource, WithSource};
 use machmeter_sys::guard::signals;
@@ -66,7 +65,7 @@ impl WithSource for Burning<'_> {
 }
 
 /// As the present user when that is not root; else as nobody, in a process of this program.
-pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     if thread::effective_user() != 0 {
         return as_present_user(lab, options);
     }
@@ -89,12 +88,12 @@ pub(super) fn run(_: &[OsString]) -> u8 {
         return 1;
     }
     role::answer(|options: Options| {
-        let lab = Lab::open(options.cpu, options.seed, &Silent)?;
+        let lab = Lab::open(options.cpu, options.seed)?;
         Ok::<_, String>(as_present_user(&lab, &options))
     })
 }
 
-pub(super) fn as_present_user(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn as_present_user(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     let user = thread::effective_user();
     let mut out = vec![tick(lab, options, user)];
     let what = format!("user {user}: a spinning thread on the meter's CPU, both under {OTHER}");
@@ -105,7 +104,7 @@ pub(super) fn as_present_user(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     out
 }
 
-fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<Gap>), String> {
+fn compete(lab: &Lab, budget_ns: u64) -> Result<(Samples, Vec<Gap>), String> {
     let stop = AtomicBool::new(false);
     let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;
     let work = Burning { pause_ticks: lab.machine.rate.ticks(PAUSE_NS), log, stop: &stop };
@@ -118,7 +117,7 @@ fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<Gap>), String>
     Ok((samples?, ran))
 }
 
-fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[Gap]) -> Vec<SelfCheck> {
+fn judge(what: &str, lab: &Lab, samples: &Samples, ran: &[Gap]) -> Vec<SelfCheck> {
     let (id, bar) = ("unprivileged.classed", "at least 99 %");
     let Some(cpu) = samples.cpus.first().filter(|_| samples.activity_log.sight == Sight::Switches) else {
         return vec![SelfCheck::not_shown(id, what, bar, "context switches could not be recorded")];
@@ -163,13 +162,13 @@ fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfC
 }
 
 /// The rhythm of the timer tick as an unprivileged user sees it, for information.
-fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
+fn tick(lab: &Lab, options: &Options, user: u32) -> SelfCheck {
     let (id, what) =
         ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of gaps without names"));
     check(id, &what, "none", rhythm_of_tick(lab, options))
 }
 
-fn rhythm_of_tick(lab: &Lab<'_>, options: &Options) -> Shown {
+fn rhythm_of_tick(lab: &Lab, options: &Options) -> Shown {
     let order = lab.here(Some(OTHER), if options.quick { 1_500_000_000 } else { 3_000_000_000 });
     let samples = lab.noise("unprivileged, undisturbed", order, Attribution::Switches)?;
     let metrics = analyze(&samples, lab.machine.seed).metrics;

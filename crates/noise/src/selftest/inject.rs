@@ -80,7 +80,7 @@ impl WithSource for Injecting<'_> {
 
 /// Runs `order` while the injector works; the log holds the bursts that lie wholly within the recording.
 pub(super) fn with_injector(
-    lab: &Lab<'_>,
+    lab: &Lab,
     setting: Setting,
     what: &str,
     order: machine::Order,
@@ -105,7 +105,7 @@ const fn steady(hz: f64, burst_us: f64) -> Setting {
     Setting { hz, burst_us, block_ns: None }
 }
 
-pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     let quick = [(steady(700.0, 20.0), 2), (steady(90.0, 500.0), 2)];
     let all = [
         (steady(2000.0, 5.0), 2),
@@ -120,7 +120,7 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     settings.iter().flat_map(|(s, seconds)| one(lab, *s, *seconds)).collect()
 }
 
-fn one(lab: &Lab<'_>, setting: Setting, seconds: u64) -> Vec<SelfCheck> {
+fn one(lab: &Lab, setting: Setting, seconds: u64) -> Vec<SelfCheck> {
     let id = format!("inject.{}hz", setting.hz);
     let what = format!(
         "thread {NAME}, fifo:{PRIORITY}, {} us at {} Hz, meter under {OTHER}",
@@ -137,7 +137,7 @@ fn judge(
     setting: Setting,
     samples: &Samples,
     log: &Log,
-    lab: &Lab<'_>,
+    lab: &Lab,
 ) -> Result<Vec<SelfCheck>, String> {
     let cpu = samples.cpus.first().ok_or("the recording holds no CPU")?;
     if log.bursts.is_empty() {
@@ -171,7 +171,7 @@ fn judge(
     Ok(out)
 }
 
-fn recall(id: &str, what: &str, covered: &[Option<usize>], excess: &[f64], lab: &Lab<'_>) -> SelfCheck {
+fn recall(id: &str, what: &str, covered: &[Option<usize>], excess: &[f64], lab: &Lab) -> SelfCheck {
     let r = Recall::of_cover(covered);
     let overhead = duration_error(excess).map_or_else(String::new, |e| {
         let us = |ticks: f64| ticks * lab.machine.rate.ns_per_tick() / 1e3;

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 
-use machmeter_engine::Progress;
 use machmeter_engine::selftest::machine::{self, Machine};
 use machmeter_sys::clock::{WithSource, dispatch};
 use machmeter_sys::sched::Policy;
@@ -15,16 +14,16 @@ use crate::{Noise, Params, Quantum};
 /// Self-tests run under the policy that most programs have.
 pub(super) const OTHER: Policy = Policy::Other { nice: 0 };
 
-pub(super) struct Lab<'a> {
-    pub(super) machine: Machine<'a>,
+pub(super) struct Lab {
+    pub(super) machine: Machine,
     /// What was run, its budget and the time it took, ns.
     pub(super) runs: RefCell<Vec<(String, u64, u64)>>,
 }
 
-impl<'a> Lab<'a> {
+impl Lab {
     /// Looks at the machine; `cpu` is the last allowed one when not given.
-    pub(super) fn open(cpu: Option<usize>, seed: u64, progress: &'a dyn Progress) -> Result<Self, String> {
-        Ok(Self { machine: Machine::open(cpu, seed, progress)?, runs: RefCell::new(Vec::new()) })
+    pub(super) fn open(cpu: Option<usize>, seed: u64) -> Result<Self, String> {
+        Ok(Self { machine: Machine::open(cpu, seed)?, runs: RefCell::new(Vec::new()) })
     }
 
     /// Runs the probe as a user would and notes how long that took.

@@ -39,12 +39,12 @@ pub(crate) struct Planted {
 /// Rank, cost and delay of a turn, ticks.
 type Said = Result<Vec<(usize, f64, f64)>, String>;
 
-pub(super) fn checks(lab: &Lab<'_>, _options: &Options) -> Vec<SelfCheck> {
+pub(super) fn checks(lab: &Lab, _options: &Options) -> Vec<SelfCheck> {
     let what = "one of two MPI ranks held up 200 us before every tenth allreduce";
     vec![check("noise.late_rank", what, "named, its share and delay within 10 %", shown(lab))]
 }
 
-fn shown(lab: &Lab<'_>) -> Shown {
+fn shown(lab: &Lab) -> Shown {
     let cpus: Vec<usize> = lab.machine.allowed.iter().take(2).collect();
     if cpus.len() < 2 {
         return Err("two CPUs are needed".to_owned());

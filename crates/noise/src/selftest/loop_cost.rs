@@ -94,7 +94,7 @@ fn spread<'a>(bursts: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     if spreads.len() < MIN_BURSTS { None } else { median_of(&spreads) }
 }
 
-pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     let work = Alternate {
         window_ticks: lab.machine.rate.ticks(WINDOW_NS),
         step_ticks: lab.machine.clock.step_ticks(),
@@ -108,7 +108,7 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
 }
 
 /// The fastest burst of each loop decides: noise only lengthens.
-fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
+fn turn(lab: &Lab, costs: &Costs, what: &str) -> SelfCheck {
     let least =
         |xs: &[f64]| xs.iter().copied().min_by(f64::total_cmp).map(|t| t * lab.machine.rate.ns_per_tick());
     let read_ns = lab.machine.clock.read_cost().map_or(f64::INFINITY, |c| c.mean_ns());

@@ -27,7 +27,7 @@ pub(crate) use late::Planted;
 
 /// Runs all checks in order; a signal ends it early. Errors: one line, when there is no CPU or clock to test on.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
-    let lab = Lab::open(options.cpu, options.seed, progress)?;
+    let lab = Lab::open(options.cpu, options.seed)?;
     let mut checks = Vec::new();
     let parts: [(&str, Part); 8] = [
         ("cost of the loop", loop_cost::checks),
@@ -50,4 +50,4 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
     Ok(checks)
 }
 
-type Part = fn(&Lab<'_>, &Options) -> Vec<SelfCheck>;
+type Part = fn(&Lab, &Options) -> Vec<SelfCheck>;

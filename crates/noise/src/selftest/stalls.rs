@@ -129,7 +129,7 @@ impl WithSource for Run {
     }
 }
 
-fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
+fn plan(lab: &Lab, stalls: usize) -> Vec<Stall> {
     let mut random = Random::new(lab.machine.seed);
     (0..stalls)
         .map(|_| {
@@ -150,7 +150,7 @@ fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
         .collect()
 }
 
-fn inject(lab: &Lab<'_>, duration_ns: f64) -> Result<Logged, String> {
+fn inject(lab: &Lab, duration_ns: f64) -> Result<Logged, String> {
     let run = Run {
         plan: plan(lab, (duration_ns / 30_000.0) as usize),
         window_ticks: lab.machine.rate.ticks(100_000.0),
@@ -160,7 +160,7 @@ fn inject(lab: &Lab<'_>, duration_ns: f64) -> Result<Logged, String> {
     lab.alone("mm-stalls", run)?.map_err(|e| e.to_string())
 }
 
-pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     let duration_ns = if options.quick { 2e9 } else { 5e9 };
     match inject(lab, duration_ns) {
         Ok(logged) => {
@@ -176,7 +176,7 @@ fn recall_of(logged: &Logged, ns: u64) -> Recall {
     Recall::of_cover(&cover(&stalls, &logged.gaps))
 }
 
-fn recall(lab: &Lab<'_>, logged: &Logged, class: &Class) -> SelfCheck {
+fn recall(lab: &Lab, logged: &Logged, class: &Class) -> SelfCheck {
     let Class { ns, recall: bar, .. } = *class;
     let r = recall_of(logged, ns);
     let label = match ns {
@@ -201,7 +201,7 @@ fn recall(lab: &Lab<'_>, logged: &Logged, class: &Class) -> SelfCheck {
     SelfCheck::new(&id, &what, &bar, format!("{} stalls", r.of), found, state)
 }
 
-fn durations(lab: &Lab<'_>, logged: &Logged) -> SelfCheck {
+fn durations(lab: &Lab, logged: &Logged) -> SelfCheck {
     let (id, what) = ("stalls.duration", "durations of all stalls of 100 ns and more");
     let bar = "95 % within 30 ns, the median error taken off";
     let (stalls, excess) = excess_from(logged, 100);
@@ -231,11 +231,10 @@ fn excess_from(logged: &Logged, least_ns: u64) -> (usize, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::host::Silent;
 
     #[test]
     fn real_stalls_are_found_and_timed_on_a_busy_machine_too() {
-        let lab = Lab::open(None, 7, &Silent).unwrap();
+        let lab = Lab::open(None, 7).unwrap();
         let begin_ns = machmeter_sys::thread::monotonic_ns();
         let logged = inject(&lab, 8e8).unwrap();
         let took_ns = machmeter_sys::thread::monotonic_ns() - begin_ns;
@@ -250,7 +249,7 @@ mod tests {
     #[test]
     fn a_plan_draws_every_class_as_often_as_it_says() {
         assert_eq!(CLASSES.iter().map(|c| c.per_mille).sum::<usize>(), 1000);
-        let lab = Lab::open(None, 7, &Silent).unwrap();
+        let lab = Lab::open(None, 7).unwrap();
         let plan = plan(&lab, 20_000);
         for (i, c) in CLASSES.iter().enumerate() {
             let n = plan.iter().filter(|s| s.class == i).count();

@@ -34,7 +34,7 @@ struct Block {
     length_ticks: f64,
 }
 
-pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
     let what = format!(
         "thread {NAME}, 500 us at 190 Hz in every other block of 40 ms, meter under {METER}: on minus off"
     );
@@ -45,7 +45,7 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     vec![check("total", &what, bar, shown)]
 }
 
-fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Shown {
+fn judge(lab: &Lab, samples: &Samples, log: &Log) -> Shown {
     let blocks = blocks(lab, samples, log);
     let clean = |on: bool| blocks.iter().filter(move |b| b.on == on && b.others <= OTHERS);
     let (on, off): (Vec<&Block>, Vec<&Block>) = (clean(true).collect(), clean(false).collect());
@@ -86,7 +86,7 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Shown {
     Ok((truth, found, state))
 }
 
-fn blocks(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Vec<Block> {
+fn blocks(lab: &Lab, samples: &Samples, log: &Log) -> Vec<Block> {
     let Some(cpu) = samples.cpus.first() else { return Vec::new() };
     let schedule = samples.setup.schedule;
     let stolen_ticks = split(cpu, &schedule).stolen_ticks();

@@ -1,17 +1,16 @@
 //! From what the user names to the files of one run.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::atomic;
+use crate::{atomic, bounded};
 
 use super::columns::number_after;
 use super::side::{self, SideFacts};
 use super::{Input, SourceFile, StoreError};
 
 /// Larger files are refused rather than read into memory; the largest FTQ run writes 34 MB.
-const LARGEST_BYTES: u64 = 512 << 20;
+const LARGEST_MIB: u64 = 512;
 
 /// Loads the files that `paths` name, their partners, and the side file of their prefix.
 /// Errors: a path that names nothing, a folder, a file that cannot be read.
@@ -112,11 +111,5 @@ fn side_facts(path: &Path) -> Result<SideFacts, StoreError> {
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, StoreError> {
-    let fail = |e: std::io::Error| StoreError::new(path, format!("cannot read: {e}"));
-    let mut bytes = Vec::new();
-    File::open(path).map_err(fail)?.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
-    if bytes.len() as u64 > LARGEST_BYTES {
-        return Err(StoreError::new(path, "larger than 512 MiB, which no file of a known format is"));
-    }
-    Ok(bytes)
+    bounded::read(path, LARGEST_MIB, "file of a known format")
 }

@@ -82,7 +82,7 @@ impl Rank<'_> {
 pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>, StoreError> {
     let listed = fs::read_dir(dir).map_err(|e| StoreError::io(dir, "read", &e))?;
     let mut paths: Vec<_> = listed.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    paths.retain(|p| p.extension().is_some_and(|e| e == EXTENSION));
+    paths.retain(|p| p.extension().is_some_and(|e| e == EXTENSION) && p.is_file());
     paths.sort();
     let read = |path: &PathBuf| {
         fs::read(path).map(|bytes| (path.clone(), bytes)).map_err(|e| StoreError::io(path, "read", &e))

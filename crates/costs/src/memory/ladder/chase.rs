@@ -162,7 +162,7 @@ pub(super) mod selftest {
     };
     use crate::memory::reported::ReportedCaches;
 
-    pub(in crate::memory::ladder) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    pub(in crate::memory::ladder) fn chains(_: &Machine, options: &Options) -> Vec<SelfCheck> {
         let (what, bar) =
             ("chains in every order, followed node by node", "every node once, and back to the first");
         let orders = [GLOBAL, PAGE_LOCAL, ONE_PER_PAGE, STRIDED].map(order_of);
@@ -199,7 +199,7 @@ pub(super) mod selftest {
     const STRANGER: f64 = 0.1;
     const TURNS: usize = 3;
 
-    pub(in crate::memory::ladder) fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    pub(in crate::memory::ladder) fn caches(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
         let what =
             format!("{NEIGHBORS} threads that want the CPUs, beside dependent loads on CPU {}", machine.cpu);
         let bar = "their medians differ by less than 5 %";
@@ -234,7 +234,7 @@ pub(super) mod selftest {
 
     /// Costs of a load by working set, alone and beside neighbors in turns; share of samples alone with a stranger.
     fn alternate(
-        machine: &Machine<'_>,
+        machine: &Machine,
         sizes: &[usize; 2],
         slice_ns: u64,
         seed: u64,

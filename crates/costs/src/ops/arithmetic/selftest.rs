@@ -45,7 +45,7 @@ const WRONG: f64 = 0.01;
 /// Steps of the clock on both ends, ns.
 const STEPS_NS: f64 = 40.0;
 
-pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn planted(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let what = "waits by the clock, priced like any operation";
     let bar = "1 % and 40 ns";
     let slice_ns = if options.quick { 200_000_000 } else { 1_000_000_000 };
@@ -70,7 +70,7 @@ pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
     [1_000, 10_000, 100_000, 2_000_000].map(checked).into()
 }
 
-pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn known(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     const TRIES: usize = 3;
     let (id, what) = ("known.additions", "chains of dependent additions, 1 to 64 a turn");
     let bar =
@@ -100,7 +100,7 @@ pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> 
 const ROWS: usize = 1_000;
 const NEIGHBORS: usize = 4;
 
-pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+pub(super) fn nothing(machine: &Machine, _: &Options) -> Vec<SelfCheck> {
     let id = "nothing.never_negative";
     let what = format!(
         "{ROWS} rows of 0 to 64 additions in batches of 2 us, beside {NEIGHBORS} threads that want the CPUs"

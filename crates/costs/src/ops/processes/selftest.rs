@@ -19,7 +19,7 @@ use machmeter_engine::part::Verb;
 
 /// Runs some parts as a user would.
 pub(in crate::ops) fn measured(
-    machine: &Machine<'_>,
+    machine: &Machine,
     budget_ns: u64,
     request: &serde_json::Value,
 ) -> Result<(Rows, Analysis), String> {
@@ -33,7 +33,7 @@ pub(in crate::ops) fn measured(
 /// Rows that nothing but their own loop can vouch for: a loop that does nothing leaves nothing.
 const WITHOUT_WITNESS: [&str; 1] = ["empty_loop"];
 
-pub(in crate::ops) fn proofs(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(in crate::ops) fn proofs(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let budget_ns = if options.quick { 6_000_000_000 } else { 20_000_000_000 };
     let request = serde_json::json!({"parts": Ops::PARTS.iter().map(|p| p.name).collect::<Vec<_>>()});
     vec![witnessed(measured(machine, budget_ns, &request).map(|(rows, _)| rows))]
@@ -69,7 +69,7 @@ fn judged(rows: &Rows) -> (String, String, State) {
     (truth, found, state)
 }
 
-pub(super) fn failing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+pub(super) fn failing(machine: &Machine, _: &Options) -> Vec<SelfCheck> {
     let folder = std::env::temp_dir().join(format!("machmeter-selftest-{}", std::process::id()));
     let made = fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()));
     let programs = [
@@ -95,7 +95,7 @@ pub(super) fn failing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
 }
 
 /// Starts a program with this text; the prices of that.
-fn start(machine: &Machine<'_>, program: &Path, text: &str) -> Result<Vec<Metric>, String> {
+fn start(machine: &Machine, program: &Path, text: &str) -> Result<Vec<Metric>, String> {
     fs::write(program, text)
         .and_then(|()| fs::set_permissions(program, fs::Permissions::from_mode(0o755)))
         .map_err(|e| e.to_string())?;

@@ -141,7 +141,7 @@ fn table(views: &[Priced<'_>]) -> Option<Dataset> {
 
 fn curve(views: &[Priced<'_>]) -> Option<Dataset> {
     let line = |operation: Operation| show::curve(operation.name(), by_distance(views, operation));
-    let rows = SPREAD.into_iter().filter_map(line).collect();
+    let rows = SPREAD.into_iter().filter_map(line);
     let caption =
         "Cost of an operation on a CPU's own word while another CPU works on a word so many bytes away.";
     let axes = [Axis::log("distance", Unit::Bytes), Axis::log("per operation", Unit::Nanoseconds)];

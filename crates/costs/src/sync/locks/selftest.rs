@@ -20,7 +20,7 @@ use super::measure::LockVisit;
 use super::plan::jobs;
 use crate::sync::cost::NEEDS_TWO;
 
-pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn exclusion(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let cpus = machine.allowed.to_vec();
     let turns = if options.quick { 5_000 } else { 50_000 };
     let members = cpus.len().min(4) + 1;
@@ -44,7 +44,7 @@ pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfChe
     checks
 }
 
-pub(super) fn open_lock(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+pub(super) fn open_lock(machine: &Machine, _: &Options) -> Vec<SelfCheck> {
     let what = "a lock that lets everybody in, measured like the others";
     let cpus = machine.allowed.to_vec();
     let row = cpus.get(..2).ok_or_else(|| NEEDS_TWO.to_owned()).and_then(row_of_an_open_lock);

@@ -31,7 +31,7 @@ const BARE_ID: &str = "models.switch";
 const BARE_WHAT: &str = "two user threads in turns, beside a plain loop that resumes them";
 const BARE_BAR: &str = "within 20 %";
 
-pub(super) fn side_by_sides(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn side_by_sides(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     [(Operation::PingPong, "ping_pong"), (Operation::HandOver, "hand_over")]
         .into_iter()
         .map(|(operation, name)| {
@@ -42,7 +42,7 @@ pub(super) fn side_by_sides(machine: &Machine<'_>, options: &Options) -> Vec<Sel
         .collect()
 }
 
-pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+pub(super) fn killed(machine: &Machine, _: &Options) -> Vec<SelfCheck> {
     const LIMIT_NS: u64 = 500_000_000;
     let what = "one of three member processes is killed, another one sleeps on";
     let bar = "the member and the signal named, in time, and no process left";
@@ -71,7 +71,7 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
 }
 
 /// One operation of two members on two CPUs, by threads and by processes in turns.
-fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: usize) -> SelfCheck {
+fn side_by_side(machine: &Machine, operation: Operation, id: &str, visits: usize) -> SelfCheck {
     let what = format!("{} between two CPUs, {visits} times by threads and by processes", operation.name());
     let bar = "the median ratio of visits that follow each other within 10 % of 1";
     let cpus: Vec<usize> = machine.allowed.iter().take(2).collect();
@@ -117,7 +117,7 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
 }
 
 fn visit(
-    machine: &Machine<'_>,
+    machine: &Machine,
     operation: Operation,
     model: &str,
     seats: &Seats,
@@ -138,7 +138,7 @@ mod user_threads {
     use super::super::measure::WITHOUT;
     use super::{BARE_BAR, BARE_ID, BARE_WHAT, Machine, Options, SelfCheck};
 
-    pub(super) fn beside_a_bare_loop(_: &Machine<'_>, _: &Options) -> SelfCheck {
+    pub(super) fn beside_a_bare_loop(_: &Machine, _: &Options) -> SelfCheck {
         SelfCheck::not_shown(BARE_ID, BARE_WHAT, BARE_BAR, WITHOUT)
     }
 }
@@ -170,7 +170,7 @@ mod user_threads {
         }
     }
 
-    pub(super) fn beside_a_bare_loop(machine: &Machine<'_>, options: &Options) -> SelfCheck {
+    pub(super) fn beside_a_bare_loop(machine: &Machine, options: &Options) -> SelfCheck {
         let (id, what, bar) = (BARE_ID, BARE_WHAT, BARE_BAR);
         let seconds = if options.quick { 1 } else { 3 };
         let steal = Steal::watch();

@@ -23,7 +23,7 @@ const TURNS: usize = 2;
 /// Latencies of one kind by regime, with their share of the samples.
 type Levels = Vec<(f64, f64)>;
 
-pub(super) fn busy_neighbors(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn busy_neighbors(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     const KINDS: [&str; 3] = ["cas", "store_load_1", "store_load_2"];
     let what = format!("{NEIGHBORS} threads that want the CPUs, beside lines that go from CPU to CPU");
     let bar = "less than 15 % inside one placement";

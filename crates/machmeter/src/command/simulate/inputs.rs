@@ -11,6 +11,7 @@ use machmeter_simulate::montecarlo::What;
 use machmeter_simulate::noise::{Machine, Trace};
 use machmeter_simulate::patterns::{PATTERNS, Shape, find};
 use machmeter_simulate::{Dialect, Params};
+use machmeter_store::bounded;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -20,6 +21,9 @@ use crate::command::report;
 
 /// Most ranks of a pattern.
 const MAX_RANKS: u64 = 1 << 24;
+
+/// Of a schedule, MiB: twenty million operations as text.
+const MOST_MIB: u64 = 1024;
 
 /// `64`, or `2-1M` as all powers of 2 from 2 on.
 pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
@@ -43,7 +47,7 @@ pub(in crate::command) fn doublings(
 }
 
 pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {
-    let bytes = std::fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    let bytes = bounded::read(path, MOST_MIB, "schedule").map_err(Failure::usage)?;
     let read = goal::read(&bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
     let digest = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
     Ok((read, digest))
