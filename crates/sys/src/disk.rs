@@ -29,8 +29,7 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    /// `len` zero bytes at a multiple of `align_bytes`.
-    /// Panics: if `align_bytes` is 0.
+    /// `len` zero bytes at a multiple of `align_bytes` (not 0).
     pub fn new(len: usize, align_bytes: usize) -> Self {
         let bytes = vec![0_u8; len + align_bytes];
         // A Vec that is never grown keeps its memory where it is, also when the value moves.
@@ -126,8 +125,7 @@ impl BlockFile {
         Ok(())
     }
 
-    /// Reads all of `block` at `offset_bytes`.
-    /// Errors: the system's error; [`io::ErrorKind::UnexpectedEof`] past the end of the file.
+    /// Reads all of `block`. Errors: the system's; [`io::ErrorKind::UnexpectedEof`] past the end of the file.
     pub fn read_at(&mut self, block: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         loop {
             match self.file.read_exact_at(block, offset_bytes) {
@@ -189,8 +187,7 @@ fn unnamed(directory: &Path, more: OFlags) -> io::Result<File> {
     }
 }
 
-/// What statx(2) says about direct I/O on this file: bytes, 0 for none; `None` when it does not say (before Linux 6.1, or
-/// a file system that leaves it out).
+/// What statx(2) says about direct I/O on this file: bytes, 0 for none; `None` before Linux 6.1.
 fn direct_align_bytes(file: &File) -> Option<usize> {
     let stat = rustix::fs::statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let said = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
@@ -341,18 +338,11 @@ mod tests {
 
     /// A small file system of its own in memory, seen by the calling thread alone.
     fn small_file_system(at: &Path, options: &std::ffi::CStr) -> io::Result<()> {
-        use std::os::unix::ffi::OsStrExt;
-        let place = std::ffi::CString::new(at.as_os_str().as_bytes())?;
-        let ok = |rc: i32| if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-        // SAFETY: no memory is involved; only this thread's view of mounts becomes its own.
-        ok(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-        let private = libc::MS_REC | libc::MS_PRIVATE;
-        let none = std::ptr::null();
-        // SAFETY: the path is a live C string, and the kernel takes null for what this request does not use.
-        ok(unsafe { libc::mount(none, c"/".as_ptr(), none, private, none.cast()) })?;
-        let (tmpfs, options) = (c"tmpfs".as_ptr(), options.as_ptr().cast());
-        // SAFETY: live C strings.
-        ok(unsafe { libc::mount(tmpfs, place.as_ptr(), tmpfs, 0, options) })
+        use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+        // SAFETY: only this thread's view of mounts becomes its own.
+        unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }?;
+        mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+        Ok(mount("tmpfs", at, "tmpfs", MountFlags::empty(), options)?)
     }
 
     #[test]

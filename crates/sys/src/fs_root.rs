@@ -1,8 +1,13 @@
 //! The system's description of itself below a root path: `/` on the host, a directory with a recorded machine in tests.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+/// Writes a file of the kernel's, which exists or is not to be had: none is ever created.
+pub(crate) fn write_existing(path: &Path, value: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
 
 /// A root directory that holds `proc/` and `sys/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,14 +38,12 @@ impl FsRoot {
     }
 
     /// The trimmed content of a file; bytes that are not UTF-8 are replaced.
-    /// Errors: what the system says: absent, no permission, or a driver's own refusal.
     pub fn read(&self, path: &str) -> io::Result<String> {
         let bytes = fs::read(self.join(path))?;
         Ok(String::from_utf8_lossy(&bytes).trim().trim_matches('\0').to_owned())
     }
 
-    /// As [`FsRoot::read`], but no more than the first `limit_bytes`: some files cost the kernel more the further one
-    /// reads.
+    /// As [`FsRoot::read`], at most the first `limit_bytes`: some files cost more the further one reads.
     pub fn read_start(&self, path: &str, limit_bytes: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
         fs::File::open(self.join(path))?.take(limit_bytes).read_to_end(&mut bytes)?;
@@ -61,8 +64,7 @@ impl FsRoot {
         self.join(path).exists()
     }
 
-    /// The numbers of the entries `<prefix><number>` of a directory (`cpu0`, `node1`, `index2`), ascending; empty if
-    /// there is no such directory.
+    /// The numbers of the entries `<prefix><number>` (`cpu0`, `node1`) of a directory, ascending.
     pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<usize> {
         let number = |entry: fs::DirEntry| {
             let name = entry.file_name();
@@ -97,8 +99,7 @@ pub(crate) mod tests {
         tree_of(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display())))
     }
 
-    /// A recording, written out; kept until the directory is dropped. It has a line `path<TAB>content` per file; `\n`, `\t`
-    /// and `\\` in the content stand for newline, tab and backslash.
+    /// A recording, written out until it is dropped: lines `path<TAB>content`, with `\n`, `\t` and `\\` escaped.
     pub(crate) fn tree_of(recording: &str) -> (TempDir, FsRoot) {
         let directory = tempfile::tempdir().unwrap();
         for line in recording.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {

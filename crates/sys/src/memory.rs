@@ -52,8 +52,7 @@ unsafe impl<T: Copy + Default + Send> Send for LockedBuf<T> {}
 unsafe impl<T: Copy + Default + Sync> Sync for LockedBuf<T> {}
 
 impl<T: Copy + Default> LockedBuf<T> {
-    /// Maps, fills and locks a buffer of `len` elements.
-    /// Errors: [`MemoryError`] when the memory is not there. A refused lock is no error.
+    /// Maps, fills and locks `len` elements. A refused lock is no error.
     pub fn new(len: usize) -> Result<Self, MemoryError> {
         Self::unless(len, guard::stop_flag())
     }

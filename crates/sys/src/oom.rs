@@ -23,8 +23,7 @@ pub struct MemoryLeft {
 }
 
 impl MemoryLeft {
-    /// The machine's.
-    /// Errors: one line: `/proc/meminfo` is not readable or not understood.
+    /// The machine's. Errors: one line: `/proc/meminfo` is not readable or not understood.
     pub fn of_machine(tree: &FsRoot) -> Result<Self, String> {
         let text = tree.read("proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
         let needed = |name: &str| amount(&text, name).ok_or_else(|| format!("/proc/meminfo has no {name}"));
@@ -47,9 +46,8 @@ impl MemoryLeft {
         Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, false)))
     }
 
-    /// What a request of `bytes` is held against: for one from 2 MiB on what is left to this process, for a smaller one
-    /// what the machine has. A group counts page cache in use as taken although it would be dropped, so that little is always
-    /// had where it says that there is none.
+    /// What a request is held against: from 2 MiB on what is left to this process, below what the machine has. A
+    /// group counts droppable page cache as taken, so that little can always be had.
     pub fn for_request(tree: &FsRoot, bytes: usize) -> Result<Self, String> {
         if bytes < LARGE_BYTES { Self::of_machine(tree) } else { Self::of_this_process(tree) }
     }
@@ -71,8 +69,7 @@ pub fn kills_of_machine(tree: &FsRoot) -> Option<u64> {
     cgroup::field(&tree.text("proc/vmstat")?, "oom_kill")
 }
 
-/// Makes the calling process, and those it will start, the first that the out-of-memory killer chooses. Needs no right;
-/// taking it back does.
+/// The out-of-memory killer chooses this process and its children first. Taking it back needs a right.
 pub fn volunteer() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "1000")
 }
@@ -80,7 +77,6 @@ pub fn volunteer() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cgroup::Group;
     use crate::fs_root::tests::tree_of;
     use std::io::Write;
     use std::process::{Command, Stdio};
@@ -119,13 +115,7 @@ mod tests {
     #[test]
     fn an_out_of_memory_kill_stays_in_the_group_and_is_counted() {
         let tree = FsRoot::host();
-        let group = match Group::create(&"memory=16M".parse().unwrap(), "oom") {
-            Ok(group) => group,
-            Err(e) => {
-                println!("skipped: {e}");
-                return;
-            }
-        };
+        let Some(group) = crate::testing::group("memory=16M") else { return };
         let left = MemoryLeft::of_machine(&tree).unwrap();
         if left.swap_free_bytes > 0 {
             println!("skipped: with swap the group would swap");

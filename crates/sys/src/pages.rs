@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags};
 
 use crate::fs_root::FsRoot;
 use crate::oom::MemoryLeft;
+use crate::region::{Mapping, READ_WRITE};
 
 /// Size of a huge page on x86-64, and of the usual one on aarch64 with 4 KiB pages, bytes.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -27,8 +28,7 @@ pub enum Backing {
     Unasked,
 }
 
-/// The `index`-th output of `SplitMix64` (Steele, Lea and Flood 2014) with this seed: every word by itself, so that a
-/// processor can work on several at a time.
+/// The `index`-th output of `SplitMix64` (Steele, Lea and Flood 2014) with this seed.
 pub(crate) fn mix(seed: u64, index: u64) -> u64 {
     let z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -39,8 +39,7 @@ pub(crate) fn mix(seed: u64, index: u64) -> u64 {
 /// A mapping of whole pages that starts at a multiple of [`HUGE_PAGE_BYTES`]. Untouched pages read as zero.
 #[derive(Debug)]
 pub struct Pages {
-    mapped: NonNull<u8>,
-    mapped_bytes: usize,
+    _mapping: Mapping,
     start: NonNull<u8>,
     bytes: usize,
     backing: Backing,
@@ -71,9 +70,7 @@ impl Extent<'static> {
 }
 
 impl Pages {
-    /// Maps `bytes` (at least 1, rounded up to base pages) for this process alone.
-    /// Errors: one line: more than the machine, or for 2 MiB and more a control group, has available; or the system's
-    /// refusal.
+    /// Maps `bytes` (at least 1, rounded up to pages) for this process. Errors: one line: more than is available.
     pub fn new(bytes: usize, backing: Backing) -> io::Result<Self> {
         Self::map(bytes, backing, MapFlags::PRIVATE)
     }
@@ -96,23 +93,16 @@ impl Pages {
         if bytes as u64 > available_bytes {
             return Err(too_large());
         }
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let none = std::ptr::null_mut();
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
-        let mapped =
-            unsafe { rustix::mm::mmap_anonymous(none, mapped_bytes, access, flags | MapFlags::NORESERVE) }?;
-        let mapped = NonNull::new(mapped.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let map = |bytes| Mapping::anonymous(bytes, READ_WRITE, flags | MapFlags::NORESERVE);
+        let mapping = map(mapped_bytes)?;
+        let mapped = mapping.start();
         let skip = mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);
         // SAFETY: `skip` is less than the alignment, which the mapping is longer by.
         let start = unsafe { mapped.add(skip) };
-        let pages = Self { mapped, mapped_bytes, start, bytes, backing };
+        let pages = Self { _mapping: mapping, start, bytes, backing };
         if bytes >= HUGE_PAGE_BYTES {
             // One that just fits under a limit (`ulimit -v`) would end the process at its next small allocation.
-            // SAFETY: as above.
-            let rest =
-                unsafe { rustix::mm::mmap_anonymous(none, REST_BYTES, access, flags | MapFlags::NORESERVE) }?;
-            // SAFETY: mapped by the call before, and nobody else knows of it.
-            unsafe { rustix::mm::munmap(rest, REST_BYTES) }?;
+            drop(map(REST_BYTES)?);
         }
         if flags.contains(MapFlags::PRIVATE) {
             // After a fork each first write to a page would fault, long after the child has gone: 1 us, a store loop at 4 GB/s.
@@ -147,9 +137,8 @@ impl Pages {
         self.backing
     }
 
-    /// How much of this mapping is in transparent huge pages now, bytes: what was granted, whatever was asked for. Memory
-    /// that was never written is in no page at all. Without a backing asked for, the system may keep the mapping together
-    /// with a neighbor, whose huge pages then count here, up to this mapping's size.
+    /// How much of this mapping is in transparent huge pages now, bytes. Without a backing asked for, those of a
+    /// neighbor that is kept together with it may count.
     pub fn huge_bytes(&self) -> io::Result<u64> {
         let start = self.start.as_ptr() as u64;
         let smaps = FsRoot::host().read("proc/self/smaps")?;
@@ -178,13 +167,6 @@ fn huge_bytes(smaps: &str, start: u64, end: u64) -> u64 {
         }
     }
     kib * 1_024
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `map`; extents borrow `self`.
-        let _ = unsafe { rustix::mm::munmap(self.mapped.as_ptr().cast(), self.mapped_bytes) };
-    }
 }
 
 impl<'a> Extent<'a> {
@@ -363,15 +345,7 @@ VmFlags: rd wr mr mw me ac sd
         }
         let pages = Pages::new(1 << 20, Backing::Small).unwrap();
         pages.extent().touch();
-        // SAFETY: the child calls nothing but `_exit`.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(0) };
-        }
-        let mut status = 0;
-        // SAFETY: waits for the child just made; the status lives in this frame.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        crate::process::fork::fork_run(&|| 0).unwrap().wait().unwrap();
         let faults = faults(|| pages.extent().atomics().iter().for_each(|w| w.store(7, Ordering::Relaxed)));
         assert!(faults < 16, "{faults} faults in 256 pages");
     }

@@ -67,9 +67,7 @@ fn stall(fields: &str) -> Option<Stall> {
     })
 }
 
-/// Pressure on `resource` over the machine.
-/// Errors: one line with the reason why there is none: the kernel has not the feature or it is switched off, or no
-/// permission.
+/// Pressure on `resource` over the machine. Errors: one line with the reason why there is none.
 pub fn of_machine(tree: &FsRoot, resource: Resource) -> Result<Pressure, String> {
     let file = &format!("/proc/pressure/{}", resource.name());
     match tree.read(file) {

@@ -6,8 +6,10 @@
 use std::ffi::CStr;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelFs {
@@ -44,9 +46,7 @@ pub struct KernelMount {
 }
 
 impl KernelMount {
-    /// Opens `kind`.
-    /// Errors: one line naming the file system and the reason: permission (needs `CAP_SYS_ADMIN`), absent from the kernel,
-    /// or forbidden by lockdown.
+    /// Opens `kind`. Errors: one line with the reason: no permission, absent, or forbidden by lockdown.
     pub fn open(kind: KernelFs) -> io::Result<Self> {
         if let Some((root, _)) =
             kind.mounts().iter().find(|(at, proof)| fs::exists(Path::new(at).join(proof)).unwrap_or(false))
@@ -78,32 +78,12 @@ impl KernelMount {
 }
 
 fn detached(name: &CStr) -> io::Result<OwnedFd> {
-    const FSOPEN_CLOEXEC: libc::c_uint = 1;
-    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
-    const FSMOUNT_CLOEXEC: libc::c_uint = 1;
-    const NOSUID_NODEV_NOEXEC: libc::c_uint = 2 | 4 | 8;
-    // SAFETY: `name` is a NUL-terminated string that outlives the call.
-    let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, name.as_ptr(), FSOPEN_CLOEXEC) })?;
-    let none = std::ptr::null::<libc::c_char>();
-    // SAFETY: this command takes no key and no value; the descriptor is open.
-    let rc =
-        unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) };
-    if rc != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: plain integers; the descriptor is an open, created file system context.
-    owned(unsafe {
-        libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), FSMOUNT_CLOEXEC, NOSUID_NODEV_NOEXEC)
-    })
-}
-
-fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
-    let fd = i32::try_from(fd).map_err(io::Error::other)?;
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just returned this descriptor to us, and nobody else holds it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let context = fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
 #[cfg(test)]

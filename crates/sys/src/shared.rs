@@ -2,11 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::MapFlags;
+
+use crate::process::keep_passed;
+use crate::region::{Mapping, READ_WRITE, check_sealed, sealed_file};
 
 /// Bytes from one counter to the next: two lines of 64 bytes, since processors fetch lines in pairs.
 const STRIDE_BYTES: usize = 128;
@@ -19,60 +20,39 @@ const MAX_COUNTERS: usize = 1 << 16;
 #[derive(Debug)]
 pub struct SharedCounters {
     memory: OwnedFd,
-    start: NonNull<u8>,
+    mapping: Mapping,
     len: usize,
 }
 
-// SAFETY: the memory belongs to the value, is not moved, and is only reached through atomics.
-unsafe impl Send for SharedCounters {}
-// SAFETY: as above; atomics may be used from several threads.
+// SAFETY: the memory is only reached through atomics, which may be used from several threads.
 unsafe impl Sync for SharedCounters {}
 
 impl SharedCounters {
     /// `n` counters of 0. Pass [`SharedCounters::fd`] to the other process.
     /// Errors: [`io::ErrorKind::InvalidInput`] for no counters or more than 65536; else the system's error.
     pub fn create(n: usize) -> io::Result<Self> {
-        let bytes = bytes_for(n)?;
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let memory = rustix::fs::memfd_create(c"machmeter-counters", flags)?;
-        rustix::fs::ftruncate(&memory, bytes as u64)?;
-        // Nobody can take the memory away under another process, which would be killed by a SIGBUS.
-        rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Self::map(memory, n)
+        Self::map(sealed_file(c"machmeter-counters", bytes_for(n)?)?, n)
     }
 
-    /// The counters behind a descriptor that the starter passed under the number `fd`. The descriptor is duplicated, and
-    /// the original is no longer passed on to children.
-    /// Errors: [`io::ErrorKind::InvalidInput`] when `fd` is not open or holds not exactly `n` counters; else the system's
-    /// error.
+    /// The counters behind a descriptor that the starter passed under the number `fd`; it is duplicated. Errors:
+    /// [`io::ErrorKind::InvalidInput`] when it is not open or holds not exactly `n` counters.
     pub fn open_fd(fd: RawFd, n: usize) -> io::Result<Self> {
         let bytes = bytes_for(n)?;
-        let wrong =
-            |why: String| io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {fd}: {why}"));
-        // SAFETY: integer arguments; nothing of ours is touched, and a closed descriptor is an error.
-        if fd < 3 || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
-            return Err(wrong("not open".to_owned()));
+        if !keep_passed(fd) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {fd}: not open")));
         }
         // SAFETY: the call above has shown that it is open; it is borrowed for the duplication only.
         let passed = unsafe { BorrowedFd::borrow_raw(fd) };
         let memory = passed.try_clone_to_owned()?;
-        let sealed = rustix::fs::fcntl_get_seals(&memory).is_ok_and(|s| s.contains(SealFlags::SHRINK));
-        let size = rustix::fs::fstat(&memory)?.st_size;
-        if !sealed || usize::try_from(size).ok() != Some(bytes) {
-            return Err(wrong(format!("holds no {n} counters ({size} bytes)")));
-        }
+        check_sealed(&memory, bytes, |size| {
+            format!("descriptor {fd}: holds no {n} counters ({size} bytes)")
+        })?;
         Self::map(memory, n)
     }
 
     fn map(memory: OwnedFd, len: usize) -> io::Result<Self> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let none = std::ptr::null_mut();
-        // SAFETY: a new mapping at an address of the kernel's choice, over a file of exactly this size that is sealed
-        // against shrinking.
-        let start =
-            unsafe { rustix::mm::mmap(none, len * STRIDE_BYTES, access, MapFlags::SHARED, &memory, 0) }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { memory, start, len })
+        let mapping = Mapping::of_file(&memory, len * STRIDE_BYTES, READ_WRITE, MapFlags::SHARED)?;
+        Ok(Self { memory, mapping, len })
     }
 
     /// The descriptor to pass to another process.
@@ -97,16 +77,9 @@ impl SharedCounters {
     fn counter(&self, i: usize) -> &AtomicU64 {
         assert!(i < self.len, "counter {i} of {}", self.len);
         // SAFETY: inside the mapping, as just checked.
-        let at = unsafe { self.start.add(i * STRIDE_BYTES) };
+        let at = unsafe { self.mapping.start().add(i * STRIDE_BYTES) };
         // SAFETY: mapped for as long as self, aligned to 128 bytes, and reached through atomics only.
         unsafe { AtomicU64::from_ptr(at.as_ptr().cast()) }
-    }
-}
-
-impl Drop for SharedCounters {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made in `map`, which nobody can reach any more.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len * STRIDE_BYTES) };
     }
 }
 

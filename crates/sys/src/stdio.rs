@@ -37,10 +37,8 @@ impl Stream {
         unsafe { libc::fprintf(self.file.as_ptr(), c"%c".as_ptr(), libc::c_int::from(c)) == 1 }
     }
 
-    /// `fprintf(stream, "%c", c)` so many times; whether all were taken. From eight places of the code in turn: called from a
-    /// single one, it took a quarter longer in some processes (5 of 49) for their whole lives. It was not brought about by
-    /// where stream or stack lay; foreseeing of branches, which depends on what precedes a call, would explain it, but no counter was
-    /// there to show it.
+    /// `fprintf(stream, "%c", c)` so many times; whether all were taken. From eight places in turn: called from a
+    /// single one, it took a quarter longer in some processes (5 of 49), perhaps by foreseeing of branches.
     pub fn print_chars(&mut self, c: u8, times: u64) -> bool {
         let mut taken = true;
         for _ in 0..times / 8 {
@@ -67,8 +65,7 @@ impl Stream {
         written == text.to_bytes().len() as libc::c_int + 1
     }
 
-    /// Bytes written since the start or since [`Self::rewind`], as the kernel has it: the descriptor's offset after `fflush`.
-    /// Errors: the system's, a full disk for one.
+    /// Bytes written since the start or [`Self::rewind`]: the descriptor's offset after `fflush`.
     pub fn flushed_bytes(&mut self) -> io::Result<u64> {
         // SAFETY: the stream is open.
         if unsafe { libc::fflush(self.file.as_ptr()) } != 0 {

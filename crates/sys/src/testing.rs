@@ -2,11 +2,25 @@
 
 use std::process::{Child, Command, Stdio};
 
+use crate::cgroup::{CgroupError, Group};
+use crate::thread::Usage;
+
 pub(crate) fn sleeper() -> Child {
     Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
 }
 
-use crate::thread::Usage;
+/// A group that limits so, where there may be one.
+pub(crate) fn group(text: &str) -> Option<Group> {
+    match Group::create(&text.parse().unwrap(), "test of groups") {
+        Ok(group) => Some(group),
+        Err(e) => {
+            println!("skipped: {e}");
+            assert!(matches!(e, CgroupError::Unusable { .. } | CgroupError::Refused { .. }), "{e}");
+            assert!(!e.to_string().contains('\n'), "{e}");
+            None
+        }
+    }
+}
 
 /// Minor page faults of the calling thread during `work`.
 pub(crate) fn faults(work: impl FnOnce()) -> u64 {
@@ -15,8 +29,7 @@ pub(crate) fn faults(work: impl FnOnce()) -> u64 {
     Usage::of_current_thread().since(&before).minor_faults
 }
 
-/// Whether an emulator of another processor runs the tests: then a start of their own program starts the emulator, pages are copied at other times
-/// and clocks are not steady. Says that the test is skipped.
+/// Whether an emulator runs the tests, where own programs, copied pages and clocks differ; says so.
 pub(crate) fn is_emulated() -> bool {
     let own =
         Command::new("/proc/self/exe").arg("--list").stdout(Stdio::null()).stderr(Stdio::null()).status();

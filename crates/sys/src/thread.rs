@@ -8,23 +8,27 @@ use std::panic;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-use crate::affinity::{self, AffinityError};
+use crate::affinity;
 use crate::counters::schedstat::{Schedstat, SchedstatReader};
 use crate::memory;
-use crate::sched::{self, Policy, SchedError};
+use crate::sched::{self, Policy};
 use crate::task_headroom::TaskHeadroom;
 
 /// Stack that is touched and locked before a placed thread's work begins; deeper use takes page faults as usual.
 const PREPARED_STACK_BYTES: usize = 256 * 1024;
 
+/// Why a thread is not where, or does not run as, it should.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
-    #[error("thread '{name}': cannot be started: {source}")]
-    Spawn { name: String, source: io::Error },
-    #[error("thread '{name}': {source}")]
-    Cpu { name: String, source: AffinityError },
-    #[error("thread '{name}': {source}")]
-    Policy { name: String, source: SchedError },
+#[error("thread '{name}': {why}")]
+pub struct PlaceError {
+    name: String,
+    why: String,
+}
+
+impl PlaceError {
+    fn new(name: &str, why: &impl ToString) -> Self {
+        Self { name: name.to_owned(), why: why.to_string() }
+    }
 }
 
 /// What a placed thread reported before its work began.
@@ -81,9 +85,8 @@ impl<T> ScopedPlacedThread<'_, T> {
     }
 }
 
-/// Starts a thread called `name` (15 bytes are visible to the kernel), pins it to `cpu`, prepares its stack, applies `policy`
-/// and then runs `work`. Returns when the thread has been placed.
-/// Errors: [`PlaceError`]; `work` then never runs and the thread has ended.
+/// Starts a thread called `name`, pins it to `cpu`, prepares its stack, applies `policy` and runs `work`; returns
+/// when it is placed. Errors: `work` then never runs and the thread has ended.
 pub fn spawn_placed<T: Send + 'static>(
     name: &str,
     cpu: Option<usize>,
@@ -96,7 +99,6 @@ pub fn spawn_placed<T: Send + 'static>(
 }
 
 /// As [`spawn_placed`], for a thread that borrows from its scope.
-/// Errors: [`PlaceError`]; `work` then never runs and the thread has ended.
 pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -121,8 +123,7 @@ pub fn spawn_plain<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work).map_err(TaskHeadroom::explain)
 }
 
-/// What `work` gives on a thread that ends at once, for attributes that are tried before anything runs.
-/// Errors: the thread cannot be started, or panicked.
+/// What `work` gives on a thread that ends at once. Errors: the thread cannot be started, or panicked.
 pub fn on_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = Builder::new().spawn_scoped(scope, work).map_err(TaskHeadroom::explain)?;
@@ -131,7 +132,7 @@ pub fn on_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 fn spawn_error(name: &str, source: io::Error) -> PlaceError {
-    PlaceError::Spawn { name: name.to_owned(), source: TaskHeadroom::explain(source) }
+    PlaceError::new(name, &format_args!("cannot be started: {}", TaskHeadroom::explain(source)))
 }
 
 fn place_and_run<T>(
@@ -170,12 +171,12 @@ fn placed<'scope, T>(
 /// Errors: [`PlaceError`] with `name` in its text; the thread may then be pinned already.
 pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<Placed, PlaceError> {
     if let Some(cpu) = cpu {
-        affinity::pin(cpu).map_err(|source| PlaceError::Cpu { name: name.to_owned(), source })?;
+        affinity::pin(cpu).map_err(|e| PlaceError::new(name, &e))?;
     }
     // A stack that the limits keep from being locked is touched all the same.
     let _ = memory::prepare_stack(PREPARED_STACK_BYTES);
     let in_force = sched::apply(policy).and_then(|()| sched::current());
-    let policy = in_force.map_err(|source| PlaceError::Policy { name: name.to_owned(), source })?;
+    let policy = in_force.map_err(|e| PlaceError::new(name, &e))?;
     Ok(Placed { tid: tid(), policy })
 }
 
@@ -204,6 +205,11 @@ pub(crate) fn clock_ns(clock: rustix::time::ClockId) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+#[inline]
+pub(crate) fn timespec(ns: u64) -> rustix::time::Timespec {
+    rustix::time::Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
 /// What getrusage(2) says of this thread, or of the children.
 fn usage(of: libc::c_int) -> libc::rusage {
     // SAFETY: rusage consists of integers, for which all zeros are valid.
@@ -213,8 +219,7 @@ fn usage(of: libc::c_int) -> libc::rusage {
     usage
 }
 
-/// CPU time of all children of this process that have ended and been waited for, ns (`getrusage(RUSAGE_CHILDREN)`, in steps
-/// of a microsecond).
+/// CPU time of all children that were waited for, ns (`RUSAGE_CHILDREN`, in steps of a microsecond).
 pub fn children_cpu_ns() -> u64 {
     let usage = usage(libc::RUSAGE_CHILDREN);
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
@@ -223,16 +228,12 @@ pub fn children_cpu_ns() -> u64 {
 
 /// Sleeps until `CLOCK_MONOTONIC` reaches `deadline_ns`; returns at once if it has. Signals don't end the sleep early.
 pub fn nanosleep_until(deadline_ns: u64) {
-    let deadline = rustix::time::Timespec {
-        tv_sec: (deadline_ns / 1_000_000_000) as i64,
-        tv_nsec: (deadline_ns % 1_000_000_000) as _,
-    };
+    let deadline = timespec(deadline_ns);
     let clock = rustix::thread::ClockId::Monotonic;
     while let Err(rustix::io::Errno::INTR) = rustix::thread::clock_nanosleep_absolute(clock, &deadline) {}
 }
 
-/// How late the kernel may wake the calling thread from a sleep to save power, in nanoseconds (50 us by default for normal
-/// threads; real-time threads have none).
+/// How late the kernel may wake this thread from a sleep, ns (50 us by default; real-time: 0).
 pub fn timer_slack_ns() -> io::Result<u64> {
     Ok(rustix::thread::current_timer_slack()?)
 }
@@ -276,8 +277,7 @@ impl Usage {
     }
 }
 
-/// Run and wait time of the calling thread so far (one read of its `schedstat`; keep a [`SchedstatReader`] to read often).
-/// Errors: the system's error when the kernel has no `schedstat`.
+/// Run and wait time of the calling thread so far. Errors: the kernel has no `schedstat`.
 pub fn schedstat() -> io::Result<Schedstat> {
     SchedstatReader::open_thread(tid())?.read()
 }

@@ -3,58 +3,40 @@
 
 use std::hint::black_box;
 use std::io;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
 
 use corosensei::stack::{MIN_STACK_SIZE, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+use rustix::mm::{MapFlags, MprotectFlags};
 
 use crate::process::fork::panic_text;
+use crate::region::{Mapping, READ_WRITE};
 
 /// A mapped stack. Its lowest page is a guard that nobody can touch.
-struct MappedStack {
-    lowest: NonNull<u8>,
-    bytes: NonZeroUsize,
-}
+struct MappedStack(Mapping);
 
 impl MappedStack {
     fn new(bytes: usize) -> io::Result<Self> {
         let page_bytes = rustix::param::page_size();
         let bytes = bytes.max(MIN_STACK_SIZE).checked_next_multiple_of(page_bytes);
-        let bytes = bytes.and_then(|b| b.checked_add(page_bytes)).and_then(NonZeroUsize::new);
-        let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
-        let (none, access) = (std::ptr::null_mut(), ProtFlags::READ | ProtFlags::WRITE);
+        let bytes = bytes.and_then(|b| b.checked_add(page_bytes)).ok_or(io::ErrorKind::OutOfMemory)?;
         let kind = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::STACK;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
-        let lowest = unsafe { rustix::mm::mmap_anonymous(none, bytes.get(), access, kind) }?;
-        let stack = Self { lowest: NonNull::new(lowest.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes };
+        let mapping = Mapping::anonymous(bytes, READ_WRITE, kind)?;
         // SAFETY: the first page of the mapping just made, in which nothing lies.
-        unsafe { rustix::mm::mprotect(lowest, page_bytes, MprotectFlags::empty()) }?;
-        Ok(stack)
+        unsafe { rustix::mm::mprotect(mapping.start().as_ptr().cast(), page_bytes, MprotectFlags::empty()) }?;
+        Ok(Self(mapping))
     }
 }
-
-impl Drop for MappedStack {
-    fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `new`; no thread runs on it any more, since threads borrow it.
-        let _ = unsafe { rustix::mm::munmap(self.lowest.as_ptr().cast(), self.bytes.get()) };
-    }
-}
-
-// SAFETY: the mapping belongs to this value alone.
-unsafe impl Send for MappedStack {}
 
 // SAFETY: base and limit are the ends of one mapping with a guard page at its lower end and at least the smallest size above;
 // both are multiples of a page, hence of the alignment of stacks.
 unsafe impl Stack for MappedStack {
     fn base(&self) -> StackPointer {
-        self.lowest.addr().checked_add(self.bytes.get()).unwrap_or(StackPointer::MAX)
+        self.limit().checked_add(self.0.bytes()).unwrap_or(StackPointer::MAX)
     }
 
     fn limit(&self) -> StackPointer {
-        self.lowest.addr()
+        self.0.start().addr()
     }
 }
 
@@ -108,9 +90,8 @@ pub fn run_all<F: Fn(usize, &Turn<'_>)>(stacks: &mut Stacks, work: &F) -> Vec<Re
     ends
 }
 
-/// Whole rounds over the threads, until one in which a thread ended; returns the rounds. On its own, so that little else wants the
-/// two registers that outlive a switch. Counting keeps the compiler from turning the way back to the first thread into a
-/// conditional move, for which each switch would wait.
+/// Whole rounds over the threads, until one in which a thread ended; returns the rounds. On its own, since two
+/// registers outlive a switch; counting keeps the way back from becoming a conditional move.
 #[inline(never)]
 fn until_one_ends(queue: &mut [Coroutine<(), (), (), &mut MappedStack>]) -> u64 {
     let mut rounds = 0;

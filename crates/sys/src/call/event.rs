@@ -2,16 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 
-use super::{expect, number, zero};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
-pub(crate) fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    number(libc::c_long::from(fd))?;
-    // SAFETY: a descriptor that was just opened belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
+use super::{expect, number, zero};
 
 /// Writes `bytes` to a descriptor; fails if fewer were taken.
 #[inline]
@@ -70,8 +67,7 @@ pub struct Event(File);
 
 impl Event {
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no memory is involved.
-        Ok(Self(File::from(owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?)))
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?.into()))
     }
 
     /// Adds `count` (at least 1).
@@ -98,20 +94,15 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// `count` eventfds (1 to 512), the last of which is ready.
-    /// Errors: the system's error (the limit of open files); a count out of range.
+    /// `count` eventfds (1 to 512), the last of which is ready. Errors: too many open files; another count.
     pub fn new(count: usize) -> io::Result<Self> {
         if count == 0 || count > 512 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let events: Vec<Event> = (0..count).map(|_| Event::new()).collect::<io::Result<_>>()?;
-        // SAFETY: no memory is involved.
-        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for e in &events {
-            let mut interest = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-            let (into, fd) = (epoll.as_raw_fd(), e.0.as_raw_fd());
-            // SAFETY: a live event; both descriptors are open.
-            zero(unsafe { libc::epoll_ctl(into, libc::EPOLL_CTL_ADD, fd, &raw mut interest) })?;
+            epoll::add(&epoll, &e.0, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
         events[count - 1].add(1)?;
         let polled = events
@@ -168,8 +159,7 @@ pub struct Timer(OwnedFd);
 impl Timer {
     /// On `CLOCK_MONOTONIC`, not set.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no memory is involved.
-        Ok(Self(owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) })?))
+        Ok(Self(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
     }
 
     /// Sets it to an hour from now; fails if it was not set to about that before (the first time: to nothing).

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use crate::pages::{Backing, HUGE_PAGE_BYTES, Pages};
+use crate::region::{Mapping, READ_WRITE};
 use crate::thread::Usage;
 
 pub fn page_bytes() -> usize {
@@ -16,9 +16,9 @@ pub fn page_bytes() -> usize {
 /// `mmap` of `bytes` of private memory that nobody touches, and `munmap`.
 #[inline]
 pub fn map_and_unmap(bytes: usize) -> io::Result<()> {
-    let access = ProtFlags::READ | ProtFlags::WRITE;
+    let none = std::ptr::null_mut();
     // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
-    let at = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
+    let at = unsafe { rustix::mm::mmap_anonymous(none, bytes, READ_WRITE, MapFlags::PRIVATE) }?;
     // SAFETY: exactly the mapping just made, which nobody has seen.
     Ok(unsafe { rustix::mm::munmap(at, bytes) }?)
 }
@@ -72,10 +72,7 @@ impl Inherited {
 enum Source {
     Memory(Pages),
     /// A mapped file whose pages are cached: touched by reading.
-    File {
-        at: NonNull<u8>,
-        bytes: usize,
-    },
+    File(Mapping),
 }
 
 /// Memory that is touched for the first time, one step after the other, again after each [`Untouched::renew`].
@@ -85,9 +82,6 @@ pub struct Untouched {
     step_bytes: usize,
     next: usize,
 }
-
-// SAFETY: the mappings belong to this value and are touched only through it.
-unsafe impl Send for Untouched {}
 
 impl Untouched {
     /// `steps` small pages of anonymous memory.
@@ -103,26 +97,22 @@ impl Untouched {
         Ok(Self { source: Source::Memory(pages), step_bytes: HUGE_PAGE_BYTES, next: 0 })
     }
 
-    /// The first `bytes` of a file, read once every `step_bytes`. A fault of a cached file maps the pages around it too, by
-    /// default those of the same 64 KiB (`fault_around_bytes`), so that smaller steps would take fewer faults than steps.
-    /// Errors: the system's error; a file shorter than that, or steps that are no multiple of the page size.
+    /// The first `bytes` of a file, read once every `step_bytes`. A fault maps the pages around it too, by default
+    /// 64 KiB. Errors: the system's; a shorter file; steps that are no multiple of the page size.
     pub fn file(file: &File, bytes: usize, step_bytes: usize) -> io::Result<Self> {
         let wrong = step_bytes == 0 || !step_bytes.is_multiple_of(page_bytes());
         // Reading beyond the end would end the program by SIGBUS.
         if wrong || bytes < step_bytes || file.metadata()?.len() < bytes as u64 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let none = std::ptr::null_mut();
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
-        let at = unsafe { rustix::mm::mmap(none, bytes, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
-        let at = NonNull::new(at.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { source: Source::File { at, bytes }, step_bytes, next: 0 })
+        let mapped = Mapping::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)?;
+        Ok(Self { source: Source::File(mapped), step_bytes, next: 0 })
     }
 
     fn range(&self) -> (*mut u8, usize) {
         match &self.source {
             Source::Memory(pages) => (pages.extent().address(), pages.bytes()),
-            Source::File { at, bytes } => (at.as_ptr(), *bytes),
+            Source::File(mapped) => (mapped.start().as_ptr(), mapped.bytes()),
         }
     }
 
@@ -152,15 +142,14 @@ impl Untouched {
                 // SAFETY: mapped writable, and only this value reaches it.
                 Source::Memory(_) => unsafe { byte.write_volatile(1) },
                 // SAFETY: mapped readable, and inside the file.
-                Source::File { .. } => drop(unsafe { byte.read_volatile() }),
+                Source::File(_) => drop(unsafe { byte.read_volatile() }),
             }
         }
         self.next += steps as usize;
         true
     }
 
-    /// Touches the second page of every step touched so far; how many of these took a fault. Steps whose first touch was
-    /// served by one large page take none.
+    /// Touches the second page of every step touched so far; how many took a fault: none in a large page.
     pub fn second_touch_faults(&mut self) -> u64 {
         let (at, _) = self.range();
         let before = Usage::of_current_thread();
@@ -173,15 +162,6 @@ impl Untouched {
             }
         }
         Usage::of_current_thread().since(&before).minor_faults
-    }
-}
-
-impl Drop for Untouched {
-    fn drop(&mut self) {
-        if let Source::File { at, bytes } = self.source {
-            // SAFETY: exactly the mapping made in `file`; nobody else has its address.
-            let _ = unsafe { rustix::mm::munmap(at.as_ptr().cast(), bytes) };
-        }
     }
 }
 

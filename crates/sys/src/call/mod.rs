@@ -87,8 +87,7 @@ pub fn monotonic_by_call_ns() -> io::Result<u64> {
     Ok(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// CPU time of all threads of this process and of all its children that were waited for, ns (children in steps of a
-/// microsecond).
+/// CPU time of this process and of its children that were waited for (in steps of a microsecond), ns.
 pub fn family_cpu_ns() -> u64 {
     thread::clock_ns(rustix::time::ClockId::ProcessCPUTime) + thread::children_cpu_ns()
 }

@@ -32,8 +32,7 @@ impl Handler {
         Ok(Self { signal, before, _in_use: in_use })
     }
 
-    /// `sigaction` once more; fails if the handler found was not ours.
-    /// Errors: the system's error, or that somebody else's handler was there.
+    /// `sigaction` once more. Errors: the system's, or another handler than ours was there.
     #[inline]
     pub fn reinstall(&self) -> io::Result<()> {
         let action = counting();

@@ -9,6 +9,8 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::thread::futex;
+
 use super::{checked, expect};
 use crate::pages::{Backing, Pages};
 use crate::process::fork::SignalsBlocked;
@@ -72,8 +74,7 @@ impl Drop for Threads {
 }
 
 extern "C" fn bare_body(argument: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the starter passes a live atomic and waits for the end of this thread. Nothing here uses thread-local
-    // storage, which a bare thread shares with its starter.
+    // SAFETY: a live atomic; nothing here uses thread-local storage, which is shared with the starter.
     let word = unsafe { &*argument.cast::<AtomicU32>() };
     word.fetch_add(1, Ordering::Relaxed);
     0
@@ -126,16 +127,7 @@ impl Bare {
         if started.is_ok() {
             while alive.load(Ordering::Acquire) != 0 {
                 // The kernel wakes by a futex that is not private.
-                // SAFETY: a live word; returns at once if it is not 1 any more.
-                unsafe {
-                    libc::syscall(
-                        libc::SYS_futex,
-                        alive.as_ptr(),
-                        libc::FUTEX_WAIT,
-                        1,
-                        null::<libc::timespec>(),
-                    )
-                };
+                let _ = futex::wait(&alive, futex::Flags::empty(), 1, None);
             }
         }
         drop(blocked);
@@ -148,8 +140,7 @@ impl Bare {
     pub fn vfork_and_wait(&mut self) -> io::Result<()> {
         let blocked = SignalsBlocked::new()?;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the child runs on a stack of its own and does nothing but return its exit code, while this thread is
-        // suspended by the kernel.
+        // SAFETY: the child has its own stack and only returns a code, while the kernel suspends this thread.
         let child = unsafe { libc::clone(child_body, self.top(), flags, null_mut()) };
         let started = if child < 0 { Err(io::Error::last_os_error()) } else { Ok(child) };
         drop(blocked);
@@ -159,16 +150,21 @@ impl Bare {
 
 /// `fork`, `_exit` in the child, `waitpid`.
 pub fn fork_and_wait() -> io::Result<()> {
-    // SAFETY: the child calls `_exit` at once and nothing else.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: ends this process at once and runs nothing of it.
-        unsafe { libc::_exit(DONE) };
+    match fork()? {
+        // SAFETY: ends the child at once and runs nothing of it.
+        None => unsafe { libc::_exit(DONE) },
+        Some(child) => wait_for(child, DONE),
     }
-    if child < 0 {
-        return Err(io::Error::last_os_error());
+}
+
+/// The child's number; `None` in the child, which makes system calls only.
+#[inline]
+fn fork() -> io::Result<Option<libc::pid_t>> {
+    // SAFETY: both callers' children make system calls only.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok((child != 0).then_some(child)),
     }
-    wait_for(child, DONE)
 }
 
 /// Waits for a child and compares its exit code.
@@ -208,8 +204,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program at `path` with `arguments`, and this process's environment.
-    /// Errors: a path or argument with a zero byte in it; no /dev/null.
+    /// The program at `path`, with this process's environment. Errors: a zero byte in a text; no /dev/null.
     pub fn new(path: &Path, arguments: &[&str]) -> io::Result<Self> {
         use std::os::unix::ffi::OsStrExt;
         let path = super::file::c_path(path)?;
@@ -234,8 +229,7 @@ impl Program {
         })
     }
 
-    /// `posix_spawn` and `waitpid`.
-    /// Errors: the system's error (no such program, no more processes), or the exit code if it is not 0.
+    /// `posix_spawn` and `waitpid`. Errors: the system's; the exit code if it is not 0.
     pub fn spawn_and_wait(&self) -> io::Result<()> {
         wait_for(self.spawn()?, 0)
     }
@@ -260,15 +254,10 @@ impl Program {
     /// `fork`, `execve` in the child, `waitpid`.
     /// Errors: as [`Self::spawn_and_wait`]; a program that could not be executed has exit code 127.
     pub fn fork_exec_and_wait(&self) -> io::Result<()> {
-        // SAFETY: between fork and exec the child makes system calls only.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            self.become_it();
+        match fork()? {
+            None => self.become_it(),
+            Some(child) => wait_for(child, 0),
         }
-        if child < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        wait_for(child, 0)
     }
 
     fn become_it(&self) -> ! {

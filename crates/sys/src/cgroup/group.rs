@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::layout::{self, Parent};
-use super::limits::{self, write_existing};
+use super::limits;
 use super::removal::{PREFIX, remove_directory, sweep_directory};
 use super::{CgroupError, Request, field};
-use crate::fs_root::FsRoot;
+use crate::fs_root::{FsRoot, write_existing};
 use crate::guard::Guard;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -44,9 +44,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Looks for the places for the limits of `request`: below this process's own group (in version 2 beside it, where the
-    /// own group may not have children with limits and has none itself). `name` only helps those who look.
-    /// Errors: [`CgroupError::Empty`], or [`CgroupError::Unusable`] with the true cause.
+    /// Looks for the places for the limits of `request`: below this process's own group, in version 2 beside it
+    /// where the own one may have no children. `name` only helps those who look. Errors: with the true cause.
     pub fn new(request: &Request, name: &str) -> Result<Self, CgroupError> {
         let controllers = request.controllers();
         if controllers.is_empty() {
@@ -116,8 +115,7 @@ impl Group {
         })
     }
 
-    /// Processes of the group that the out-of-memory killer ended; `None` where the group has not the controller or the
-    /// kernel does not count.
+    /// Processes that the out-of-memory killer ended in it; `None` where nobody counts them.
     pub fn oom_kills(&self) -> Option<u64> {
         self.made.iter().find_map(|m| oom_kills_in(&m.directory))
     }
@@ -220,21 +218,9 @@ fn switch_on(tree: &FsRoot, parent: &Parent) -> Result<Vec<Guard>, CgroupError> 
 mod tests {
     use super::*;
     use crate::fs_root::tests::tree_of;
-    use crate::testing::sleeper;
+    use crate::testing::{group, sleeper};
     use std::process::{Command, Stdio};
     use std::time::Duration;
-
-    fn group(text: &str) -> Option<Group> {
-        match Group::create(&text.parse().unwrap(), "test of groups") {
-            Ok(group) => Some(group),
-            Err(e) => {
-                println!("skipped: {e}");
-                assert!(matches!(e, CgroupError::Unusable { .. } | CgroupError::Refused { .. }), "{e}");
-                assert!(!e.to_string().contains('\n'), "{e}");
-                None
-            }
-        }
-    }
 
     #[test]
     fn a_member_is_limited_and_killed_when_the_group_goes() {

@@ -28,8 +28,7 @@ pub(super) struct Parent {
 
 pub(super) type Refusal = (Controller, String);
 
-/// The parents for all of `controllers`, one per hierarchy.
-/// Errors: the first controller that cannot be had, and the true cause.
+/// The parents for all of `controllers`, one a hierarchy. Errors: the first that cannot be had, and why.
 pub(super) fn parents(tree: &FsRoot, controllers: &[Controller]) -> Result<Vec<Parent>, Refusal> {
     let mut parents: Vec<Parent> = Vec::new();
     let mut unified = Vec::new();
@@ -98,9 +97,8 @@ pub(super) fn place(tree: &FsRoot, controller: Controller) -> Result<Place, Stri
     }
 }
 
-/// This process's groups for `controller`, version 1 before version 2, each from its own up to what is mounted. They are looked for below
-/// `/sys/fs/cgroup`, where every distribution mounts them. In a container the path may be one of the host's, which is not there; the
-/// mount itself then is the container's group.
+/// This process's groups for `controller`, version 1 before 2, from its own up to what is mounted below
+/// `/sys/fs/cgroup`. In a container the path may be the host's; the mount then is the container's group.
 pub(crate) fn groups_above(tree: &FsRoot, controller: &str) -> Vec<String> {
     const MOUNT: &str = "sys/fs/cgroup";
     let membership = tree.text("proc/self/cgroup").unwrap_or_default();
@@ -128,8 +126,7 @@ pub(crate) fn group_of<'a>(membership: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Mount point, and root within the hierarchy, of the first mount of file system `kind` with `option` among its super-block
-/// options.
+/// Mount point and root of the first mount of file system `kind` with `option` in its super-block.
 pub(crate) fn mount_of<'a>(
     mountinfo: &'a str,
     kind: &str,
@@ -149,9 +146,8 @@ pub(crate) fn mount_of<'a>(
 const DELEGATE: &str =
     "start it in a group of its own: systemd-run --scope -p Delegate=yes (with --user when not root)";
 
-/// Below which group of version 2 a child gets all of `controllers`. Only groups without processes, and the root, hand
-/// controllers on to their children; so it is this process's own group if that is the root, else the group above it, where
-/// service managers keep their scopes, provided that no limit of the own group is escaped that way.
+/// Below which group of version 2 a child gets all of `controllers`: the own one if it is the root, since others
+/// with processes hand none on; else the one above, unless that would escape a limit of the own.
 fn unified_parent(tree: &FsRoot, own: &Place, controllers: &[Controller]) -> Result<Parent, Refusal> {
     let words = |directory: &str, file: &str| -> Vec<String> {
         let text = tree.text(&format!("{directory}/{file}")).unwrap_or_default();

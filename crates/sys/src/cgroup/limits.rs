@@ -1,12 +1,12 @@
 //! The files a request is written to, in the order in which the kernel wants them, and why it refuses one.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use super::layout::{Parent, Version};
 use super::{CgroupError, Controller, Request};
-use crate::fs_root::FsRoot;
+use crate::fs_root::{FsRoot, write_existing};
 use crate::topology::CpuQuota;
 
 /// A file and what is written to it; the kernel must read back the same.
@@ -17,8 +17,7 @@ fn shares(weight: u32) -> u64 {
     (u64::from(weight) * 1024 / 100).clamp(2, 1 << 18)
 }
 
-/// What to write for `request` into a group under `parent`.
-/// Errors: [`CgroupError::Unusable`] for a limit that this version does not have.
+/// What to write into a group under `parent`. Errors: a limit that this version does not have.
 pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<Vec<Limit>, CgroupError> {
     let mut limits = Vec::new();
     for controller in &parent.controllers {
@@ -83,8 +82,7 @@ fn memory(request: &Request, version: Version, limits: &mut Vec<Limit>) -> Resul
     Ok(())
 }
 
-/// Writes `limits` into the group and reads each back.
-/// Errors: [`CgroupError::Refused`] with the cause, [`CgroupError::NotInForce`] if another value is read back.
+/// Writes `limits` and reads each back. Errors: the cause of a refusal, or another value is read back.
 pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
     for (file, value) in limits {
         write_existing(&group.join(file), value).map_err(|source| refused(group, file, value, &source))?;
@@ -110,11 +108,6 @@ fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), Cgroup
         return Ok(());
     }
     Err(CgroupError::NotInForce { file: path, asked: asked.to_owned(), found: found.trim().to_owned() })
-}
-
-/// Files of control groups exist or are not to be had: none is ever created.
-pub(super) fn write_existing(path: &Path, value: &str) -> io::Result<()> {
-    fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
 
 fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> CgroupError {

@@ -11,8 +11,7 @@ pub(crate) struct MemoryLimit {
     pub(crate) room_bytes: u64,
 }
 
-/// The tightest memory limit among the groups above this process's own, and that one if `own_counts`, as far as they can be
-/// seen; `None` if there is none.
+/// The tightest memory limit that can be seen among the groups above, and the own one if `own_counts`.
 pub(crate) fn memory_limit(tree: &FsRoot, own_counts: bool) -> Option<MemoryLimit> {
     let own = place(tree, Controller::Memory).ok()?;
     let groups = std::iter::successors(Some(own.directory.as_str()), |group| {

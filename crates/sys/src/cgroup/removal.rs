@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::limits::write_existing;
 use crate::abandoned::sweep_by;
+use crate::fs_root::write_existing;
 
 /// First part of the name of every group of ours; the maker's process id follows, then a dash.
 pub(super) const PREFIX: &str = "machmeter-";
@@ -47,18 +47,11 @@ pub(super) fn sweep_directory(parent: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cgroup::Group;
-    use crate::testing::sleeper;
+    use crate::testing::{group, sleeper};
 
     #[test]
     fn a_group_of_a_dead_maker_is_swept_and_one_of_the_living_is_not() {
-        let group = match Group::create(&"pids=5".parse().unwrap(), "test") {
-            Ok(group) => group,
-            Err(e) => {
-                println!("skipped: {e}");
-                return;
-            }
-        };
+        let Some(group) = group("pids=5") else { return };
         let mut child = sleeper();
         let dead = child.id();
         child.kill().unwrap();

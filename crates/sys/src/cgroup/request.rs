@@ -26,8 +26,7 @@ pub struct Request {
     /// CPU time per period over all CPUs.
     pub max: Option<CpuQuota>,
     pub cpus: Option<CpuSet>,
-    /// Memory that may be in use, bytes; beyond it the group reclaims its own, then the out-of-memory killer chooses
-    /// within it.
+    /// Bytes that may be in use; beyond it the group reclaims, then the out-of-memory killer chooses within.
     pub memory_bytes: Option<u64>,
     /// Memory from which on the group is slowed down and reclaims, bytes (version 2 only).
     pub memory_high_bytes: Option<u64>,

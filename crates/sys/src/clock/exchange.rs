@@ -23,8 +23,7 @@ struct Channel {
     answer: Line,
 }
 
-/// Where both threads wait, asleep, until the other is on its CPU too. Were one to turn in a loop at once, it could
-/// keep the other, not yet moved to its own CPU, from ever starting.
+/// Where both threads wait, asleep, for each other: one in a loop could keep the other from ever starting.
 #[derive(Default)]
 struct Gate {
     arrived: Mutex<usize>,
@@ -44,13 +43,11 @@ impl Gate {
 }
 
 const STOP: u64 = u64::MAX;
-/// Turns of a waiting loop between looks at the deadline: seldom enough not to slow the answer, often enough to end in
-/// time.
+/// Turns of a waiting loop between looks at the deadline: few enough to end in time, not to slow it.
 const TURNS_PER_LOOK: u32 = 256;
 
-/// Exchanges stamps of `S` between threads bound to two different CPUs, `from` and `to`, until `count` are done or `limit_ns` is over;
-/// what was exchanged until then counts. Use an ordered source: an unordered read may move across the memory access.
-/// Errors: [`ClockError::NoCpuTime`] if a thread could not be bound, or the two did not meet even once within the limit.
+/// Exchanges stamps of `S`, an ordered source, between two CPUs until `count` are done or `limit_ns` is over.
+/// Errors: a thread could not be bound, or the two did not meet within the limit.
 pub fn exchange<S: TickSource>(
     from: usize,
     to: usize,

@@ -7,8 +7,7 @@ pub struct KernelRate {
     pub rounding_ppm: f64,
 }
 
-/// The kernel's own figure for this architecture's counter, the most exact one that can be seen; `None` where the
-/// system shows none (perf forbidden, no CPUID leaf).
+/// The kernel's most exact figure for this counter; `None` where it shows none (no perf, no CPUID leaf).
 pub fn kernel_rate() -> Option<KernelRate> {
     from_perf_page().or_else(from_cpu)
 }

@@ -127,8 +127,7 @@ pub trait WithSource {
     fn run<S: TickSource>(self) -> Self::Output;
 }
 
-/// Runs `work` compiled for the source `id`.
-/// Errors: [`ClockError::Unavailable`] if this machine has no such source; `work` has not run then.
+/// Runs `work` compiled for the source `id`. Errors: this machine has none such; `work` has not run then.
 pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, ClockError> {
     match id {
         SourceId::MonotonicRaw => Ok(work.run::<MonotonicRaw>()),

@@ -3,8 +3,7 @@
 
 use super::{SourceId, TickSource};
 
-/// `clock_gettime(CLOCK_MONOTONIC_RAW)`; one tick is 1 ns. Not steered by NTP, so a rate measured against it is the
-/// rate the kernel itself assumes.
+/// `clock_gettime(CLOCK_MONOTONIC_RAW)`; one tick is 1 ns, not steered by NTP, as the kernel's own rate.
 #[derive(Debug, Clone, Copy)]
 pub struct MonotonicRaw;
 
@@ -14,8 +13,7 @@ impl TickSource for MonotonicRaw {
     #[inline(always)]
     fn now() -> u64 {
         let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `t` is a valid timespec for the whole call. The call can't fail: the clock id exists since Linux
-        // 2.6.28 and the pointer is good.
+        // SAFETY: `t` is a live timespec, and the clock exists since Linux 2.6.28: the call can't fail.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut t) };
         t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
     }

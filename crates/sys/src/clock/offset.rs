@@ -17,8 +17,7 @@ pub struct Exchange {
 pub struct OffsetEstimate {
     pub low_ticks: i64,
     pub high_ticks: i64,
-    /// False if the exchanges contradict each other: a counter jumped or drifted while they ran. The interval is then
-    /// that of the shortest round trip.
+    /// False if exchanges contradict each other (a counter jumped): the interval is the shortest trip's.
     pub consistent: bool,
 }
 
@@ -34,10 +33,8 @@ impl OffsetEstimate {
     }
 }
 
-/// Bounds the offset: B stamped after A sent and before A received, so `answered - received <= offset <= answered -
-/// sent` for every exchange, and the true offset lies in the intersection, however long a thread was held up.
-/// `step_ticks` is the counter's step: a stamp may be that much older than the moment it was read. `None` without a
-/// valid exchange (`sent <= received`).
+/// Bounds the offset: B stamped between A's two stamps, so the true one lies in the intersection of all intervals,
+/// however long a thread was held up. Stamps may be `step_ticks` old. `None` without a valid exchange.
 pub fn offset_from_exchanges(exchanges: &[Exchange], step_ticks: u64) -> Option<OffsetEstimate> {
     let slack = i64::try_from(step_ticks.saturating_sub(1)).unwrap_or(i64::MAX);
     let interval = |e: &Exchange| {
@@ -62,8 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Exchanges of two counters of one tick per ns in `step`, B being `offset` ahead; flights of 60 to 160 ns, and
-    /// `held_up_ns` more on every seventh way.
+    /// Exchanges of two counters, B `offset` ahead; flights of 60 to 160 ns, every seventh held up.
     fn exchanges(offset: i64, step: u64, seed: u64, held_up_ns: u64) -> Vec<Exchange> {
         let floor = |t: u64| t / step * step;
         let (mut x, mut t) = (seed | 1, 1_u64 << 40);

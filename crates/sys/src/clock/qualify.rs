@@ -12,8 +12,7 @@ use super::survey::{Deltas, survey};
 use super::trust::{Verdict, choose_unmeasured, kernel_clocksource, made_from_counter};
 use super::{ClockError, Counter, MonotonicRaw, OrderedCounter, SourceId, TickSource};
 
-/// Time between the two ends of the rate measurement; everything else happens meanwhile. Leaves room within 50 ms for
-/// waking late.
+/// Time between the ends of the rate measurement; leaves room within 50 ms for waking late.
 const RATE_SPAN_NS: u64 = 40_000_000;
 /// Brackets per end. Their narrowest decides, and most are narrow.
 const BRACKETS: usize = 96;
@@ -93,8 +92,7 @@ impl Qualification {
         self.quality(self.verdict.source)?.step
     }
 
-    /// Distance of neighboring values of that source, whole ticks (rounded up; 1 where it was not seen): no difference of two stamps is
-    /// known any better.
+    /// Distance of its neighboring values, ticks (rounded up; 1 if not seen): differences are known no better.
     pub fn step_ticks(&self) -> u64 {
         self.step().map_or(1, |s| s.granularity_ticks.ceil().max(1.0) as u64)
     }
@@ -122,10 +120,8 @@ impl Qualification {
     }
 }
 
-/// Examines the clock on `cpus` (each once; the first is the reference). Takes about 41 ms on two CPUs, of which the
-/// caller sleeps most; a CPU that gives no time costs a bounded wait (7 ms alone, 10 ms per pair) and is
-/// reported with the reason. Leaves the caller's own affinity as it is.
-/// Errors: [`ClockError::NoCpu`] if `cpus` is empty. Everything else is part of the result.
+/// Examines the clock on `cpus` (the first is the reference) in about 41 ms on two CPUs, mostly asleep; a CPU that
+/// gives no time costs 7 ms alone, 10 ms a pair, and has the reason. Errors: `cpus` is empty.
 pub fn qualify(cpus: &[usize]) -> Result<Qualification, ClockError> {
     let first = *cpus.first().ok_or(ClockError::NoCpu)?;
     let began_ns = MonotonicRaw::now();
@@ -265,8 +261,7 @@ mod tests {
     use super::*;
     use crate::affinity;
 
-    /// The examination of this machine if it took no more than 50 ms, again if the machine was too busy for it: at most
-    /// 40 times.
+    /// The examination of this machine if it took 50 ms at most, again if it was too busy: at most 40 times.
     fn until(good: impl Fn(&Qualification) -> bool) -> Qualification {
         let cpus = affinity::mask().unwrap().to_vec();
         let cpus = &cpus[..cpus.len().min(4)];

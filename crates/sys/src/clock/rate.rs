@@ -2,8 +2,7 @@
 
 use super::ClockError;
 
-/// How fast a tick source runs. Converts durations; take the difference of two stamps in whole ticks first, because
-/// the stamps themselves may be larger than an `f64` holds exactly.
+/// How fast a tick source runs. Take differences of stamps first: an `f64` may not hold stamps exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TickRate {
     hz: f64,
@@ -13,8 +12,7 @@ impl TickRate {
     /// One tick per ns, as [`super::MonotonicRaw`] has it.
     pub const NANOSECONDS: Self = Self { hz: 1e9 };
 
-    /// A rate in ticks per second.
-    /// Errors: [`ClockError::NoRate`] unless `hz` is finite and positive.
+    /// A rate in ticks per second. Errors: `hz` is not finite and positive.
     pub fn from_hz(hz: f64) -> Result<Self, ClockError> {
         if hz.is_finite() && hz > 0.0 {
             Ok(Self { hz })
@@ -56,8 +54,7 @@ pub struct Bracket {
 pub struct RateEstimate {
     /// Ticks per second of the kernel's unadjusted clock.
     pub rate_hz: f64,
-    /// Bound of the error in parts per million, from the widths of the brackets: the true rate can't be further away,
-    /// whatever interrupted the reads.
+    /// Hard bound of the error, parts per million, from the widths of the brackets.
     pub error_ppm: f64,
 }
 
@@ -155,8 +152,7 @@ mod tests {
             self.boot_ticks + raw / self.step * self.step
         }
 
-        /// `n` brackets from `t_ns` on; the reads lie 5 to 40 ns apart. `pause(i)` is lost before (even) or after (odd)
-        /// the kernel read of bracket `i`.
+        /// `n` brackets, reads 5 to 40 ns apart; `pause(i)` comes before (even) or after (odd) the kernel read.
         fn brackets(&self, mut t_ns: f64, n: usize, seed: u64, pause: impl Fn(usize) -> f64) -> Vec<Bracket> {
             let mut x = seed | 1;
             let mut next_ns = || {

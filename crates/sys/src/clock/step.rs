@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 /// The step of a counter as seen in differences of successive reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepEstimate {
-    /// Greatest common divisor of the differences but for rare ones: stamps are multiples of it from a common start. A
-    /// hypervisor that moves a virtual CPU to another physical one shifts the counter's phase, which shows as one odd
-    /// difference per move.
+    /// Greatest common divisor of the differences but for rare ones: a virtual CPU that is moved shifts the
+    /// counter's phase, which shows as one odd difference.
     pub step_ticks: u64,
     /// The distance between neighboring values of the counter. Equal to `step_ticks` unless a hypervisor scales the
     /// counter by a fraction: then values lie 25 or 26 ticks apart, say, the divisor is 1 and this is 25.6.
@@ -24,8 +23,7 @@ const MULTIPLE_SHARE: f64 = 0.03;
 /// Below this a scaled or bumped step can't be told from a counter that counts every tick.
 const SMALLEST_COARSE_TICKS: u64 = 8;
 
-/// The step from differences of successive reads (signed: negative and zero ones are left out); `None` without any
-/// positive one.
+/// The step from differences of successive reads; `None` without any positive one.
 pub fn step_from_deltas(deltas_ticks: &[i64]) -> Option<StepEstimate> {
     let positive: Vec<u64> = deltas_ticks.iter().filter(|d| **d > 0).map(|d| d.unsigned_abs()).collect();
     let smallest_ticks = *positive.iter().min()?;

@@ -53,8 +53,7 @@ impl TickSource for Rdtscp {
     #[inline(always)]
     fn now() -> u64 {
         let mut aux = 0;
-        // SAFETY: `aux` outlives the call. On a CPU without the instruction the kernel ends the process by SIGILL,
-        // which is no memory error; `dispatch` never runs this source there.
+        // SAFETY: `aux` outlives the call; `dispatch` never runs this source on a CPU without the instruction.
         unsafe { __rdtscp(&raw mut aux) }
     }
 }

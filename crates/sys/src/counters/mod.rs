@@ -10,8 +10,7 @@ use std::io;
 use interrupts::InterruptCounts;
 use stat::CpuTimes;
 
-/// All counters of one moment. One reading costs tens of microseconds and more on machines with many CPUs: take it at the ends of
-/// a run, not in between.
+/// All counters of one moment. A reading costs tens of microseconds and more: take it at the ends of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counters {
     pub interrupts: InterruptCounts,

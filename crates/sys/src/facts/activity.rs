@@ -93,8 +93,7 @@ fn device_counts(interrupts: &str) -> Option<Vec<String>> {
     Some(counts.cpus.iter().enumerate().map(|(i, cpu)| format!("CPU {cpu}: {}", sum(i))).collect())
 }
 
-/// Tracers and trace events in use, of the global buffer and of every instance: `instances/x: function`. An
-/// empty list says that nothing is traced.
+/// Tracers and events in use, globally and by instance: `instances/x: function`. Empty: none is.
 fn tracers(tracefs: &FsRoot) -> Fact {
     let mut active = Vec::new();
     let mut instances = vec![(String::new(), "global".to_owned())];

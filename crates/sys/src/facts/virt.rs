@@ -22,8 +22,7 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("virt.steal", in_unit(steal, "ns"));
 }
 
-/// The hypervisor as files show it; `none` only if the CPU says that there is none. On the running system CPUID adds
-/// its name.
+/// The hypervisor as files show it; `none` only if the CPU says so. CPUID adds its name on the running system.
 fn hypervisor(tree: &FsRoot) -> Fact {
     if let Some(kind) = tree.text("sys/hypervisor/type") {
         return Fact::known(kind, "/sys/hypervisor/type");

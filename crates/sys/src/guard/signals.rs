@@ -10,8 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::restore_all;
 
-/// The signals that ask the program to stop: from the keyboard, by `kill`, `timeout` or a service manager, by a closed terminal, at a
-/// limit of CPU time (`ulimit -t`).
+/// What asks the program to stop: keyboard, `kill`, a service manager, a closed terminal, `ulimit -t`.
 const ASKING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXCPU];
 
 /// A signal that asked the program to stop.
@@ -50,10 +49,8 @@ pub fn stop_requested() -> Option<Signal> {
     STOP.load(Ordering::Acquire).then(|| Signal(FIRST.load(Ordering::Acquire)))
 }
 
-/// Installs the handlers, starts the signal thread and ignores SIGPIPE and SIGXFSZ (a closed pipe and a file size limit are
-/// then ordinary write errors). A signal that was ignored at the start (`nohup`, background jobs) stays so. Further calls do
-/// nothing.
-/// Errors: the system's error when a handler, the pipe or the thread can't be made.
+/// Installs the handlers once, and ignores SIGPIPE and SIGXFSZ: both are then ordinary write errors. Signals that
+/// were ignored at the start (`nohup`) stay so. Errors: no handler, pipe or thread can be made.
 pub fn install() -> io::Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if *installed {

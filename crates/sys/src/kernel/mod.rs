@@ -112,9 +112,8 @@ impl Kernel {
         u64::from(self.declared.load_bytes) + u64::from(self.declared.store_bytes)
     }
 
-    /// Bytes that a turn moves if a cache reads every line that is written before it is complete (write-allocate): ordinary
-    /// stores count twice, unless the turn loads the same bytes anyway. Kernels with a stride count a line of 64 bytes for
-    /// each such read. Only within caches, or where a machine claims lines without reading them, is it less.
+    /// Bytes that a turn moves if a cache reads every line before it is written (write-allocate): ordinary stores
+    /// count twice, unless the turn loads the same bytes anyway, and strided ones a line of 64 bytes more.
     pub fn bytes_with_allocate(&self) -> u64 {
         let Declared { stores, streaming_stores, load_bytes, store_bytes, .. } = self.declared;
         let ordinary = u64::from(stores.saturating_sub(streaming_stores));

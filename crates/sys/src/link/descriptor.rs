@@ -2,11 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::sockopt;
 
-use super::{LIMIT_NS, Link, Wait};
-use crate::thread::monotonic_ns;
+use super::{LIMIT_NS, Link, Patience, Wait, late};
 
 /// Refusals between two looks at the clock: some 10 us.
 const LOOK_EVERY: u32 = 64;
@@ -49,75 +50,35 @@ impl Descriptors {
 
     /// Repeats a call until it moves bytes; the bytes.
     fn moved(&self, mut call: impl FnMut() -> Result<usize, Errno>) -> io::Result<usize> {
-        let (mut refusals, mut until_ns) = (0_u32, None);
+        let (mut refusals, mut patience) = (0_u32, Patience::new(self.limit_ns));
         loop {
             match call() {
                 Ok(n) => return Ok(n),
                 // A sleeping socket says so when its time is over.
-                Err(Errno::AGAIN) if self.wait == Wait::Sleeping => return Err(self.late()),
+                Err(Errno::AGAIN) if self.wait == Wait::Sleeping => return Err(late(self.limit_ns)),
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
             refusals = refusals.wrapping_add(1);
             if refusals.is_multiple_of(LOOK_EVERY) {
-                let now_ns = monotonic_ns();
-                if now_ns > *until_ns.get_or_insert(now_ns.saturating_add(self.limit_ns)) {
-                    return Err(self.late());
-                }
+                patience.look()?;
             }
             std::hint::spin_loop();
         }
     }
 
     /// A message whose parts come one by one ends in time, too: each call of a sleeping socket has the whole limit.
-    fn keep_limit(&self, until_ns: &mut Option<u64>) -> io::Result<()> {
-        if self.wait == Wait::Sleeping {
-            let now_ns = monotonic_ns();
-            if now_ns > *until_ns.get_or_insert(now_ns.saturating_add(self.limit_ns)) {
-                return Err(self.late());
-            }
-        }
-        Ok(())
-    }
-
-    fn late(&self) -> io::Error {
-        let why = format!("nothing moved for {} ms", self.limit_ns / 1_000_000);
-        io::Error::new(io::ErrorKind::TimedOut, why)
-    }
-
-    /// A socket option that is a number, where the socket has it.
-    fn option(&self, level: i32, name: i32) -> Option<i32> {
-        let (mut value, mut bytes) = (0_i32, 4 as libc::socklen_t);
-        // SAFETY: a live descriptor, and room for the four bytes that `bytes` says.
-        let done = unsafe {
-            libc::getsockopt(self.from.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut bytes)
-        };
-        (done == 0).then_some(value)
-    }
-
-    fn congestion_control(&self) -> Option<String> {
-        let (mut name, mut bytes) = ([0_u8; 16], 16 as libc::socklen_t);
-        // SAFETY: a live descriptor, and room for the 16 bytes that `bytes` says.
-        let done = unsafe {
-            libc::getsockopt(
-                self.from.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_CONGESTION,
-                name.as_mut_ptr().cast(),
-                &raw mut bytes,
-            )
-        };
-        let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
-        (done == 0).then(|| String::from_utf8_lossy(&name[..end]).into_owned())
+    fn keep_limit(&self, patience: &mut Patience) -> io::Result<()> {
+        if self.wait == Wait::Sleeping { patience.look() } else { Ok(()) }
     }
 }
 
 impl Link for Descriptors {
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
-        let (mut rest, mut until_ns) = (message, None);
+        let (mut rest, mut patience) = (message, Patience::new(self.limit_ns));
         while !rest.is_empty() {
             if rest.len() < message.len() {
-                self.keep_limit(&mut until_ns)?;
+                self.keep_limit(&mut patience)?;
             }
             let n = self.moved(|| rustix::io::write(self.to(), rest))?;
             if self.keeps_messages && n < message.len() {
@@ -129,10 +90,10 @@ impl Link for Descriptors {
     }
 
     fn receive(&mut self, message: &mut [u8]) -> io::Result<()> {
-        let (mut at, mut until_ns) = (0, None);
+        let (mut at, mut patience) = (0, Patience::new(self.limit_ns));
         while at < message.len() {
             if at > 0 {
-                self.keep_limit(&mut until_ns)?;
+                self.keep_limit(&mut patience)?;
             }
             let n = self.moved(|| rustix::io::read(&self.from, &mut message[at..]))?;
             if n == 0 {
@@ -156,46 +117,34 @@ impl Link for Descriptors {
         if self.wait == Wait::Polling {
             return Ok(());
         }
-        let time = libc::timeval {
-            tv_sec: (limit_ns / 1_000_000_000) as _,
-            // 0 would be no limit.
-            tv_usec: (limit_ns % 1_000_000_000 / 1_000).max(1) as _,
-        };
-        for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
-            // SAFETY: a live descriptor and a timeval of the length given.
-            let done = unsafe {
-                libc::setsockopt(
-                    self.from.as_raw_fd(),
-                    libc::SOL_SOCKET,
-                    option,
-                    (&raw const time).cast(),
-                    size_of::<libc::timeval>() as libc::socklen_t,
-                )
-            };
-            if done != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(())
+        // 0 would be no limit.
+        let time = Some(Duration::from_nanos(limit_ns.max(1_000)));
+        sockopt::set_socket_timeout(&self.from, sockopt::Timeout::Recv, time)?;
+        Ok(sockopt::set_socket_timeout(&self.from, sockopt::Timeout::Send, time)?)
     }
 
     fn describe(&self) -> String {
         let mut words = Vec::new();
-        if let Some(name) = self.congestion_control() {
-            let delays = self.option(libc::IPPROTO_TCP, libc::TCP_NODELAY) == Some(0);
+        if let Ok(name) = sockopt::tcp_congestion(&self.from) {
+            let delays = sockopt::tcp_nodelay(&self.from) == Ok(false);
             words.push(if delays { "Nagle" } else { "TCP_NODELAY" }.to_owned());
             words.push(name);
             words.extend(self.segment_bytes().map(|b| format!("segments of {b} B")));
         }
-        let buffer = |name| self.option(libc::SOL_SOCKET, name);
-        if let Some((send, receive)) = buffer(libc::SO_SNDBUF).zip(buffer(libc::SO_RCVBUF)) {
+        let buffers =
+            (sockopt::socket_send_buffer_size(&self.from), sockopt::socket_recv_buffer_size(&self.from));
+        if let (Ok(send), Ok(receive)) = buffers {
             words.push(format!("buffers of {send} and {receive} B"));
         }
         words.join(", ")
     }
 
     fn segment_bytes(&self) -> Option<u64> {
-        let bytes = self.option(libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
-        u64::try_from(bytes).ok().filter(|b| *b > 0)
+        let (mut bytes, mut room) = (0_i32, size_of::<i32>() as libc::socklen_t);
+        let (socket, into) = (self.from.as_raw_fd(), (&raw mut bytes).cast());
+        // SAFETY: a live descriptor, and as much room as is said.
+        let told =
+            unsafe { libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, into, &raw mut room) };
+        u64::try_from(bytes).ok().filter(|b| told == 0 && *b > 0)
     }
 }

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::pipe::PipeFlags;
 
 use super::descriptor::Descriptors;
 use super::{Link, Transport, Wait, ring};
+use crate::process::keep_passed;
 
 /// An end that is not yet open.
 #[derive(Debug)]
@@ -20,9 +22,7 @@ pub struct End {
 
 impl End {
     /// The second end of a link, from descriptors that the starter passed to this process.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for an unknown transport, a wrong number of descriptors or one that is not open.
+    /// Errors: [`io::ErrorKind::InvalidInput`] for an unknown transport, a wrong number of descriptors or one that is not open.
     pub fn passed(transport: &str, fds: &[RawFd]) -> io::Result<Self> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let known =
@@ -32,8 +32,7 @@ impl End {
             return Err(wrong(format!("{} descriptors for {transport}, which takes {wanted}", fds.len())));
         }
         for fd in fds {
-            // SAFETY: integer arguments; nothing of ours is touched, and a closed descriptor is an error.
-            if *fd < 3 || unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+            if !keep_passed(*fd) {
                 return Err(wrong(format!("descriptor {fd} is not open")));
             }
         }
@@ -43,9 +42,6 @@ impl End {
     }
 
     /// An end of a connection of two machines.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn of_stream(transport: &Transport, stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(transport.name != "tcp-nagle")?;
         Ok(Self { transport: transport.name, fds: vec![stream.into()], is_first: false })
@@ -57,29 +53,10 @@ impl End {
     }
 
     /// Chooses the congestion control of a TCP connection; other ends have none.
-    ///
-    /// # Errors
-    /// The system's error, [`io::ErrorKind::NotFound`] for a name it does not know.
+    /// Errors: the system's error, [`io::ErrorKind::NotFound`] for a name it does not know.
     pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
-        if !self.transport.starts_with("tcp") {
-            return Ok(());
-        }
-        for fd in &self.fds {
-            // SAFETY: a live descriptor, and as many bytes as the length says.
-            let done = unsafe {
-                libc::setsockopt(
-                    fd.as_raw_fd(),
-                    libc::IPPROTO_TCP,
-                    libc::TCP_CONGESTION,
-                    name.as_ptr().cast(),
-                    name.len() as libc::socklen_t,
-                )
-            };
-            if done != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(())
+        let mut tcp = self.fds.iter().filter(|_| self.transport.starts_with("tcp"));
+        tcp.try_for_each(|fd| Ok(sockopt::set_tcp_congestion(fd, name)?))
     }
 
     /// To be passed to another process.
@@ -88,9 +65,7 @@ impl End {
     }
 
     /// Opens it.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::Unsupported`] where it cannot wait so, [`io::ErrorKind::InvalidInput`] where the descriptor is another thing;
+    /// Errors: [`io::ErrorKind::Unsupported`] where it cannot wait so, [`io::ErrorKind::InvalidInput`] where the descriptor is another thing;
     /// else the system's error.
     pub fn open(self, wait: Wait) -> io::Result<Box<dyn Link + Send>> {
         let mut fds = self.fds.into_iter();
@@ -109,46 +84,31 @@ fn ends(transport: &'static str, first: Vec<OwnedFd>, second: Vec<OwnedFd>) -> [
     [End { transport, fds: first, is_first: true }, End { transport, fds: second, is_first: false }]
 }
 
-pub(super) fn ring() -> io::Result<[End; 2]> {
+pub(super) fn ring(name: &'static str) -> io::Result<[End; 2]> {
     let memory = ring::create()?;
     let same = memory.try_clone()?;
-    Ok(ends("shm", vec![memory], vec![same]))
+    Ok(ends(name, vec![memory], vec![same]))
 }
 
-pub(super) fn unix() -> io::Result<[End; 2]> {
+pub(super) fn unix(name: &'static str) -> io::Result<[End; 2]> {
     let (a, b) = std::os::unix::net::UnixStream::pair()?;
-    Ok(ends("unix", vec![a.into()], vec![b.into()]))
+    Ok(ends(name, vec![a.into()], vec![b.into()]))
 }
 
-pub(super) fn seqpacket() -> io::Result<[End; 2]> {
-    let mut fds = [0_i32; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: room for the two descriptors that the call writes.
-    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: two new descriptors that nobody else has.
-    let [a, b] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok(ends("seqpacket", vec![a], vec![b]))
+pub(super) fn seqpacket(name: &'static str) -> io::Result<[End; 2]> {
+    let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    Ok(ends(name, vec![a], vec![b]))
 }
 
-pub(super) fn pipe() -> io::Result<[End; 2]> {
+pub(super) fn pipe(name: &'static str) -> io::Result<[End; 2]> {
     let (from_second, to_first) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let (from_first, to_second) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    Ok(ends("pipe", vec![from_second, to_second], vec![from_first, to_first]))
+    Ok(ends(name, vec![from_second, to_second], vec![from_first, to_first]))
 }
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-pub(super) fn tcp() -> io::Result<[End; 2]> {
-    tcp_over_loopback("tcp")
-}
-
-pub(super) fn tcp_nagle() -> io::Result<[End; 2]> {
-    tcp_over_loopback("tcp-nagle")
-}
-
-fn tcp_over_loopback(name: &'static str) -> io::Result<[End; 2]> {
+pub(super) fn tcp(name: &'static str) -> io::Result<[End; 2]> {
     let listener = TcpListener::bind(LOOPBACK)?;
     let near = TcpStream::connect(listener.local_addr()?)?;
     loop {
@@ -163,9 +123,9 @@ fn tcp_over_loopback(name: &'static str) -> io::Result<[End; 2]> {
     }
 }
 
-pub(super) fn udp() -> io::Result<[End; 2]> {
+pub(super) fn udp(name: &'static str) -> io::Result<[End; 2]> {
     let (a, b) = (UdpSocket::bind(LOOPBACK)?, UdpSocket::bind(LOOPBACK)?);
     a.connect(b.local_addr()?)?;
     b.connect(a.local_addr()?)?;
-    Ok(ends("udp", vec![a.into()], vec![b.into()]))
+    Ok(ends(name, vec![a.into()], vec![b.into()]))
 }

@@ -13,6 +13,8 @@ use std::io;
 
 pub use ends::End;
 
+use crate::thread::monotonic_ns;
+
 /// How an end waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
@@ -25,22 +27,15 @@ pub enum Wait {
 /// One end of a link that carries messages both ways.
 pub trait Link {
     /// Sends a whole message, and waits until the link has taken it.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the link took nothing for the limit; else the system's error.
+    /// Errors: [`io::ErrorKind::TimedOut`] when the link took nothing for the limit; else the system's error.
     fn send(&mut self, message: &[u8]) -> io::Result<()>;
 
     /// Receives a whole message of this length.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when nothing came for the limit, [`io::ErrorKind::UnexpectedEof`] when the other end is gone,
+    /// Errors: [`io::ErrorKind::TimedOut`] when nothing came for the limit, [`io::ErrorKind::UnexpectedEof`] when the other end is gone,
     /// [`io::ErrorKind::InvalidData`] when it does not keep to the form of the link; else the system's error.
     fn receive(&mut self, message: &mut [u8]) -> io::Result<()>;
 
     /// How long a call waits without progress from now on, ns; 2 s at first.
-    ///
-    /// # Errors
-    /// The system's error.
     fn set_limit(&mut self, limit_ns: u64) -> io::Result<()>;
 
     /// What it is, in words: options, congestion control, sizes of buffers.
@@ -68,68 +63,71 @@ pub struct Transport {
     pub sleeps: bool,
     /// Whether messages may get lost.
     pub loses: bool,
-    pair: fn() -> io::Result<[End; 2]>,
+    /// Of a transport of this name.
+    pair: fn(&'static str) -> io::Result<[End; 2]>,
+}
+
+/// A transport of one machine that loses nothing and sleeps.
+const fn local(
+    name: &'static str,
+    what: &'static str,
+    pair: fn(&'static str) -> io::Result<[End; 2]>,
+) -> Transport {
+    Transport { name, what, crosses_machines: false, sleeps: true, loses: false, pair }
 }
 
 /// All transports.
 pub const TRANSPORTS: &[Transport] = &[
+    local(
+        "shm",
+        "two rings of 1 MiB in shared memory, in user space alone unless an end sleeps (futex)",
+        ends::ring,
+    ),
+    local("unix", "a pair of Unix stream sockets", ends::unix),
     Transport {
-        name: "shm",
-        what: "two rings of 1 MiB in shared memory, in user space alone unless an end sleeps (futex)",
-        crosses_machines: false,
-        sleeps: true,
-        loses: false,
-        pair: ends::ring,
-    },
-    Transport {
-        name: "unix",
-        what: "a pair of Unix stream sockets",
-        crosses_machines: false,
-        sleeps: true,
-        loses: false,
-        pair: ends::unix,
-    },
-    Transport {
-        name: "tcp",
-        what: "TCP with TCP_NODELAY, over loopback or between machines",
         crosses_machines: true,
-        sleeps: true,
-        loses: false,
-        pair: ends::tcp,
+        ..local("tcp", "TCP with TCP_NODELAY, over loopback or between machines", ends::tcp)
     },
     Transport {
-        name: "tcp-nagle",
-        what: "TCP without TCP_NODELAY: small messages wait for acknowledgments",
         crosses_machines: true,
-        sleeps: true,
-        loses: false,
-        pair: ends::tcp_nagle,
+        ..local("tcp-nagle", "TCP without TCP_NODELAY: small messages wait for acknowledgments", ends::tcp)
     },
     Transport {
-        name: "udp",
-        what: "UDP; messages that get lost are counted",
         crosses_machines: true,
-        sleeps: true,
         loses: true,
-        pair: ends::udp,
+        ..local("udp", "UDP; messages that get lost are counted", ends::udp)
     },
+    local("seqpacket", "a pair of Unix sockets that keep messages apart", ends::seqpacket),
     Transport {
-        name: "seqpacket",
-        what: "a pair of Unix sockets that keep messages apart",
-        crosses_machines: false,
-        sleeps: true,
-        loses: false,
-        pair: ends::seqpacket,
-    },
-    Transport {
-        name: "pipe",
-        what: "two pipes; polling only, since a read of a pipe has no time limit",
-        crosses_machines: false,
         sleeps: false,
-        loses: false,
-        pair: ends::pipe,
+        ..local("pipe", "two pipes; polling only, since a read of a pipe has no time limit", ends::pipe)
     },
 ];
+
+/// A wait without progress: it begins at the first look at the clock.
+struct Patience {
+    limit_ns: u64,
+    until_ns: Option<u64>,
+}
+
+impl Patience {
+    fn new(limit_ns: u64) -> Self {
+        Self { limit_ns, until_ns: None }
+    }
+
+    /// Looks at the clock.
+    /// Errors: [`io::ErrorKind::TimedOut`] when the limit is over.
+    fn look(&mut self) -> io::Result<()> {
+        let now_ns = monotonic_ns();
+        let until_ns = self.until_ns.get_or_insert(now_ns.saturating_add(self.limit_ns));
+        if now_ns > *until_ns { Err(late(self.limit_ns)) } else { Ok(()) }
+    }
+}
+
+fn late(limit_ns: u64) -> io::Error {
+    let why = format!("nothing moved for {} ms", limit_ns / 1_000_000);
+    io::Error::new(io::ErrorKind::TimedOut, why)
+}
 
 impl Transport {
     /// The transport of this name.
@@ -138,10 +136,7 @@ impl Transport {
     }
 
     /// A fresh link on this machine: both ends.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn pair(&self) -> io::Result<[End; 2]> {
-        (self.pair)()
+        (self.pair)(self.name)
     }
 }

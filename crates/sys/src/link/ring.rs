@@ -8,12 +8,12 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
-use rustix::thread::futex::{self, Flags, Timespec};
+use rustix::mm::MapFlags;
+use rustix::thread::futex::{self, Flags};
 
-use super::{LIMIT_NS, Link, Wait};
-use crate::thread::monotonic_ns;
+use super::{LIMIT_NS, Link, Patience, Wait};
+use crate::region::{Mapping, READ_WRITE, check_sealed, sealed_file};
+use crate::thread::timespec;
 
 /// Bytes on the way, at most, in one direction.
 pub(super) const CAPACITY: usize = 1 << 20;
@@ -28,50 +28,23 @@ const PUBLISHED: usize = 16 << 10;
 /// Looks at the other end between two looks at the clock.
 const LOOK_EVERY: u32 = 1 << 12;
 
-struct Memory {
-    start: NonNull<u8>,
-}
-
-// SAFETY: the mapping belongs to the value and does not move; what others may change is reached through atomics, data by the owner of
-// the counts around it.
-unsafe impl Send for Memory {}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made in `open`, which nobody can reach any more.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), BYTES) };
-    }
-}
+/// What others may change is reached through atomics, data by the owner of the counts around it.
+struct Memory(Mapping);
 
 pub(super) fn create() -> io::Result<OwnedFd> {
-    let memory =
-        rustix::fs::memfd_create(c"machmeter-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    rustix::fs::ftruncate(&memory, BYTES as u64)?;
-    // Nobody can take the memory away under the other process, which would be killed by a SIGBUS.
-    rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    Ok(memory)
+    sealed_file(c"machmeter-ring", BYTES)
 }
 
 impl Memory {
     fn open(fd: &OwnedFd) -> io::Result<Self> {
-        let sealed = rustix::fs::fcntl_get_seals(fd).is_ok_and(|s| s.contains(SealFlags::SHRINK));
-        let bytes = rustix::fs::fstat(fd)?.st_size;
-        if !sealed || usize::try_from(bytes).ok() != Some(BYTES) {
-            let why = format!("the descriptor holds no ring ({bytes} bytes)");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new mapping at an address of the kernel's choice, over a file of this size that is sealed against shrinking.
-        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, flags, fd, 0) }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start })
+        check_sealed(fd, BYTES, |bytes| format!("the descriptor holds no ring ({bytes} bytes)"))?;
+        Ok(Self(Mapping::of_file(fd, BYTES, READ_WRITE, MapFlags::SHARED | MapFlags::POPULATE)?))
     }
 
     fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset < BYTES, "offset {offset} of {BYTES}");
         // SAFETY: inside the mapping, as just checked.
-        unsafe { self.start.add(offset) }
+        unsafe { self.0.start().add(offset) }
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
@@ -85,35 +58,18 @@ impl Memory {
     }
 }
 
-/// Where counts and data of a direction lie in the memory.
-#[derive(Clone, Copy)]
-struct Direction {
-    start: usize,
-}
-
-impl Direction {
-    const fn head(self) -> usize {
-        self.start
-    }
-    const fn tail(self) -> usize {
-        self.start + APART
-    }
-    /// 1 while the receiver sleeps or is about to.
-    const fn receiver_sleeps(self) -> usize {
-        self.start + 2 * APART
-    }
-    const fn sender_sleeps(self) -> usize {
-        self.start + 3 * APART
-    }
-    const fn data(self) -> usize {
-        self.start + COUNTS
-    }
-}
+/// Where counts and data lie in a direction, from its start.
+const HEAD: usize = 0;
+const TAIL: usize = APART;
+/// 1 while the receiver sleeps or is about to.
+const RECEIVER_SLEEPS: usize = 2 * APART;
+const SENDER_SLEEPS: usize = 3 * APART;
 
 pub(super) struct Ring {
     memory: Memory,
-    out: Direction,
-    inward: Direction,
+    /// Where the directions start.
+    out: usize,
+    inward: usize,
     /// Own counts, and the last seen of the other end, so that a look at its line is made only where needed.
     sent: u64,
     taken: u64,
@@ -127,11 +83,10 @@ impl Ring {
     /// The first end sends through the first ring.
     pub(super) fn open(fd: &OwnedFd, is_first: bool, wait: Wait) -> io::Result<Self> {
         let memory = Memory::open(fd)?;
-        let [first, second] = [Direction { start: 0 }, Direction { start: DIRECTION }];
-        let (out, inward) = if is_first { (first, second) } else { (second, first) };
+        let (out, inward) = if is_first { (0, DIRECTION) } else { (DIRECTION, 0) };
         let now = |offset: usize| memory.word(offset).load(Ordering::Acquire);
-        let (sent, acknowledged) = (now(out.head()), now(out.tail()));
-        let (taken, arrived) = (now(inward.tail()), now(inward.head()));
+        let (sent, acknowledged) = (now(out + HEAD), now(out + TAIL));
+        let (taken, arrived) = (now(inward + TAIL), now(inward + HEAD));
         Ok(Self { memory, out, inward, sent, taken, acknowledged, arrived, wait, limit_ns: LIMIT_NS })
     }
 
@@ -139,7 +94,7 @@ impl Ring {
     #[inline]
     fn wait_for(&self, offset: usize, sleeps: usize, old: u64) -> io::Result<u64> {
         let count = self.memory.word(offset);
-        let (mut looks, mut until_ns) = (0_u32, None);
+        let (mut looks, mut patience) = (0_u32, Patience::new(self.limit_ns));
         loop {
             let now = count.load(Ordering::Acquire);
             if now != old {
@@ -152,11 +107,7 @@ impl Ring {
                 std::hint::spin_loop();
                 continue;
             }
-            let now_ns = monotonic_ns();
-            if now_ns > *until_ns.get_or_insert(now_ns.saturating_add(self.limit_ns)) {
-                let why = format!("nothing moved for {} ms", self.limit_ns / 1_000_000);
-                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-            }
+            patience.look()?;
         }
     }
 
@@ -165,10 +116,8 @@ impl Ring {
         let flag = self.memory.flag(sleeps);
         flag.store(1, Ordering::SeqCst);
         if self.memory.word(offset).load(Ordering::SeqCst) == old {
-            let ns = self.limit_ns / 10;
-            let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
             // Whatever ends it, the count is looked at again.
-            let _ = futex::wait(flag, Flags::empty(), 1, Some(&time));
+            let _ = futex::wait(flag, Flags::empty(), 1, Some(&timespec(self.limit_ns / 10)));
         }
         flag.store(0, Ordering::Relaxed);
     }
@@ -211,19 +160,19 @@ impl Link for Ring {
             let mut free = CAPACITY - Self::between(self.sent, self.acknowledged)?;
             if free < rest.len() {
                 self.acknowledged = match free {
-                    0 => self.wait_for(out.tail(), out.sender_sleeps(), self.acknowledged)?,
-                    _ => self.memory.word(out.tail()).load(Ordering::Acquire),
+                    0 => self.wait_for(out + TAIL, out + SENDER_SLEEPS, self.acknowledged)?,
+                    _ => self.memory.word(out + TAIL).load(Ordering::Acquire),
                 };
                 free = CAPACITY - Self::between(self.sent, self.acknowledged)?;
             }
             let (place, bytes) = stretch(self.sent, rest.len().min(free).min(PUBLISHED));
             // SAFETY: `place + bytes` is within the data of the direction; the receiver reads no byte from `sent` on.
             unsafe {
-                let to = self.memory.at(out.data() + place).as_ptr();
+                let to = self.memory.at(out + COUNTS + place).as_ptr();
                 std::ptr::copy_nonoverlapping(rest.as_ptr(), to, bytes);
             }
             self.sent = self.sent.wrapping_add(bytes as u64);
-            self.publish(out.head(), out.receiver_sleeps(), self.sent);
+            self.publish(out + HEAD, out + RECEIVER_SLEEPS, self.sent);
             rest = &rest[bytes..];
         }
         Ok(())
@@ -234,17 +183,17 @@ impl Link for Ring {
         let mut at = 0;
         while at < message.len() {
             if self.arrived == self.taken {
-                self.arrived = self.wait_for(inward.head(), inward.receiver_sleeps(), self.taken)?;
+                self.arrived = self.wait_for(inward + HEAD, inward + RECEIVER_SLEEPS, self.taken)?;
             }
             let there = Self::between(self.arrived, self.taken)?;
             let (place, bytes) = stretch(self.taken, (message.len() - at).min(there));
             // SAFETY: `place + bytes` is within the data of the direction; the sender writes no byte before `taken + CAPACITY`.
             unsafe {
-                let from = self.memory.at(inward.data() + place).as_ptr();
+                let from = self.memory.at(inward + COUNTS + place).as_ptr();
                 std::ptr::copy_nonoverlapping(from.cast_const(), message[at..].as_mut_ptr(), bytes);
             }
             self.taken = self.taken.wrapping_add(bytes as u64);
-            self.publish(inward.tail(), inward.sender_sleeps(), self.taken);
+            self.publish(inward + TAIL, inward + SENDER_SLEEPS, self.taken);
             at += bytes;
         }
         Ok(())

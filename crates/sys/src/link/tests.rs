@@ -3,7 +3,6 @@
 use std::os::fd::AsRawFd;
 
 use super::*;
-use crate::thread::monotonic_ns;
 
 fn opened(t: &Transport, wait: Wait) -> [Box<dyn Link + Send>; 2] {
     t.pair().unwrap().map(|end| end.open(wait).unwrap())

@@ -130,9 +130,8 @@ impl RankClock {
     }
 }
 
-/// Looks at the clock of every rank beside rank 0's with `count` round trips each; collective, and every rank gets all looks. Use an
-/// ordered source.
-/// Errors: of the calls; none of a rank's exchanges was valid.
+/// Looks at every rank's clock beside rank 0's with `count` round trips each; collective, all get all looks. Use an
+/// ordered source. Errors: of the calls; none of a rank's exchanges was valid.
 pub fn look<S: TickSource>(comm: &Comm, count: usize, step_ticks: u64) -> Result<Vec<Look>, Error> {
     let (mut trip, mut exchanges) = ([0_i64; 1], Vec::with_capacity(count));
     // [at, half span, low, high, consistent] of each rank.

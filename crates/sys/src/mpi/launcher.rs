@@ -95,8 +95,7 @@ pub struct Start<'a> {
     pub set: &'a [(&'a str, &'a str)],
 }
 
-/// The launcher's command up to the program's name, which the caller adds. Ranks inherit its environment.
-/// Errors: [`Error::NoLauncher`]; no ranks; fewer CPUs than ranks in the list.
+/// The launcher's command up to the program's name. Errors: no launcher; no ranks; too few CPUs.
 pub fn command(mpi: &Installed, start: &Start<'_>) -> Result<Command, Error> {
     let Start { ranks, cpus, oversubscribe, set } = *start;
     if ranks == 0 || (!cpus.is_empty() && cpus.len() < ranks) {

@@ -26,10 +26,11 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens `path`, or a soname along the linker's search.
-    /// Errors: [`Error::Unopened`] with the linker's reason, [`Error::Static`].
-    #[cfg(not(target_feature = "crt-static"))]
+    /// Opens `path`, or a soname along the linker's search. Errors: the linker's reason, [`Error::Static`].
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(Error::Static);
+        }
         let unopened = |reason: String| Error::Unopened { path: path.to_owned(), reason };
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| unopened(e.to_string()))?;
         // Open MPI's components look for the library's symbols among all.
@@ -40,13 +41,7 @@ impl Opened {
         Ok(Self { handle, path: path.to_owned() })
     }
 
-    #[cfg(target_feature = "crt-static")]
-    pub(super) fn open(_path: &Path) -> Result<Self, Error> {
-        Err(Error::Static)
-    }
-
     /// Errors: [`Error::Symbol`].
-    #[cfg(not(target_feature = "crt-static"))]
     pub(super) fn symbol(&self, name: &'static CStr) -> Result<NonNull<c_void>, Error> {
         // SAFETY: an open handle and a terminated text.
         let address = unsafe { libc::dlsym(self.handle.as_ptr(), name.as_ptr()) };
@@ -54,13 +49,7 @@ impl Opened {
         NonNull::new(address).ok_or_else(|| Error::Symbol { path: self.path.clone(), symbol })
     }
 
-    #[cfg(target_feature = "crt-static")]
-    pub(super) fn symbol(&self, _name: &'static CStr) -> Result<NonNull<c_void>, Error> {
-        Err(Error::Static)
-    }
-
     /// The file that defines `name`, with links followed; the name it was opened by if the linker does not say.
-    #[cfg(not(target_feature = "crt-static"))]
     fn file(&self, name: &'static CStr) -> Result<PathBuf, Error> {
         let address = self.symbol(name)?;
         // SAFETY: all zero is a valid value: null pointers.
@@ -75,16 +64,10 @@ impl Opened {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(name.to_bytes()));
         Ok(path.canonicalize().unwrap_or(path))
     }
-
-    #[cfg(target_feature = "crt-static")]
-    fn file(&self, _name: &'static CStr) -> Result<PathBuf, Error> {
-        Err(Error::Static)
-    }
 }
 
 /// Why the last call of the linker failed.
-#[cfg(not(target_feature = "crt-static"))]
-pub(super) fn linker_error() -> String {
+fn linker_error() -> String {
     // SAFETY: takes nothing; what it returns is read before any other call of the linker.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
@@ -107,7 +90,6 @@ pub(super) struct Library {
 
 impl Library {
     /// Opens the library named, else the launcher's, else the linker's.
-    /// Errors: of [`Error`], those that concern finding and opening.
     pub(super) fn find(lib: Option<&Path>, launched: Option<&Launched>) -> Result<Self, Error> {
         let candidates = candidates(lib, launched);
         for path in &candidates {
@@ -187,8 +169,7 @@ pub fn installed(lib: Option<&Path>) -> Result<Vec<Installed>, Error> {
 }
 
 impl Installed {
-    /// The MPI named, else the first that has a launcher.
-    /// Errors: of finding and opening; [`Error::NoLauncher`].
+    /// The MPI named, else the first that has a launcher. Errors: of finding and opening; no launcher.
     pub fn find(lib: Option<&Path>) -> Result<Self, Error> {
         let all = installed(lib)?;
         let Some(first) = all.first() else {

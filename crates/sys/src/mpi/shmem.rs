@@ -1,14 +1,11 @@
 //! `OpenSHMEM` as Open MPI has it: its functions take plain types, so that it needs no table.
 
-#[cfg(not(target_feature = "crt-static"))]
-use std::ffi::CString;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use super::library::Opened;
 use super::{Comm, Error, Operation, Session};
-#[cfg(not(target_feature = "crt-static"))]
 use crate::fs_root::FsRoot;
 
 const SONAME: &str = "liboshmem.so.40";
@@ -61,8 +58,7 @@ unsafe extern "C" {
     static _end: u8;
 }
 
-/// `OpenSHMEM` beside MPI in this process, with one symmetric memory, zero at first. Both end
-/// together, with the session.
+/// `OpenSHMEM` beside MPI, with one symmetric memory, zero at first. Both end with the session.
 #[derive(Debug)]
 pub struct Shmem {
     functions: Functions,
@@ -73,9 +69,8 @@ pub struct Shmem {
 }
 
 impl Shmem {
-    /// Starts `OpenSHMEM` with `bytes` of symmetric memory on every rank; its library is looked for beside that of MPI. Collective, and
-    /// once in a process.
-    /// Errors: not installed; too little symmetric memory (`SHMEM_SYMMETRIC_SIZE`); ranks asked for different sizes.
+    /// Starts `OpenSHMEM` with `bytes` of symmetric memory on every rank; collective, once in a process. Errors:
+    /// not installed; too little symmetric memory (`SHMEM_SYMMETRIC_SIZE`); uneven sizes.
     pub fn start(session: &Session, bytes: usize) -> Result<Self, Error> {
         let file = session.library().with_file_name(SONAME);
         let file = if file.exists() { file } else { PathBuf::from(SONAME) };
@@ -207,20 +202,13 @@ impl Shmem {
 }
 
 /// Whether the loader finds the program's own `_end` first.
-#[cfg(not(target_feature = "crt-static"))]
 fn exports_end() -> bool {
     // SAFETY: a terminated text.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_end".as_ptr()) };
     found.addr() == (&raw const _end).addr()
 }
 
-#[cfg(target_feature = "crt-static")]
-fn exports_end() -> bool {
-    false
-}
-
 /// Open MPI 4.1 unmaps a component at its end that it calls afterwards (signal 11); held once more it stays.
-#[cfg(not(target_feature = "crt-static"))]
 fn keep_component_mapped() {
     let maps = FsRoot::host().read("proc/self/maps").unwrap_or_default();
     let is_component = |l: &&str| l.rsplit('/').next().is_some_and(|n| n.starts_with("mca_spml_"));
@@ -230,6 +218,3 @@ fn keep_component_mapped() {
     // SAFETY: a terminated text; what is mapped already is found again, and nothing else.
     unsafe { libc::dlopen(path.as_ptr(), flags) };
 }
-
-#[cfg(target_feature = "crt-static")]
-fn keep_component_mapped() {}

@@ -13,8 +13,7 @@ pub use open::PerfError;
 pub use record::{PageClock, Switch};
 pub use switches::{SwitchLog, TickMap};
 
-/// The conversion between ticks and event time that the kernel publishes on the page of an event; `None` where no event can
-/// be had or its clock does not follow the counter.
+/// The kernel's conversion between ticks and event time; `None` where its clock does not follow the counter.
 pub(crate) fn page_clock() -> Option<PageClock> {
     ring::Ring::map(open::open_switch_event(None).ok()?, 1).ok()?.clock()
 }

@@ -15,8 +15,7 @@ pub struct Switch {
     pub ticks: u64,
     /// The thread left the CPU; else it came back.
     pub out: bool,
-    /// It left although it wanted to run (preempted), as opposed to going to sleep. False for a return, and on kernels
-    /// before 4.17.
+    /// It was preempted, as opposed to going to sleep. False for a return, and before Linux 4.17.
     pub preempted: bool,
     pub cpu: u32,
 }
@@ -56,8 +55,7 @@ pub(super) fn take(bytes: &[u8], ticks: impl Fn(u64) -> u64) -> Option<(Entry, u
     Some((entry, size))
 }
 
-/// The kernel's own conversion between counter ticks and event time, as the first page of the ring publishes it
-/// (`cap_user_time`, `cap_user_time_zero`).
+/// The kernel's conversion between ticks and event time (`cap_user_time`, `cap_user_time_zero`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageClock {
     /// Binary places of `mult`.

@@ -1,12 +1,12 @@
 //! The mapped ring buffer of a perf event.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::ptr::NonNull;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::open::{Event, PerfError};
 use super::record::PageClock;
+use crate::region::{Mapping, READ_WRITE};
 
 // Offsets in `struct perf_event_mmap_page`, which are part of the kernel's interface.
 const LOCK_BYTE: usize = 8;
@@ -22,31 +22,21 @@ const CAP_USER_TIME_ZERO: u64 = 1 << 4;
 /// The event's descriptor and its mapping: one control page, then the data pages.
 #[derive(Debug)]
 pub(super) struct Ring {
-    start: NonNull<u8>,
+    mapping: Mapping,
     page_bytes: usize,
     data_bytes: usize,
     event: Event,
 }
 
-// SAFETY: the mapping belongs to this value alone, and the kernel's side is synchronized by the head and tail counters.
-unsafe impl Send for Ring {}
-
 impl Ring {
     /// Maps `pages` data pages (a power of two) of `event`.
     pub(super) fn map(event: Event, pages: usize) -> Result<Self, PerfError> {
-        use rustix::mm::{MapFlags, ProtFlags};
         let page_bytes = rustix::param::page_size();
         let data_bytes = pages * page_bytes;
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let total_bytes = page_bytes + data_bytes;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
-        let start = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), total_bytes, access, MapFlags::SHARED, event.fd.as_fd(), 0)
-        };
-        let start = start.map_err(|e| PerfError::Ring { pages, why: map_refusal(e) })?;
-        let start =
-            NonNull::new(start.cast()).ok_or(PerfError::Ring { pages, why: "mapped at zero".to_owned() })?;
-        Ok(Self { start, page_bytes, data_bytes, event })
+        let shared = rustix::mm::MapFlags::SHARED;
+        let mapping = Mapping::of_file(&event.fd, page_bytes + data_bytes, READ_WRITE, shared)
+            .map_err(|e| PerfError::ring(pages, &e))?;
+        Ok(Self { mapping, page_bytes, data_bytes, event })
     }
 
     pub(super) fn enable(&self, on: bool) -> io::Result<()> {
@@ -73,14 +63,14 @@ impl Ring {
     fn field<T: Copy>(&self, byte: usize) -> T {
         assert!(byte + size_of::<T>() <= self.page_bytes);
         // SAFETY: the offset lies inside the mapped control page, as asserted.
-        let field = unsafe { self.start.add(byte) }.cast::<T>();
+        let field = unsafe { self.mapping.start().add(byte) }.cast::<T>();
         // SAFETY: the interface aligns its fields; volatile because the kernel writes them. T is an integer here.
         unsafe { field.read_volatile() }
     }
 
     fn counter(&self, byte: usize) -> &AtomicU64 {
         // SAFETY: the head and tail counters lie inside the mapped control page.
-        let counter = unsafe { self.start.add(byte) }.cast::<u64>();
+        let counter = unsafe { self.mapping.start().add(byte) }.cast::<u64>();
         // SAFETY: aligned, mapped as long as `self`, and shared with the kernel by atomic accesses only.
         unsafe { AtomicU64::from_ptr(counter.as_ptr()) }
     }
@@ -114,28 +104,11 @@ impl Ring {
         let first = len.min(self.data_bytes - at);
         for (offset, part) in [(at, first), (0, len - first)] {
             // SAFETY: the data area begins after the control page, and offset + part stays inside it.
-            let start = unsafe { self.start.add(self.page_bytes + offset) };
+            let start = unsafe { self.mapping.start().add(self.page_bytes + offset) };
             // SAFETY: mapped, initialized by the kernel up to `head`, which was read with acquire order; the kernel does not
             // write there again before the tail is stored.
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(start.as_ptr(), part) });
         }
         self.counter(TAIL_BYTE).store(head, Ordering::Release);
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `map`; no reference into it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.page_bytes + self.data_bytes) };
-    }
-}
-
-fn map_refusal(errno: rustix::io::Errno) -> String {
-    match errno {
-        rustix::io::Errno::PERM => {
-            "locked memory of this user is used up (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK); ask for fewer pages".to_owned()
-        }
-        rustix::io::Errno::INVAL => "the number of pages must be a power of two".to_owned(),
-        other => other.to_string(),
     }
 }

@@ -51,9 +51,8 @@ pub struct SwitchLog {
 }
 
 impl SwitchLog {
-    /// Starts recording the calling thread, with a ring of `pages` data pages (rounded up to a power of two; one holds 128
-    /// switches of 32 bytes). `map` is used where the kernel's event clock does not follow the counter.
-    /// Errors: [`PerfError`] with the setting or limit that refused it.
+    /// Starts recording the calling thread, with a ring of `pages` (128 switches each; rounded up to a power of
+    /// two). `map` is used where the kernel's event clock does not follow the counter. Errors: what refused it.
     pub fn open_for_current_thread(pages: usize, map: TickMap) -> Result<Self, PerfError> {
         let pages = pages.max(1).next_power_of_two();
         let ring = Ring::map(open_switch_event(None)?, pages)?;
@@ -64,7 +63,7 @@ impl SwitchLog {
             let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
             (Ring::map(event, pages)?, SwitchClock::Map(map))
         };
-        ring.enable(true).map_err(|e| PerfError::Refused { why: format!("it cannot be started: {e}") })?;
+        ring.enable(true).map_err(|e| PerfError::refused(format_args!("it cannot be started: {e}")))?;
         // Draining shall take no page fault, and one ring's worth is the most there can be.
         Ok(Self { ring, clock, lost: 0, bytes: Vec::with_capacity(pages * rustix::param::page_size()) })
     }

@@ -6,7 +6,7 @@ use std::process::{self, ExitStatus};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
-use super::group::{kill_group_of, kill_process, live_processes_of_group, processes_of_group};
+use super::group::{kill_group_of, kill_others_of_group, kill_process, processes_of_group};
 use super::streams::TimedWriter;
 use crate::thread::{monotonic_ns, nanosleep_until};
 
@@ -101,13 +101,7 @@ impl Child {
     fn reap(&mut self, deadline_ns: u64) {
         let leader = self.pid();
         if self.leads_group {
-            look_until(deadline_ns, || {
-                let rest = live_processes_of_group(leader);
-                rest.iter().filter(|p| **p != leader).for_each(|p| {
-                    let _ = kill_process(*p);
-                });
-                rest.is_empty().then_some(())
-            });
+            kill_others_of_group(leader, leader, deadline_ns);
             // Zombies of the group that became ours because we are a subreaper; the leader is left to `process::Child`.
             let others = processes_of_group(leader).into_iter().filter(|p| *p != leader);
             for pid in others.filter_map(Pid::from_raw) {
@@ -136,7 +130,7 @@ impl Drop for Child {
 }
 
 /// Looks again and again, with growing pauses, until there is something or the deadline has passed (one last look then).
-fn look_until<T>(deadline_ns: u64, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(super) fn look_until<T>(deadline_ns: u64, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let mut pause_ns = LOOK_FIRST_NS;
     loop {
         let now_ns = monotonic_ns();

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::event::PollFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions};
 
 use super::group::kill_process;
@@ -85,9 +86,8 @@ pub fn fork_run(work: &dyn Fn() -> u8) -> io::Result<Forked> {
 /// Whether this process is a child of [`fork_run`].
 static IN_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// Makes panics in children silent: the parent tells what happened, and a message from the child would come in the middle of
-/// its own. Set up before the first fork, since the lock of the hook may be held for ever in a child whose parent had a
-/// thread that panicked just then.
+/// Makes panics in children silent: the parent tells. Set up before the first fork, since a child's lock of the
+/// hook may be held for ever by a thread that panicked just then.
 fn silence_children() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -111,8 +111,7 @@ fn child(parent: i32, work: &dyn Fn() -> u8) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// The kernel kills the calling process when it has run for `limit_ns` in real time without sleeping; a fuse for a child that
-/// would otherwise hold its CPU for ever. Under other policies it does nothing.
+/// The kernel kills this process after `limit_ns` of real time without a sleep: a fuse.
 pub fn limit_real_time(limit_ns: u64) {
     let us = Some((limit_ns / 1_000).max(1));
     let limit = rustix::process::Rlimit { current: us, maximum: us };
@@ -151,7 +150,7 @@ impl Forked {
                 return Ok(None);
             }
             match &self.handle {
-                Some(handle) => drop(ready(handle.as_fd(), libc::POLLIN, Some(until_ns))),
+                Some(handle) => drop(ready(handle.as_fd(), PollFlags::IN, Some(until_ns))),
                 None => nanosleep_until(until_ns.min(now_ns + LOOK_NS)),
             }
         }

@@ -5,8 +5,8 @@ use std::io;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use super::child::look_until;
 use crate::fs_root::FsRoot;
-use crate::thread::{monotonic_ns, nanosleep_until};
 
 /// Kills every process of the group `pid`. A group that is gone is no error; 0, 1 and negative numbers do nothing,
 /// since they would name our own group or everything.
@@ -29,22 +29,22 @@ fn send_to_group(pid: i32, signal: Signal) {
 /// `deadline_ns` (monotonic) has passed; returns whether none is left.
 pub fn kill_rest_of_group(deadline_ns: u64) -> bool {
     let group = rustix::process::getpgrp().as_raw_nonzero().get();
-    let me = rustix::process::getpid().as_raw_nonzero().get();
-    loop {
-        let rest: Vec<i32> = live_processes_of_group(group).into_iter().filter(|p| *p != me).collect();
-        let now_ns = monotonic_ns();
-        if rest.is_empty() || now_ns >= deadline_ns {
-            return rest.is_empty();
-        }
-        for pid in rest {
-            let _ = kill_process(pid);
-        }
-        nanosleep_until(now_ns + 2_000_000);
-    }
+    kill_others_of_group(group, std::process::id() as i32, deadline_ns)
 }
 
-/// Takes the exit status of every child that has ended, also of those adopted by a subreaper. Not for processes that
-/// still want to wait for children of their own.
+/// As [`kill_rest_of_group`], for any group and any of its members.
+pub(super) fn kill_others_of_group(group: i32, spared: i32, deadline_ns: u64) -> bool {
+    let none_left = || {
+        let rest = members(|p| p != spared && Stat::of(p).is_some_and(|s| s.group == group && s.is_live()));
+        for pid in &rest {
+            let _ = kill_process(*pid);
+        }
+        rest.is_empty().then_some(())
+    };
+    look_until(deadline_ns, none_left).is_some()
+}
+
+/// Takes the exit status of all ended children; not for processes that wait for children themselves.
 pub fn reap_orphans() {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     while let Ok(Some(_)) | Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::All, look) {}
@@ -119,11 +119,6 @@ pub fn pid_is_alive(pid: i32) -> bool {
 /// All processes of the group `pid`, ascending, with those that ended but were not reaped.
 pub fn processes_of_group(pid: i32) -> Vec<i32> {
     members(|p| Stat::of(p).is_some_and(|s| s.group == pid))
-}
-
-/// The processes of the group that have not ended.
-pub(super) fn live_processes_of_group(pid: i32) -> Vec<i32> {
-    members(|p| Stat::of(p).is_some_and(|s| s.group == pid && s.is_live()))
 }
 
 /// Live processes with `argument` as one of their arguments, ascending; for checks that nothing was left behind.

@@ -21,6 +21,7 @@ pub use group::{
 };
 pub use parent_death::{become_subreaper, die_with_parent, take_stdout};
 pub use spawn::Spawn;
+pub(crate) use spawn::keep_passed;
 pub use streams::{InMemory, ReadUntil, TimedWriter};
 
 use std::path::PathBuf;

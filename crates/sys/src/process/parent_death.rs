@@ -6,10 +6,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::process::Signal;
 
-/// The kernel shall kill the calling process when the thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`; kept
-/// over exec, not inherited by children).
-/// Errors: [`io::ErrorKind::NotFound`] when the parent is no longer `expected_parent`, so that the caller must end by
-/// itself; else the system's error. Allocates nothing: it may run between fork and exec.
+/// The kernel shall kill this process when the thread that started it ends (`PR_SET_PDEATHSIG`; kept over exec).
+/// Errors: [`io::ErrorKind::NotFound`] when the parent is another already. Allocates nothing, as after a fork.
 pub fn die_with_parent(expected_parent: i32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // A parent that ended before the call above sends no signal any more. Inside a process namespace of its own the child
@@ -22,8 +20,7 @@ pub fn die_with_parent(expected_parent: i32) -> io::Result<()> {
     }
 }
 
-/// Orphans below the calling process become its children instead of init's, so that it can reap them (prctl(2),
-/// `PR_SET_CHILD_SUBREAPER`).
+/// Orphans below this process become its children, so that it can reap them (`PR_SET_CHILD_SUBREAPER`).
 pub fn become_subreaper() -> io::Result<()> {
     // Any process number means yes.
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)

@@ -91,7 +91,6 @@ impl<'fd> Spawn<'fd> {
     }
 
     /// Starts the worker.
-    /// Errors: the system's error when no process can be started or the program is gone.
     pub fn start(self) -> io::Result<Child> {
         if let Some(fd) = self.passed.iter().find(|fd| **fd < FIRST_FREE_FD) {
             let why = format!(
@@ -127,6 +126,12 @@ impl<'fd> Spawn<'fd> {
         });
         Child::new(spawned?, self.new_group)
     }
+}
+
+/// Keeps a descriptor that the starter passed from being passed on to children; false if it is not open.
+pub(crate) fn keep_passed(fd: RawFd) -> bool {
+    // SAFETY: integer arguments; nothing of ours is touched, and a closed descriptor is an error.
+    fd >= FIRST_FREE_FD && unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } == 0
 }
 
 /// Arranges what has to happen between fork and exec.

@@ -1,11 +1,12 @@
 //! Streams that are read and written within a time limit.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::thread::monotonic_ns;
+use crate::thread::{monotonic_ns, timespec};
 
 /// What a [`TimedWriter`] waits for another side that does not read.
 const WRITE_WITHIN_NS: u64 = 2_000_000_000;
@@ -20,7 +21,7 @@ pub trait ReadUntil {
 impl<T: AsFd> ReadUntil for T {
     fn read_until(&mut self, buffer: &mut [u8], until_ns: Option<u64>) -> io::Result<usize> {
         loop {
-            if !ready(self.as_fd(), libc::POLLIN, until_ns)? {
+            if !ready(self.as_fd(), PollFlags::IN, until_ns)? {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             match rustix::io::read(self.as_fd(), &mut *buffer) {
@@ -60,7 +61,7 @@ impl Write for TimedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let until_ns = monotonic_ns().saturating_add(self.within_ns);
         loop {
-            if !ready(self.fd.as_fd(), libc::POLLOUT, Some(until_ns))? {
+            if !ready(self.fd.as_fd(), PollFlags::OUT, Some(until_ns))? {
                 let why = format!("the other side read nothing for {} ms", self.within_ns / 1_000_000);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
@@ -78,23 +79,13 @@ impl Write for TimedWriter {
 }
 
 /// Waits until `fd` is ready for `events` (or was closed by the other side); false when `deadline_ns` came first.
-pub(super) fn ready(fd: BorrowedFd<'_>, events: libc::c_short, deadline_ns: Option<u64>) -> io::Result<bool> {
+pub(super) fn ready(fd: BorrowedFd<'_>, events: PollFlags, deadline_ns: Option<u64>) -> io::Result<bool> {
     loop {
-        let left_ms = match deadline_ns {
-            None => -1,
-            Some(d) => d.saturating_sub(monotonic_ns()).div_ceil(1_000_000).min(1_000_000) as libc::c_int,
-        };
-        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
-        // SAFETY: one live, writable pollfd.
-        let n = unsafe { libc::poll(&raw mut poll, 1, left_ms) };
-        if n > 0 {
-            return Ok(true);
-        }
-        if n < 0 {
-            let e = io::Error::last_os_error();
-            if e.kind() != io::ErrorKind::Interrupted {
-                return Err(e);
-            }
+        let left = deadline_ns.map(|d| timespec(d.saturating_sub(monotonic_ns())));
+        match poll(&mut [PollFd::from_borrowed_fd(fd, events)], left.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(e) => return Err(e.into()),
         }
         if deadline_ns.is_some_and(|d| monotonic_ns() >= d) {
             return Ok(false);

@@ -5,35 +5,15 @@ use std::io;
 use super::cause;
 use super::{Policy, PolicyParseError};
 
+/// Why a policy or an attribute beside it is not in force, in one line: what refused it, and how to lift that.
 #[derive(Debug, thiserror::Error)]
-pub enum SchedError {
-    #[error(transparent)]
-    Invalid(#[from] PolicyParseError),
-    #[error("policy {policy} refused: {cause}")]
-    Refused {
-        policy: Policy,
-        /// What refused it and how to lift it: a missing right, a group without real-time budget, the affinity or the
-        /// bandwidth of deadline threads, a seccomp filter.
-        cause: String,
-    },
-    /// The kernel accepted the call but reports another policy.
-    #[error("policy {policy} was accepted but the kernel reports {found}")]
-    NotInForce { policy: Policy, found: Policy },
-    /// A slice or a utilization clamp is out of range, unknown to the kernel, or not in force.
-    #[error("{attribute} with policy {policy} refused: {cause}")]
-    Extra {
-        /// The policy asked for along with it.
-        policy: Policy,
-        attribute: String,
-        /// Why it cannot be, or is not, in force, and what would help.
-        cause: String,
-    },
-    #[error("policy {policy}: {source}")]
-    Os {
-        /// The policy asked for, or `read` when reading back failed.
-        policy: String,
-        source: io::Error,
-    },
+#[error("{0}")]
+pub struct SchedError(pub(super) String);
+
+impl From<PolicyParseError> for SchedError {
+    fn from(e: PolicyParseError) -> Self {
+        Self(e.to_string())
+    }
 }
 
 /// `struct sched_attr` of the second ABI version (56 bytes, Linux 5.3). Only its first version is passed unless a clamp is
@@ -101,12 +81,10 @@ pub(super) fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> 
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives another thread of this process a policy, by its kernel thread id; for a thread that cannot do it itself because
-/// it does not get to run.
-/// Errors: [`SchedError`], as for [`apply`].
+/// Gives another thread of this process, which may not get to run, a policy.
 pub fn apply_to(tid: i32, policy: Policy) -> Result<(), SchedError> {
     policy.validate()?;
-    set_attr(tid, &policy.into()).map_err(|source| cause::of_refusal(policy, source))
+    set_attr(tid, &policy.into()).map_err(|e| cause::of_refusal(policy, &e))
 }
 
 fn current_attr() -> io::Result<SchedAttr> {
@@ -122,27 +100,32 @@ fn current_attr() -> io::Result<SchedAttr> {
 /// The policy of the calling thread with all attributes; fields that the kernel does not know stay 0.
 pub(super) fn current_with_attr() -> Result<(Policy, SchedAttr), SchedError> {
     let read = current_attr().and_then(|attr| Ok((attr.to_policy()?, attr)));
-    read.map_err(|source| SchedError::Os { policy: "read".to_owned(), source })
+    read.map_err(|e| SchedError(format!("policy read: {e}")))
 }
 
-/// The policy of the calling thread.
-/// Errors: the system's error, or an unknown policy number (for example `SCHED_EXT`).
+/// The policy of the calling thread. Errors: the system's, or an unknown one (`SCHED_EXT`).
 pub fn current() -> Result<Policy, SchedError> {
     Ok(current_with_attr()?.0)
 }
 
-/// Applies `policy` to the calling thread and reads it back.
-/// Errors: [`SchedError`] with the true cause of a refusal: the same `EPERM` may mean a missing capability, a resource
-/// limit, a control group without real-time budget, an affinity too narrow for the deadline policy, or a seccomp filter.
+/// Applies `policy` to the calling thread and reads it back. Errors: the true cause: the same `EPERM` may mean a
+/// missing right, a resource limit, a group without budget, a narrow affinity, or a seccomp filter.
 pub fn apply(policy: Policy) -> Result<(), SchedError> {
     policy.validate()?;
-    set_attr(THREAD_SELF, &policy.into()).map_err(|source| cause::of_refusal(policy, source))?;
-    let found = current()?;
-    if same_policy(policy, found) { Ok(()) } else { Err(SchedError::NotInForce { policy, found }) }
+    set_attr(THREAD_SELF, &policy.into()).map_err(|e| cause::of_refusal(policy, &e))?;
+    in_force(policy, current()?)
+}
+
+/// Errors: the kernel accepted `policy` but reports another one.
+pub(super) fn in_force(policy: Policy, found: Policy) -> Result<(), SchedError> {
+    if same_policy(policy, found) {
+        return Ok(());
+    }
+    Err(SchedError(format!("policy {policy} was accepted but the kernel reports {found}")))
 }
 
 /// Equality as far as the kernel keeps the parameters (it may round deadline parameters by less than a microsecond).
-pub(super) fn same_policy(asked: Policy, found: Policy) -> bool {
+fn same_policy(asked: Policy, found: Policy) -> bool {
     match (asked, found) {
         (
             Policy::Deadline { runtime_ns, deadline_ns, period_ns },
@@ -182,8 +165,8 @@ mod tests {
 
     #[test]
     fn out_of_range_parameters_never_reach_the_kernel() {
-        assert!(matches!(apply(Policy::Fifo(0)), Err(SchedError::Invalid(_))));
-        assert!(matches!(apply(Policy::Other { nice: 99 }), Err(SchedError::Invalid(_))));
+        assert!(apply(Policy::Fifo(0)).unwrap_err().to_string().contains("outside 1..99"));
+        assert!(apply(Policy::Other { nice: 99 }).unwrap_err().to_string().contains("outside -20..19"));
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Rights {
 }
 
 /// Names the cause of a failed `sched_setattr` of the calling thread.
-pub(super) fn of_refusal(policy: Policy, source: io::Error) -> SchedError {
+pub(super) fn of_refusal(policy: Policy, source: &io::Error) -> SchedError {
     let cause = match source.raw_os_error() {
         Some(libc::EBUSY) => {
             "deadline bandwidth is used up (admission test); lower runtime/period or stop other deadline threads"
@@ -73,9 +73,9 @@ pub(super) fn of_refusal(policy: Policy, source: io::Error) -> SchedError {
             Ok(rights) => of_eperm(policy, &rights, &GroupBudget::read(), &online_cpus()),
             Err(e) => format!("{source} (rights could not be read: {e})"),
         },
-        _ => return SchedError::Os { policy: policy.to_string(), source },
+        _ => return SchedError(format!("policy {policy}: {source}")),
     };
-    SchedError::Refused { policy, cause }
+    SchedError(format!("policy {policy} refused: {cause}"))
 }
 
 fn online_cpus() -> String {

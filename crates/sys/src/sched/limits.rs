@@ -213,8 +213,7 @@ impl RtLimits {
             .then(|| ((period_us - runtime_us) as f64 / period_us as f64 * 1e9, "real-time throttling"))
     }
 
-    /// What a real-time measuring thread on `cpu` will lose on purpose, in words: why gaps of tens of milliseconds appear
-    /// once a second, and what turns them off.
+    /// What a real-time thread on `cpu` loses on purpose, in words, and what turns that off.
     pub fn explain(&self, cpu: usize) -> String {
         let Some((loss_ns, mechanism)) = self.loss_ns_per_s(cpu) else {
             return format!(

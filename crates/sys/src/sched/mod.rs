@@ -81,7 +81,6 @@ impl Policy {
     }
 
     /// Checks the parameters against the ranges the kernel accepts.
-    /// Errors: one line naming the parameter and its range.
     pub fn validate(&self) -> Result<(), PolicyParseError> {
         let fail = |why: String| Err(PolicyParseError { text: self.to_string(), why });
         match *self {

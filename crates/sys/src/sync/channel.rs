@@ -3,9 +3,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::pipe::PipeFlags;
-
-use crate::call::event::owned;
 
 /// An event counter, 0 at first.
 #[derive(Debug)]
@@ -14,9 +13,9 @@ pub struct EventCounter(OwnedFd);
 impl EventCounter {
     /// With `polls`, [`Self::take`] returns false at once instead of sleeping.
     pub fn new(polls: bool) -> io::Result<Self> {
-        let flags = libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE | if polls { libc::EFD_NONBLOCK } else { 0 };
-        // SAFETY: integer arguments; touches no memory of ours.
-        Ok(Self(owned(unsafe { libc::eventfd(0, flags) })?))
+        let mut flags = EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE;
+        flags.set(EventfdFlags::NONBLOCK, polls);
+        Ok(Self(eventfd(0, flags)?))
     }
 
     #[inline]

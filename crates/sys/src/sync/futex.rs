@@ -3,10 +3,11 @@
 use std::io;
 use std::sync::atomic::AtomicU32;
 
-use rustix::thread::futex::{self, Flags, Timespec};
+use rustix::thread::futex::{self, Flags};
 
 use super::Sharing;
 use super::place::Place;
+use crate::thread::timespec;
 
 /// A word to wait on, 0 at first.
 #[derive(Debug)]
@@ -34,8 +35,7 @@ impl Word {
     /// true says nothing about the reason for waking.
     #[inline]
     pub fn wait(&self, expected: u32, timeout_ns: Option<u64>) -> bool {
-        let timeout = timeout_ns
-            .map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ });
+        let timeout = timeout_ns.map(timespec);
         futex::wait(self.value(), self.flags, expected, timeout.as_ref()) != Err(rustix::io::Errno::AGAIN)
     }
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::Sharing;
 use super::place::Place;
-use super::pthread::{init_mutex, make};
+use super::pthread::{OF_CONDITION, init_mutex};
 
 #[repr(C)]
 #[derive(Debug)]
@@ -33,16 +33,7 @@ impl Monitor {
         init_mutex(monitor.mutex(), sharing)?;
         // SAFETY: zeroed memory that nobody uses yet, and initialized attributes.
         let init = |attributes| unsafe { libc::pthread_cond_init(monitor.condition(), attributes) };
-        // SAFETY: the functions of one type of attributes.
-        unsafe {
-            make(
-                libc::pthread_condattr_init,
-                libc::pthread_condattr_setpshared,
-                libc::pthread_condattr_destroy,
-                sharing,
-                init,
-            )
-        }?;
+        OF_CONDITION.make(sharing, init)?;
         Ok(monitor)
     }
 

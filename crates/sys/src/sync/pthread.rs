@@ -8,26 +8,51 @@ use super::Sharing;
 use super::place::Place;
 use crate::call::checked;
 
-/// Makes attributes, says in them between whom the object works, and makes the object with them.
-///
-/// # Safety
-/// The first three functions are those of one type of attributes.
-pub(super) unsafe fn make<A>(
+/// The functions of the C library for one type of attributes.
+pub(super) struct Attributes<A> {
     init: unsafe extern "C" fn(*mut A) -> libc::c_int,
     share: unsafe extern "C" fn(*mut A, libc::c_int) -> libc::c_int,
     destroy: unsafe extern "C" fn(*mut A) -> libc::c_int,
-    sharing: Sharing,
-    make: impl FnOnce(*const A) -> libc::c_int,
-) -> io::Result<()> {
-    let mut attributes = MaybeUninit::<A>::uninit();
-    // SAFETY: writable memory of the right type.
-    checked(unsafe { init(attributes.as_mut_ptr()) })?;
-    // SAFETY: initialized above.
-    let set = checked(unsafe { share(attributes.as_mut_ptr(), sharing.pshared()) });
-    let made = set.and_then(|()| checked(make(attributes.as_ptr())));
-    // SAFETY: initialized above, and not used after this.
-    unsafe { destroy(attributes.as_mut_ptr()) };
-    made
+}
+
+const OF_MUTEX: Attributes<libc::pthread_mutexattr_t> = Attributes {
+    init: libc::pthread_mutexattr_init,
+    share: libc::pthread_mutexattr_setpshared,
+    destroy: libc::pthread_mutexattr_destroy,
+};
+const OF_LOCK: Attributes<libc::pthread_rwlockattr_t> = Attributes {
+    init: libc::pthread_rwlockattr_init,
+    share: libc::pthread_rwlockattr_setpshared,
+    destroy: libc::pthread_rwlockattr_destroy,
+};
+const OF_BARRIER: Attributes<libc::pthread_barrierattr_t> = Attributes {
+    init: libc::pthread_barrierattr_init,
+    share: libc::pthread_barrierattr_setpshared,
+    destroy: libc::pthread_barrierattr_destroy,
+};
+pub(super) const OF_CONDITION: Attributes<libc::pthread_condattr_t> = Attributes {
+    init: libc::pthread_condattr_init,
+    share: libc::pthread_condattr_setpshared,
+    destroy: libc::pthread_condattr_destroy,
+};
+
+impl<A> Attributes<A> {
+    /// Makes attributes, says in them between whom the object works, and makes the object with them.
+    pub(super) fn make(
+        &self,
+        sharing: Sharing,
+        make: impl FnOnce(*const A) -> libc::c_int,
+    ) -> io::Result<()> {
+        let mut attributes = MaybeUninit::<A>::uninit();
+        // SAFETY: writable memory of the right type.
+        checked(unsafe { (self.init)(attributes.as_mut_ptr()) })?;
+        // SAFETY: initialized above.
+        let set = checked(unsafe { (self.share)(attributes.as_mut_ptr(), sharing.pshared()) });
+        let made = set.and_then(|()| checked(make(attributes.as_ptr())));
+        // SAFETY: initialized above, and not used after this.
+        unsafe { (self.destroy)(attributes.as_mut_ptr()) };
+        made
+    }
 }
 
 /// `pthread_mutex_t` of the default kind.
@@ -61,16 +86,7 @@ impl Mutex {
 pub(super) fn init_mutex(at: *mut libc::pthread_mutex_t, sharing: Sharing) -> io::Result<()> {
     // SAFETY: free memory, by the caller's word, and initialized attributes.
     let init = |attributes| unsafe { libc::pthread_mutex_init(at, attributes) };
-    // SAFETY: the functions of one type of attributes.
-    unsafe {
-        make(
-            libc::pthread_mutexattr_init,
-            libc::pthread_mutexattr_setpshared,
-            libc::pthread_mutexattr_destroy,
-            sharing,
-            init,
-        )
-    }
+    OF_MUTEX.make(sharing, init)
 }
 
 impl Drop for MutexHeld<'_> {
@@ -98,16 +114,7 @@ impl RwLock {
         let place = Place::new()?;
         // SAFETY: zeroed memory that nobody uses yet, and initialized attributes.
         let init = |attributes| unsafe { libc::pthread_rwlock_init(place.pointer(), attributes) };
-        // SAFETY: the functions of one type of attributes.
-        unsafe {
-            make(
-                libc::pthread_rwlockattr_init,
-                libc::pthread_rwlockattr_setpshared,
-                libc::pthread_rwlockattr_destroy,
-                sharing,
-                init,
-            )
-        }?;
+        OF_LOCK.make(sharing, init)?;
         Ok(Self(place))
     }
 
@@ -140,23 +147,13 @@ impl Drop for RwLockHeld<'_> {
 pub struct Barrier(Place<libc::pthread_barrier_t>);
 
 impl Barrier {
-    /// A barrier for so many members.
-    /// Errors: the system's error: no members, or more than the library counts.
+    /// A barrier for so many members. Errors: none, or more than the library counts.
     pub fn new(members: usize, sharing: Sharing) -> io::Result<Self> {
         let place = Place::new()?;
         let members = u32::try_from(members).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: zeroed memory that nobody uses yet, and initialized attributes.
         let init = |attributes| unsafe { libc::pthread_barrier_init(place.pointer(), attributes, members) };
-        // SAFETY: the functions of one type of attributes.
-        unsafe {
-            make(
-                libc::pthread_barrierattr_init,
-                libc::pthread_barrierattr_setpshared,
-                libc::pthread_barrierattr_destroy,
-                sharing,
-                init,
-            )
-        }?;
+        OF_BARRIER.make(sharing, init)?;
         Ok(Self(place))
     }
 

@@ -1,5 +1,7 @@
 //! Caches as sysfs describes them.
 
+use machmeter_data::quantity::parse_bytes;
+
 use super::{CPU, CpuSet};
 use crate::fs_root::FsRoot;
 
@@ -52,36 +54,9 @@ fn read_cache(tree: &FsRoot, directory: &str, cpu: usize, online: &CpuSet) -> Op
     Some(Cache {
         level: text("level")?.parse().ok()?,
         kind,
-        size_bytes: text("size").and_then(|t| size_bytes(&t)),
+        size_bytes: text("size").and_then(|t| parse_bytes(&t)),
         line_bytes: text("coherency_line_size").and_then(|t| t.parse().ok()),
         ways: text("ways_of_associativity").and_then(|t| t.parse().ok()),
         cpus: shared.union(&CpuSet::single(cpu)).intersection(online),
     })
-}
-
-/// The kernel's `32K`, `2M`, or plain bytes.
-fn size_bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" => 1,
-        "K" => 1 << 10,
-        "M" => 1 << 20,
-        "G" => 1 << 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_with_their_unit() {
-        for (text, bytes) in [("48K", Some(49_152)), ("2M", Some(2 << 20)), ("512", Some(512)), ("x", None)] {
-            assert_eq!(size_bytes(text), bytes, "{text}");
-        }
-        assert_eq!(size_bytes("3Q"), None);
-        assert_eq!(size_bytes("99999999999999999999G"), None);
-    }
 }

@@ -4,24 +4,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// CPU numbers in ascending order. Reads and prints the kernel's list format (`0-3,8`); the empty set is the empty
-/// string.
+/// CPU numbers in ascending order, read and printed as the kernel's lists (`0-3,8`; empty: empty).
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuSet(BTreeSet<usize>);
 
 /// CPU numbers above this are taken for typing errors; the kernel's own limit is 8192.
 const LARGEST_CPU: usize = 65_535;
 
+/// What is wrong with a CPU list, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CpuListError {
-    /// A part is neither a number nor a range nor a stepped range.
-    #[error("`{part}` in CPU list `{list}` is not a CPU number or range: write it like 0-3,8")]
-    NotANumber { list: String, part: String },
-    #[error("range `{part}` in CPU list `{list}` runs backward: put the smaller CPU first")]
-    Backward { list: String, part: String },
-    #[error("CPU {cpu} in CPU list `{list}` is too large: the highest number possible is 65535")]
-    TooLarge { list: String, cpu: String },
-}
+#[error("{0}")]
+pub struct CpuListError(String);
 
 impl CpuSet {
     pub fn single(cpu: usize) -> Self {
@@ -104,7 +97,9 @@ impl FromStr for CpuSet {
                 return Err(not_a_number(list, part));
             }
             if low > high {
-                return Err(CpuListError::Backward { list: list.to_owned(), part: part.to_owned() });
+                let why =
+                    format!("range `{part}` in CPU list `{list}` runs backward: put the smaller CPU first");
+                return Err(CpuListError(why));
             }
             cpus.extend((low..=high).filter(|cpu| (cpu - low) % of < used));
         }
@@ -118,12 +113,14 @@ fn cpu_number(list: &str, part: &str, digits: &str) -> Result<usize, CpuListErro
     }
     match digits.parse::<usize>() {
         Ok(cpu) if cpu <= LARGEST_CPU => Ok(cpu),
-        _ => Err(CpuListError::TooLarge { list: list.to_owned(), cpu: digits.to_owned() }),
+        _ => Err(CpuListError(format!(
+            "CPU {digits} in CPU list `{list}` is too large: the highest number possible is {LARGEST_CPU}"
+        ))),
     }
 }
 
 fn not_a_number(list: &str, part: &str) -> CpuListError {
-    CpuListError::NotANumber { list: list.to_owned(), part: part.to_owned() }
+    CpuListError(format!("`{part}` in CPU list `{list}` is not a CPU number or range: write it like 0-3,8"))
 }
 
 impl fmt::Display for CpuSet {
@@ -132,7 +129,7 @@ impl fmt::Display for CpuSet {
         let mut separator = "";
         while let Some(low) = cpus.next() {
             let mut high = low;
-            while cpus.next_if_eq(&(high + 1)).is_some() {
+            while cpus.next_if(|cpu| cpu - high == 1).is_some() {
                 high += 1;
             }
             if low == high {

@@ -25,10 +25,8 @@ const NODE: &str = "sys/devices/system/node";
 
 /// Why a tree has no topology.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TopologyError {
-    #[error("no CPU found below {root}: neither sys/devices/system/cpu nor proc/cpuinfo can be read")]
-    NoCpu { root: String },
-}
+#[error("no CPU found below {0}: neither sys/devices/system/cpu nor proc/cpuinfo can be read")]
+pub struct TopologyError(String);
 
 /// The CPUs of a machine and how they belong together.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,21 +69,19 @@ pub struct Node {
 }
 
 impl Topology {
-    /// The running system.
-    /// Errors: [`TopologyError::NoCpu`] where neither sysfs nor procfs is there.
+    /// The running system. Errors: neither sysfs nor procfs is there.
     pub fn host() -> Result<Self, TopologyError> {
         Self::read(Path::new("/"))
     }
 
-    /// The system below `root`. What is missing there (containers hide parts) is taken as unknown: a CPU without
-    /// topology files is a core of its own.
-    /// Errors: [`TopologyError::NoCpu`] if no CPU can be found.
+    /// The system below `root`. What is missing (containers hide parts) is taken as unknown: a CPU without topology
+    /// files is a core of its own. Errors: no CPU can be found.
     pub fn read(root: &Path) -> Result<Self, TopologyError> {
         let tree = FsRoot::at(root);
         let list = |name: &str| tree.text(&format!("{CPU}/{name}")).and_then(|t| t.parse::<CpuSet>().ok());
         let online = list("online").filter(|s| !s.is_empty()).unwrap_or_else(|| named_cpus(&tree));
         if online.is_empty() {
-            return Err(TopologyError::NoCpu { root: root.display().to_string() });
+            return Err(TopologyError(root.display().to_string()));
         }
         let present = list("present").unwrap_or_default().union(&online);
         let nodes = read_nodes(&tree);

@@ -2,38 +2,15 @@
 
 use super::{Allowed, CpuListError, CpuSet, Topology};
 
+/// Why a selection of CPUs cannot be had, in one line that names what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SelectError {
-    #[error(
-        "`{part}` is not a CPU selection: use a list like 0-3,8, or all, isolated, one-per-core, no-smt, numa:N"
-    )]
-    Grammar { part: String },
-    #[error(transparent)]
-    List(#[from] CpuListError),
-    #[error("CPU {cpu} does not exist: this machine has CPU {present}; allowed are {allowed}")]
-    Missing { cpu: usize, present: CpuSet, allowed: CpuSet },
-    #[error(
-        "CPU {cpu} is offline: allowed are {allowed}; to switch it on: echo 1 > /sys/devices/system/cpu/cpu{cpu}/online"
-    )]
-    Offline { cpu: usize, allowed: CpuSet },
-    #[error(
-        "CPU {cpu} is outside this process's affinity mask {mask}: allowed are {allowed}; widen the mask with taskset"
-    )]
-    OutsideAffinity { cpu: usize, mask: CpuSet, allowed: CpuSet },
-    #[error(
-        "CPU {cpu} is outside the cgroup's cpuset {cpuset}: allowed are {allowed}; start in another cgroup or container"
-    )]
-    OutsideCgroup { cpu: usize, cpuset: CpuSet, allowed: CpuSet },
-    #[error("NUMA node {node} does not exist: this machine has {present}")]
-    NoNode { node: String, present: String },
-    /// The selection is well-formed but holds no CPU that may be used.
-    #[error("`{part}` selects no CPU: {why}; allowed are {allowed}")]
-    Nothing {
-        part: String,
-        /// Why it is empty.
-        why: String,
-        allowed: CpuSet,
-    },
+#[error("{0}")]
+pub struct SelectError(String);
+
+impl From<CpuListError> for SelectError {
+    fn from(e: CpuListError) -> Self {
+        Self(e.to_string())
+    }
 }
 
 /// The CPUs that `spec` names: parts with commas between, taken together. A part is a CPU or range (`0-3`), which must
@@ -77,8 +54,8 @@ fn select_part(part: &str, allowed: &Allowed, topology: &Topology) -> Result<Cpu
         },
     };
     if cpus.is_empty() {
-        let (part, why) = (part.to_owned(), why.to_owned());
-        return Err(SelectError::Nothing { part, why, allowed: allowed.nameable() });
+        let allowed = allowed.nameable();
+        return Err(SelectError(format!("`{part}` selects no CPU: {why}; allowed are {allowed}")));
     }
     Ok(cpus)
 }
@@ -88,34 +65,41 @@ fn node_cpus(node: &str, topology: &Topology) -> Result<CpuSet, SelectError> {
     found.map(|n| n.cpus.clone()).ok_or_else(|| {
         let nodes: CpuSet = topology.nodes.iter().map(|n| n.node).collect();
         let present = if nodes.is_empty() { "no NUMA nodes".to_owned() } else { format!("node {nodes}") };
-        SelectError::NoNode { node: node.to_owned(), present }
+        SelectError(format!("NUMA node {node} does not exist: this machine has {present}"))
     })
 }
 
 fn listed(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
     if !part.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(SelectError::Grammar { part: part.to_owned() });
+        return Err(SelectError(format!(
+            "`{part}` is not a CPU selection: use a list like 0-3,8, or all, isolated, one-per-core, no-smt, numa:N"
+        )));
     }
     let cpus: CpuSet = part.parse()?;
     let nameable = allowed.nameable();
     match cpus.difference(&nameable).first() {
         None => Ok(cpus),
-        Some(cpu) => Err(refusal(cpu, nameable, allowed, topology)),
+        Some(cpu) => Err(SelectError(refusal(cpu, &nameable, allowed, topology))),
     }
 }
 
 /// The first limit, from hardware outward, that keeps `cpu` from being used.
-fn refusal(cpu: usize, nameable: CpuSet, allowed: &Allowed, topology: &Topology) -> SelectError {
+fn refusal(cpu: usize, nameable: &CpuSet, allowed: &Allowed, topology: &Topology) -> String {
     if !topology.present.contains(cpu) {
-        return SelectError::Missing { cpu, present: topology.present.clone(), allowed: nameable };
+        let present = &topology.present;
+        return format!("CPU {cpu} does not exist: this machine has CPU {present}; allowed are {nameable}");
     }
     if !allowed.online.contains(cpu) {
-        return SelectError::Offline { cpu, allowed: nameable };
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+        return format!("CPU {cpu} is offline: allowed are {nameable}; to switch it on: echo 1 > {file}");
     }
     match &allowed.cgroup {
-        Some(cpuset) if !cpuset.contains(cpu) => {
-            SelectError::OutsideCgroup { cpu, cpuset: cpuset.clone(), allowed: nameable }
-        }
-        _ => SelectError::OutsideAffinity { cpu, mask: allowed.affinity.clone(), allowed: nameable },
+        Some(cpuset) if !cpuset.contains(cpu) => format!(
+            "CPU {cpu} is outside the cgroup's cpuset {cpuset}: allowed are {nameable}; start in another cgroup or container"
+        ),
+        _ => format!(
+            "CPU {cpu} is outside this process's affinity mask {}: allowed are {nameable}; widen the mask with taskset",
+            allowed.affinity
+        ),
     }
 }

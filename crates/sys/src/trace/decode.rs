@@ -112,8 +112,7 @@ impl Decoder {
         Self { page, plans, names: Names::default(), malformed_records: 0 }
     }
 
-    /// Appends the events of one sub-buffer of `cpu` to `events`. Unknown or damaged records
-    /// are counted and left out.
+    /// Appends the events of a sub-buffer of `cpu`; unknown or damaged records are counted and left out.
     pub(super) fn decode(&mut self, subbuffer: &[u8], cpu: u16, events: &mut Vec<TraceEvent>) {
         let Some(mut records) = Subbuffer::open(subbuffer, &self.page) else {
             self.malformed_records += 1;

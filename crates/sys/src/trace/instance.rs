@@ -4,11 +4,12 @@
 //! [`crate::abandoned`]).
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::abandoned::{lock, sweep_by};
+use crate::fs_root::write_existing;
 use crate::guard::Guard;
 use crate::pseudofs::KernelMount;
 
@@ -68,9 +69,8 @@ impl Instance {
         }
     }
 
-    /// Writes without creating: a file that this kernel does not have is an error.
     pub(super) fn write(&self, leaf: &str, text: &str) -> io::Result<()> {
-        fs::OpenOptions::new().write(true).open(self.path(leaf))?.write_all(text.as_bytes())
+        write_existing(&self.path(leaf), text)
     }
 }
 

@@ -80,9 +80,8 @@ pub struct TraceSession {
 }
 
 impl TraceSession {
-    /// Makes a private instance and starts recording.
-    /// Errors: [`TraceError::Unavailable`] without root or tracefs; otherwise the step that failed. Events that are missing
-    /// are no error: see [`TraceLog::skipped_events`].
+    /// Makes a private instance and starts recording; missing events are no error. Errors:
+    /// [`TraceError::Unavailable`] without root or tracefs; else the step that failed.
     pub fn start(config: &TraceConfig) -> Result<Self, TraceError> {
         if config.cpus.is_empty() {
             return Err(TraceError::NoCpu);
@@ -113,8 +112,7 @@ impl TraceSession {
         self.clock
     }
 
-    /// Reads what has been recorded so far, so that the ring buffers have room again. Call it from a CPU that is not measured.
-    /// Returns the number of events read.
+    /// Reads what was recorded, so that the buffers have room; from a CPU that is not measured. Events read.
     pub fn drain(&mut self) -> Result<usize, TraceError> {
         let before: usize = self.lanes.iter().map(|l| l.events.len()).sum();
         for lane in &mut self.lanes {
@@ -129,8 +127,7 @@ impl TraceSession {
         self.lanes.iter().map(|l| l.events.as_slice())
     }
 
-    /// Stops recording, reads the rest and removes the instance.
-    /// Errors: the step that failed; the instance is removed all the same.
+    /// Stops, reads the rest and removes the instance. Errors: the step that failed; it is removed all the same.
     pub fn stop(mut self) -> Result<TraceLog, TraceError> {
         self.instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         self.drain()?;

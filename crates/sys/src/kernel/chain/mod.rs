@@ -34,8 +34,7 @@ pub enum Order {
     PageLocal {
         page_bytes: usize,
     },
-    /// One line of each page, pages in random order, the line another one from page to page so that all sets of a cache
-    /// take part: translation alone, as long as the lines fit in a cache.
+    /// One line of each page, another from page to page so that all sets take part: translation alone.
     OnePerPage {
         page_bytes: usize,
     },
@@ -45,8 +44,7 @@ pub enum Order {
         block_bytes: usize,
         offset_bytes: usize,
     },
-    /// The first words of lines this far apart, in random order: they compete for one set of a cache if the step is its
-    /// size divided by its ways.
+    /// The first words of lines this far apart: they compete for one set if that is cache size by ways.
     Conflict {
         step_bytes: usize,
     },
@@ -76,16 +74,13 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Writes one chain. Takes time in proportion to the nodes (10 to 20 ns each in caches, up to 100 beyond), so that
-    /// a fresh order per round costs little.
-    /// Errors: one line: a working set larger than the extent or smaller than a node, a size or distance that is 0, not a
-    /// multiple of 8, or does not fit the others, an extent that is not aligned.
+    /// Writes one chain, in 10 to 20 ns a node in caches, up to 100 beyond. Errors: one line: sizes or distances
+    /// that do not fit each other or the extent, or an extent that is not aligned.
     pub fn build(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
         Self::parallel(extent, spec, 1)
     }
 
-    /// The same chain, to be followed by a kernel that writes each pointer back to where it was: every line that it comes
-    /// through is written, and the chain stays what it is.
+    /// The same chain for a kernel that writes each pointer back to where it was: every line is written.
     pub fn build_written(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
         Self::with(extent, spec, 1, "chase_store.1")
     }

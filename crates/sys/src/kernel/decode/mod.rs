@@ -34,16 +34,14 @@ struct Decoded {
     gapless: bool,
 }
 
-/// Reads a kernel's code.
-/// Errors: one line: an instruction that is not known, no end, no loop.
+/// Reads a kernel's code. Errors: one line: an unknown instruction, no end, no loop.
 fn decode(kernel: &Kernel) -> Result<Decoded, String> {
     let steps = read(kernel.code)?;
     body::decode(&steps)
 }
 
-/// Whether the code does what is declared, and nothing besides: no call, no access to the stack, one branch that closes the
-/// body, addresses that move on by what a turn is said to walk and leave nothing out.
-/// Errors: the first difference, in one line.
+/// Whether the code does what is declared and nothing besides: no call, no stack, one branch, addresses that move
+/// on by what is walked and leave nothing out. Errors: the first difference, in one line.
 fn check(kernel: &Kernel) -> Result<(), String> {
     let code = decode(kernel).map_err(|why| format!("{}: {why}", kernel.name))?;
     let (declared, found) = (kernel.declared, code.found);

@@ -70,8 +70,7 @@ looped!(
     after: ["lea rax, [r10 + r8]", "add rax, r9", "add rax, r11", "add rax, rdx"]
 );
 
-/// x = 0.5 and y = 1 in the last two registers: x acc + y tends to 2 and stays a normal number. Returns the first
-/// accumulator.
+/// x = 0.5 and y = 1 in the last registers: x acc + y tends to 2, a normal number. Returns the first.
 macro_rules! fused_multiply_adds {
     ($name:ident, $reg:literal, $suffix:literal, splat: [$($splat:expr),*]) => {
         looped!(

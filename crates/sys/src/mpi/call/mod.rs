@@ -82,9 +82,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the library (`lib`, else the launcher's, else the linker's) and starts MPI. Under a launcher the process from now on
-    /// dies with the launcher's daemon that started it.
-    /// Errors: nothing found or opened; [`Error::ForeignLauncher`]; what MPI says.
+    /// Opens the library (`lib`, else the launcher's, else the linker's) and starts MPI; the process then dies with
+    /// the launcher's daemon. Errors: nothing found; [`Error::ForeignLauncher`]; what MPI says.
     pub fn start(lib: Option<&Path>) -> Result<Self, Error> {
         let launched = launched();
         let library = Library::find(lib, launched.as_ref())?;
@@ -212,8 +211,7 @@ impl Comm {
         Ok(all.chunks(TEXT_BYTES).map(text).collect())
     }
 
-    /// Whether all ranks run `program`, a name with its version. Collective; all get the same answer.
-    /// Errors: one line: what another rank runs; what MPI says.
+    /// Whether all ranks run `program`, a name with its version; collective. Errors: what another rank runs.
     pub fn all_run(&self, program: &str) -> Result<(), String> {
         let all = self.texts(program).map_err(|e| e.to_string())?;
         let other = all.iter().position(|text| *text != all[0]);

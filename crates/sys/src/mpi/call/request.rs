@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 
-use super::{Comm, Operation, count, tagged};
+use super::{Comm, Functions, Operation, count, tagged};
 use crate::mpi::Error;
 use crate::region::Region;
 
@@ -20,7 +20,6 @@ pub struct Request {
 
 impl Request {
     /// Maps both memories, whole pages.
-    /// Errors: [`Error::Memory`].
     pub fn new(comm: &Comm, outgoing_bytes: usize, incoming_bytes: usize) -> Result<Self, Error> {
         let outgoing = ManuallyDrop::new(Region::new(outgoing_bytes)?);
         let incoming = ManuallyDrop::new(Region::new(incoming_bytes)?);
@@ -43,41 +42,33 @@ impl Request {
     #[inline]
     pub fn isend(&mut self, bytes: usize, to: usize, tag: i32) -> Result<(), Error> {
         let (n, data) = self.readable(bytes)?;
-        let (to, tag, kind, comm) = (self.comm.peer(to)?, tagged(tag)?, self.byte(), self.comm.handle);
-        let handle = &raw mut self.handle;
+        let (to, tag, kind) = (self.comm.peer(to)?, tagged(tag)?, self.byte());
         // SAFETY: live handles; `n` bytes that stay until the request is done; room for its handle.
-        unsafe { self.comm.core.functions().isend(data, n, kind, to, tag, comm, handle) }?;
-        self.fly()
+        self.post(|f, comm, handle| unsafe { f.isend(data, n, kind, to, tag, comm, handle) })
     }
 
     /// Receives at most `bytes` into the incoming memory.
     #[inline]
     pub fn irecv(&mut self, bytes: usize, from: usize, tag: i32) -> Result<(), Error> {
         let (n, into) = self.writable(bytes)?;
-        let (from, tag, kind, comm) = (self.comm.peer(from)?, tagged(tag)?, self.byte(), self.comm.handle);
-        let handle = &raw mut self.handle;
+        let (from, tag, kind) = (self.comm.peer(from)?, tagged(tag)?, self.byte());
         // SAFETY: live handles; room for `n` bytes that stays until the request is done; room for its handle.
-        unsafe { self.comm.core.functions().irecv(into, n, kind, from, tag, comm, handle) }?;
-        self.fly()
+        self.post(|f, comm, handle| unsafe { f.irecv(into, n, kind, from, tag, comm, handle) })
     }
 
     pub fn ibarrier(&mut self) -> Result<(), Error> {
         self.idle()?;
-        let (comm, handle) = (self.comm.handle, &raw mut self.handle);
         // SAFETY: a live communicator and room for the request's handle.
-        unsafe { self.comm.core.functions().ibarrier(comm, handle) }?;
-        self.fly()
+        self.post(|f, comm, handle| unsafe { f.ibarrier(comm, handle) })
     }
 
     /// The first `bytes` of the root's incoming memory go to that of all.
     #[inline]
     pub fn ibcast(&mut self, bytes: usize, root: usize) -> Result<(), Error> {
         let (n, data) = self.writable(bytes)?;
-        let (root, kind, comm) = (self.comm.peer(root)?, self.byte(), self.comm.handle);
-        let handle = &raw mut self.handle;
+        let (root, kind) = (self.comm.peer(root)?, self.byte());
         // SAFETY: live handles; `n` bytes that stay until the request is done; room for its handle.
-        unsafe { self.comm.core.functions().ibcast(data, n, kind, root, comm, handle) }?;
-        self.fly()
+        self.post(|f, comm, handle| unsafe { f.ibcast(data, n, kind, root, comm, handle) })
     }
 
     /// Reduces the first `doubles` 64-bit floating-point numbers of the outgoing memories into all incoming ones.
@@ -85,11 +76,10 @@ impl Request {
     pub fn iallreduce(&mut self, doubles: usize, op: Operation) -> Result<(), Error> {
         let bytes = doubles.saturating_mul(size_of::<f64>());
         let ((_, data), (_, into), n) = (self.readable(bytes)?, self.writable(bytes)?, count(doubles)?);
-        let (constants, comm) = (self.comm.core.constants(), self.comm.handle);
-        let (kind, op, handle) = (constants.double, op.handle(constants), &raw mut self.handle);
+        let constants = self.comm.core.constants();
+        let (kind, op) = (constants.double, op.handle(constants));
         // SAFETY: live handles; `n` aligned numbers each, which stay until the request is done; room for its handle.
-        unsafe { self.comm.core.functions().iallreduce(data, into, n, kind, op, comm, handle) }?;
-        self.fly()
+        self.post(|f, comm, handle| unsafe { f.iallreduce(data, into, n, kind, op, comm, handle) })
     }
 
     /// Part i of `bytes_each` of the outgoing memory goes to rank i.
@@ -97,10 +87,9 @@ impl Request {
     pub fn ialltoall(&mut self, bytes_each: usize) -> Result<(), Error> {
         let bytes = bytes_each.saturating_mul(self.comm.size);
         let ((_, data), (_, into), n) = (self.readable(bytes)?, self.writable(bytes)?, count(bytes_each)?);
-        let (kind, comm, handle) = (self.byte(), self.comm.handle, &raw mut self.handle);
+        let kind = self.byte();
         // SAFETY: live handles; `n` bytes for each rank on both sides, which stay until it is done; room for its handle.
-        unsafe { self.comm.core.functions().ialltoall(data, n, kind, into, n, kind, comm, handle) }?;
-        self.fly()
+        self.post(|f, comm, handle| unsafe { f.ialltoall(data, n, kind, into, n, kind, comm, handle) })
     }
 
     /// Waits until it is done; at once where nothing is in flight.
@@ -152,9 +141,13 @@ impl Request {
         Ok((count(bytes)?, self.incoming.start().as_ptr().cast()))
     }
 
+    /// Makes a call that takes the communicator and room for the request's handle.
     #[inline]
-    #[allow(clippy::unnecessary_wraps, reason = "the last line of every call that posts")]
-    fn fly(&mut self) -> Result<(), Error> {
+    fn post(
+        &mut self,
+        call: impl FnOnce(&Functions, usize, *mut usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        call(self.comm.core.functions(), self.comm.handle, &raw mut self.handle)?;
         self.in_flight = true;
         Ok(())
     }

@@ -28,8 +28,7 @@ pub struct Window {
 }
 
 impl Comm {
-    /// Memory of `bytes`, the same on every rank, open to all (`MPI_Win_lock_all`). Collective.
-    /// Errors: ranks asked for different sizes.
+    /// Memory of `bytes` on every rank, open to all (`MPI_Win_lock_all`); collective. Errors: uneven sizes.
     pub fn window(&self, bytes: usize) -> Result<Window, Error> {
         let mut sizes = [bytes as i64, -(bytes as i64)];
         self.allreduce_in_place(&mut sizes, Operation::Min)?;
@@ -74,8 +73,7 @@ impl Window {
         self.bytes
     }
 
-    /// As many bytes as the window has.
-    /// Errors: a call was not flushed yet.
+    /// As many bytes as the window has. Errors: a call was not flushed yet.
     pub fn origin(&mut self) -> Result<&mut [u8], Error> {
         self.flushed()?;
         let bytes = self.bytes;
@@ -121,8 +119,7 @@ impl Window {
         unsafe { self.comm.core.functions().fetch_and_op(value, result, kind, to, at, op, window) }
     }
 
-    /// What the last `fetch_and_op` found.
-    /// Errors: it was not flushed yet.
+    /// What the last `fetch_and_op` found. Errors: it was not flushed yet.
     pub fn fetched(&self) -> Result<i64, Error> {
         self.flushed()?;
         // SAFETY: the second of the two words behind the origin.
