@@ -223,6 +223,16 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_read_with_their_unit() {
+        for (text, bytes) in
+            [("48K", Some(49_152)), ("2MiB", Some(2 << 20)), ("512", Some(512)), ("64 b", None)]
+        {
+            assert_eq!(parse_bytes(text), bytes, "{text}");
+        }
+        assert_eq!(["x", "", "3Q", "-1K", "99999999999999999999M"].map(parse_bytes), [None; 5]);
+    }
+
+    #[test]
     fn durations_are_read_as_people_write_them() {
         assert_eq!(parse_duration_ns("20"), Ok(20_000_000_000));
         assert_eq!(parse_duration_ns("100us"), Ok(100_000));
