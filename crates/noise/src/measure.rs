@@ -139,7 +139,7 @@ fn sample_turns<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W, taken_ticks:
 const BURSTS: usize = 12;
 const BURST_TURNS: usize = 20_000;
 
-/// Ticks of the turns of [`BURSTS`] bursts. Memory is touched before: page faults would set the 99.9 % quantile.
+/// Ticks of the turns of `BURSTS` bursts. Memory is touched before: page faults would set the 99.9 % quantile.
 pub fn sample_bursts<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W) -> Vec<Vec<u64>> {
     // Ones, because zeros would be handed out as pages not yet there.
     let mut taken_ticks = vec![vec![1; BURST_TURNS]; BURSTS];
