@@ -57,18 +57,20 @@ impl CoreLooks {
         }
     }
 
-    /// A neighbor seen once counts. Of the clock the lower median: a stall of one look is no slower clock.
-    pub(crate) fn together(mut self) -> CoreLook {
-        let looks = &mut self.looks[..self.taken];
-        looks.sort_unstable_by(|a, b| a.addition_ticks.total_cmp(&b.addition_ticks));
-        let Some(middle) = looks.get(self.taken.saturating_sub(1) / 2) else { return CoreLook::default() };
-        CoreLook { width: looks.iter().map(|l| l.width).fold(f64::INFINITY, f64::min), ..*middle }
+    /// A neighbor seen once counts. Of the clock the median: a stall of one look is no slower clock.
+    pub(crate) fn together(self) -> CoreLook {
+        let looks = &self.looks[..self.taken];
+        let additions: Vec<f64> = looks.iter().map(|l| l.addition_ticks).filter(|t| *t > 0.0).collect();
+        let width = looks.iter().map(|l| l.width).reduce(f64::min).unwrap_or_default();
+        CoreLook { width, addition_ticks: median_of(&additions).unwrap_or_default() }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SiblingDetector {
     dependent: Ready<'static>,
+    /// The same chain of twice as many additions.
+    twice: Ready<'static>,
     mixed: Ready<'static>,
 }
 
@@ -91,27 +93,32 @@ impl SiblingDetector {
         let least = (0..RUNS).map(|_| run()).min().unwrap_or(0).max(1);
         let factor = (STEPS_OF_CLOCK * step).div_ceil(least).clamp(1, STEPS_OF_CLOCK);
         let dependent = ready("adds.64", DEPENDENT_TURNS * factor)?;
-        Some(Self { dependent, mixed: ready("mix.160", MIXED_TURNS * factor)? })
+        let twice = ready("adds.64", 2 * DEPENDENT_TURNS * factor)?;
+        Some(Self { dependent, twice, mixed: ready("mix.160", MIXED_TURNS * factor)? })
     }
 
     /// A look, with the ticks that `time` says work takes. Zeros where the clock saw no time pass.
+    ///
+    /// What reading the clock adds cancels in the difference of both chains; it overlaps with them, so none of it can be taken off one.
     pub(crate) fn look(&self, mut time: impl FnMut(&mut dyn FnMut()) -> u64) -> CoreLook {
-        let mut each = |kernel: &Ready<'_>| {
-            // Once before: its code may have left the caches.
-            kernel.run(1);
-            let ticks = time(&mut || {
+        let mut timed = |kernel: &Ready<'_>| {
+            time(&mut || {
                 std::hint::black_box(kernel.run(1));
-            });
-            (ticks, (u64::from(kernel.kernel().declared.operations) * kernel.turns()) as f64)
+            })
         };
-        let ((dependent_ticks, additions), (mixed_ticks, mixed)) = (each(&self.dependent), each(&self.mixed));
-        // Two readings of the clock are a thirtieth of the additions.
-        let read_ticks = time(&mut || {});
-        if dependent_ticks <= read_ticks || mixed_ticks == 0 {
+        // Once before, with the reading of the clock: their code may have left the caches.
+        timed(&self.dependent);
+        let (dependent_ticks, twice_ticks) = (timed(&self.dependent), timed(&self.twice));
+        timed(&self.mixed);
+        let mixed_ticks = timed(&self.mixed);
+        if dependent_ticks == 0 || mixed_ticks == 0 {
             return CoreLook::default();
         }
+        let of =
+            |kernel: &Ready<'_>| (u64::from(kernel.kernel().declared.operations) * kernel.turns()) as f64;
+        let (additions, mixed) = (of(&self.dependent), of(&self.mixed));
         let width = dependent_ticks as f64 / additions / (mixed_ticks as f64 / mixed);
-        CoreLook { width, addition_ticks: (dependent_ticks - read_ticks) as f64 / additions }
+        CoreLook { width, addition_ticks: twice_ticks.saturating_sub(dependent_ticks) as f64 / additions }
     }
 }
 
@@ -161,12 +168,12 @@ mod tests {
     #[test]
     fn the_width_is_the_ratio_of_what_both_kernels_take() {
         let sibling = SiblingDetector::new(|_| 2_000, || 0).unwrap();
-        let mut ticks = [4_096, 3_420, 128].into_iter();
+        let mut ticks = [5_000, 4_096, 8_064, 4_000, 3_420].into_iter();
         let look = sibling.look(|work| {
             work();
             ticks.next().unwrap()
         });
-        // 2 ticks a dependent addition, half a tick an instruction of the mixture; 128 ticks were the clock's.
+        // 2 ticks a dependent addition, half a tick an instruction of the mixture; 128 more were the clock's.
         assert_eq!(look, CoreLook { width: 4.0, addition_ticks: 3_968.0 / 2_048.0 });
         assert_eq!(sibling.look(|_| 0), CoreLook::default());
     }
@@ -189,10 +196,13 @@ mod tests {
     fn of_three_looks_the_least_width_and_the_clock_in_the_middle_count() {
         let mut looks = CoreLooks::default();
         assert_eq!(looks.together(), CoreLook::default());
-        for (width, addition_ticks) in [(3.9, 0.7), (2.1, 0.71), (3.8, 1.4)] {
+        let mut together = |width, addition_ticks| {
             looks.add(CoreLook { width, addition_ticks });
-        }
-        assert_eq!(looks.together(), CoreLook { width: 2.1, addition_ticks: 0.71 });
+            looks.together()
+        };
+        assert_eq!(together(3.9, 0.5).addition_ticks, 0.5);
+        assert_eq!(together(2.1, 0.75).addition_ticks, 0.625);
+        assert_eq!(together(3.8, 1.5), CoreLook { width: 2.1, addition_ticks: 0.75 });
     }
 
     #[test]
