@@ -6,7 +6,10 @@ use std::sync::OnceLock;
 use machmeter_data::Metric;
 use machmeter_data::metric::Population;
 
-/// Metric, operation or level, population, standard deviation of the logarithm, of a share itself.
+use crate::evidence::Follows;
+
+/// Metric, operation or level, population, standard deviation of the logarithm at equal clocks, of a share itself; where it is known, how
+/// far the metric follows the clock of the core, and the standard deviation of that.
 const TABLE: &str = include_str!("assumed.txt");
 /// Of a kind that the table does not have: the median of its undisturbed kinds, and of the others.
 const UNDISTURBED: f64 = 0.0078;
@@ -15,25 +18,39 @@ const OTHER: f64 = 0.1335;
 /// Standard deviation of the logarithm from run to run that is assumed of a metric.
 pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
     let other = if population == Some(Population::Undisturbed) { UNDISTURBED } else { OTHER };
-    listed(metric, population).unwrap_or(other)
+    listed(metric, population).map_or(other, |kind| kind.sd)
 }
 
-/// Standard deviation from run to run that is listed for a metric: of a share itself, else of the logarithm.
-pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<f64> {
-    static KINDS: OnceLock<BTreeMap<[&str; 3], f64>> = OnceLock::new();
+/// What is listed for a kind of metric.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// Standard deviation from run to run: of a share itself, else of the logarithm at equal clocks.
+    pub(crate) sd: f64,
+    pub(crate) follows: Follows,
+}
+
+/// What is listed for the kind of a metric.
+pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<Kind> {
+    static KINDS: OnceLock<BTreeMap<[&str; 3], Kind>> = OnceLock::new();
     let kinds =
         KINDS.get_or_init(|| TABLE.lines().filter(|l| !l.starts_with('#')).filter_map(kind).collect());
     let of = metric.params.get("operation").or_else(|| metric.params.get("level")).map(ToString::to_string);
-    let population_name = match population {
-        Some(Population::Undisturbed) => "undisturbed",
-        Some(Population::CoreShared) => "core_shared",
-        None => "-",
+    // What is the clock itself, beside others of its kind that have theirs, differs by as much as the clock does.
+    let (clock, plain) = match population {
+        Some(Population::Undisturbed) => ("undisturbed_clock", "undisturbed"),
+        Some(Population::CoreShared) => ("core_shared_clock", "core_shared"),
+        None => ("-_clock", "-"),
     };
-    kinds.get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population_name]).copied()
+    let listed = |population| kinds.get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population]);
+    let own = if metric.core_hz.is_none() { listed(clock) } else { None };
+    own.or_else(|| listed(plain)).copied()
 }
 
-fn kind(line: &str) -> Option<([&str; 3], f64)> {
+fn kind(line: &str) -> Option<([&str; 3], Kind)> {
     let mut words = line.split(' ');
     let [id, of, population] = [words.next()?, words.next()?, words.next()?];
-    Some(([id, of, population], words.next()?.parse().ok()?))
+    let mut number = || words.next()?.parse().ok();
+    let sd = number()?;
+    let follows = number().zip(number()).map(|(share, sd)| Follows { share, variance: sd * sd });
+    Some(([id, of, population], Kind { sd, follows: follows.unwrap_or(Follows::ANY) }))
 }

@@ -37,8 +37,8 @@ const ROUNDS: usize = 3;
 /// others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Follows {
-    share: f64,
-    variance: f64,
+    pub(crate) share: f64,
+    pub(crate) variance: f64,
 }
 
 impl Follows {
@@ -187,7 +187,7 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     // A share of the time that others had is taken by its own variance: how it differs from run to run is what it tells.
     let between = match pair.scale {
         Scale::Relative => assumed(pair),
-        Scale::Absolute => assumed::listed(pair.a[0], pair.population).unwrap_or(0.0),
+        Scale::Absolute => assumed::listed(pair.a[0], pair.population).map_or(0.0, |k| k.sd),
     };
     // Variance of a run: what runs were seen to differ by, which has what they know of themselves in it; of few runs not below that.
     let of_run = |own: Option<f64>| match seen {
@@ -200,7 +200,8 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
         Some(spread::mean(&runs?)? / side.len() as f64)
     };
     let shift = if a.len() + b.len() > 2 { SHIFT_VARIANCE } else { 1.0 };
-    let follows = seen.map_or(Follows::ANY, |s| s.follows);
+    let listed = || assumed::listed(pair.a[0], pair.population).map_or(Follows::ANY, |k| k.follows);
+    let follows = seen.map_or_else(listed, |s| s.follows);
     let [cycles_a, cycles_b] = [&pair.a, &pair.b].map(|side| pair.cycles(side));
     let equal = |costs: &[f64], cycles: &[f64]| -> Vec<f64> {
         costs.iter().zip(cycles).map(|(cost, cycle)| cost - follows.share * cycle).collect()
