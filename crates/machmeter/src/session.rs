@@ -51,7 +51,7 @@ impl<'a> Session<'a> {
         total_ns: u64,
     ) -> Result<Self, Failure> {
         let budget = Deadline::start(total_ns);
-        globals.output.iter().try_for_each(|path| crate::view::ending(path, "json").map(|_| ()))?;
+        crate::view::writable(globals)?;
         guard::signals::install()
             .map_err(|e| Failure::cannot(format!("signals cannot be waited for: {e}")))?;
         let started = date::now_rfc3339();

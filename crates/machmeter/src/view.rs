@@ -6,6 +6,7 @@ use machmeter_data::Table;
 use machmeter_data::record::Record;
 use machmeter_report::terminal::{self, TerminalStyle};
 use machmeter_report::{card, format, html};
+use machmeter_store::atomic;
 
 use crate::globals::Color;
 use crate::{Failure, Globals, output, state};
@@ -62,6 +63,19 @@ pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result
     String::from_utf8(out).map_err(|e| e.to_string())
 }
 
+/// Refuses files of a record that could not be written now, before anything is measured for it.
+pub(crate) fn writable(globals: &Globals) -> Result<(), Failure> {
+    globals.output.iter().try_for_each(|path| ending(path, "json").map(|_| ()))?;
+    could_write(globals)
+}
+
+/// Refuses files of the options that could not be written now.
+pub(crate) fn could_write(globals: &Globals) -> Result<(), Failure> {
+    let forms = [&globals.json, &globals.csv, &globals.md].into_iter().flatten();
+    let mut files = globals.output.iter().chain(forms.filter(|path| path.as_os_str() != "-"));
+    files.try_for_each(|path| atomic::could_replace(path)).map_err(Failure::usage)
+}
+
 /// The ending of a file of `-o`, or `bare` where it has none: `json`, `html` or `svg`.
 /// Errors: an ending of another form.
 pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str, Failure> {
@@ -76,7 +90,7 @@ pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str, Failu
 /// Errors: in one line, why it could not be written.
 pub(crate) fn write(path: &Path, ending: &str, record: &Record) -> Result<String, String> {
     let text = render(ending, record)?;
-    machmeter_store::atomic::write(path, &text).map_err(|e| e.to_string())?;
+    atomic::write(path, &text).map_err(|e| e.to_string())?;
     Ok(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)))
 }
 

@@ -119,6 +119,23 @@ fn a_dry_run_measures_nothing_and_leaves_nothing() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    let lab = Lab::new();
+    fs::create_dir(lab.work().join("folder.html")).unwrap();
+    // A run of an hour would be late for the limit of the lab.
+    for (file, why) in [("folder.html", "it is a folder"), ("missing/x.html", "the folder does not exist")] {
+        for verb in ["noise -t 1h", "-t 1h", "selftest flow", "simulate --pattern ring --ranks 4"] {
+            lab.line(&format!("{verb} -o {file}")).refused(why);
+        }
+        lab.line(&format!("ab -t 1h -o {file} true true -- noise -t 1s")).refused(why);
+    }
+    for option in ["--json=folder.html", "--csv=missing/x", "--md=missing/x"] {
+        lab.line(&format!("noise -t 1h {option}")).refused("cannot write");
+    }
+    assert_eq!(lab.files(), ["folder.html"]);
+}
+
+#[test]
 fn files_are_written_where_asked_and_no_name_is_doubled() {
     let lab = Lab::new();
     fs::write(lab.work().join("n.toml"), "[noise]\n").unwrap();

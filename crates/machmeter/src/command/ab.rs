@@ -59,6 +59,7 @@ enum Sides {
 
 pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    compare::writable(globals)?;
     let (labels, mut sides) = sides(&asked)?;
     let Some(run_ns) = run_ns(registries, &asked.probe)?.map(|ns| ns + AROUND_NS) else {
         return Ok(Exit::Fine);

@@ -56,6 +56,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 
 pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    writable(globals)?;
     let [a, b] = sides(registries, &asked)?;
     let history = a.first().filter(|_| !asked.no_history).zip(state::past().ok());
     let earlier = history.map(|(a, past)| state::like(&past, a, MAX_HISTORY, MAX_FILES)).unwrap_or_default();
@@ -163,6 +164,15 @@ fn by_tag(runs: &[Record], tag: &str) -> Result<[Vec<Record>; 2], Failure> {
     Ok([of(a), of(b)])
 }
 
+/// Refuses files of a comparison that could not be written now.
+pub(super) fn writable(globals: &Globals) -> Result<(), Failure> {
+    if let Some(other) = globals.output.iter().find(|t| t.extension().is_none_or(|e| e != "html")) {
+        let what = format!("-o {}: only .html (forest plot) can be written", other.display());
+        return Err(Failure::usage(what).help("--json=FILE, --csv=FILE, --md=FILE write other forms"));
+    }
+    view::could_write(globals)
+}
+
 pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
     let put = |target: &Path, text: &str| output::put(target, text).map_err(Failure::cannot);
     if let Some(t) = &globals.json {
@@ -175,10 +185,6 @@ pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Fai
         put(t, &markdown(comparison))?;
     }
     for t in &globals.output {
-        if t.extension().is_none_or(|e| e != "html") {
-            let what = format!("-o {}: only .html (forest plot) can be written", t.display());
-            return Err(Failure::usage(what).help("--json=FILE, --csv=FILE, --md=FILE write other forms"));
-        }
         put(t, &html(comparison))?;
     }
     if !globals.stdout_is_taken() {

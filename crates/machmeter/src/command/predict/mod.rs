@@ -76,7 +76,7 @@ impl Asked {
 
 pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
-    globals.output.iter().try_for_each(|path| view::ending(path, "json").map(|_| ()))?;
+    view::writable(globals)?;
     if let Some(text) = &asked.expr {
         let records: Vec<&PathBuf> = asked.on.iter().chain(&asked.with).collect();
         return expr::run(text, asked.over.as_ref(), &records, globals);

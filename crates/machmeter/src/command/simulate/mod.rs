@@ -113,7 +113,7 @@ pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Re
         output::print(&PATTERNS.iter().map(line).collect::<Vec<_>>().join("\n")).map_err(Failure::cannot)?;
         return Ok(Exit::Fine);
     }
-    globals.output.iter().try_for_each(|path| view::ending(path, "json").map(|_| ()))?;
+    view::writable(globals)?;
     if !asked.merge.is_empty() {
         let (plan, steps, machine) = merged(&asked.merge)?;
         return Ok(finish(&plan, None, &steps, machine, globals));
