@@ -5,20 +5,26 @@ use std::sync::OnceLock;
 
 use machmeter_data::Metric;
 use machmeter_data::metric::Population;
+use machmeter_stats::quantile::median_of;
 
 use crate::evidence::Follows;
 
 /// Metric, operation or level, population, standard deviation of the logarithm at equal clocks, of a share itself; where it is known, how
 /// far the metric follows the clock of the core, and the standard deviation of that.
 const TABLE: &str = include_str!("assumed.txt");
-/// Of a kind that the table does not have: the median of its undisturbed kinds, and of the others.
-const UNDISTURBED: f64 = 0.0078;
-const OTHER: f64 = 0.1335;
 
-/// Standard deviation of the logarithm from run to run that is assumed of a metric.
+/// Standard deviation of the logarithm from run to run that is assumed of a metric: of a kind that the table does not have, the median of
+/// its undisturbed kinds, or of the others.
 pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
-    let other = if population == Some(Population::Undisturbed) { UNDISTURBED } else { OTHER };
-    listed(metric, population).map_or(other, |kind| kind.sd)
+    static MEDIANS: OnceLock<[f64; 2]> = OnceLock::new();
+    let undisturbed = |kind: &[&str; 3]| kind[2].starts_with("undisturbed");
+    let median = |of: bool| {
+        let all = kinds().iter().filter(|(kind, _)| undisturbed(kind) == of);
+        median_of(&all.map(|(_, kind)| kind.sd).collect::<Vec<_>>()).expect("both are listed")
+    };
+    let other = MEDIANS.get_or_init(|| [false, true].map(median));
+    let is_undisturbed = population == Some(Population::Undisturbed);
+    listed(metric, population).map_or(other[usize::from(is_undisturbed)], |kind| kind.sd)
 }
 
 /// What is listed for a kind of metric.
@@ -29,11 +35,13 @@ pub(crate) struct Kind {
     pub(crate) follows: Follows,
 }
 
+fn kinds() -> &'static BTreeMap<[&'static str; 3], Kind> {
+    static KINDS: OnceLock<BTreeMap<[&str; 3], Kind>> = OnceLock::new();
+    KINDS.get_or_init(|| TABLE.lines().filter(|l| !l.starts_with('#')).filter_map(kind).collect())
+}
+
 /// What is listed for the kind of a metric.
 pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<Kind> {
-    static KINDS: OnceLock<BTreeMap<[&str; 3], Kind>> = OnceLock::new();
-    let kinds =
-        KINDS.get_or_init(|| TABLE.lines().filter(|l| !l.starts_with('#')).filter_map(kind).collect());
     let of = metric.params.get("operation").or_else(|| metric.params.get("level")).map(ToString::to_string);
     // What is the clock itself, beside others of its kind that have theirs, differs by as much as the clock does.
     let (clock, plain) = match population {
@@ -41,7 +49,7 @@ pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<
         Some(Population::CoreShared) => ("core_shared_clock", "core_shared"),
         None => ("-_clock", "-"),
     };
-    let listed = |population| kinds.get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population]);
+    let listed = |population| kinds().get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population]);
     let own = if metric.core_hz.is_none() { listed(clock) } else { None };
     own.or_else(|| listed(plain)).copied()
 }

@@ -111,8 +111,8 @@ fn a_large_change_has_the_direction_of_the_metric() {
 
 #[test]
 fn a_figure_without_earlier_ones_takes_what_alike_figures_differ_by() {
-    // Runs differ by 1.5 % of which they do not know; twice what is assumed.
-    let machine = Machine { own_sd: 0.001, between_sd: 0.015, ..QUIET };
+    // Runs differ by 3 % of which they do not know; twice what is assumed.
+    let machine = Machine { own_sd: 0.001, between_sd: 0.03, ..QUIET };
     let mut random = Random::new(11);
     let mut run = |at: usize| machine.run(at, 12, 0, 1.0, &mut random);
     let mut history: Vec<Record> = (0..6).map(&mut run).collect();
@@ -128,8 +128,8 @@ fn a_figure_without_earlier_ones_takes_what_alike_figures_differ_by() {
     };
     let (lent, assumed) = (of_last(&history), of_last(&[]));
     assert_eq!([lent.from, assumed.from], [SpreadFrom::Earlier, SpreadFrom::Assumed]);
-    assert!((0.01..0.025).contains(&lent.sd) && lent.dof <= 3.0, "{lent:?}");
-    assert!(assumed.sd < 0.009, "{assumed:?}");
+    assert!((0.02..0.05).contains(&lent.sd) && lent.dof <= 3.0, "{lent:?}");
+    assert!(assumed.sd < 0.018, "{assumed:?}");
 }
 
 #[test]
