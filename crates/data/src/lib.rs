@@ -16,6 +16,28 @@ macro_rules! made_from {
     };
 }
 
+/// `named! { pub enum Kind { Cas = "cas", ... } }`: an enum of which each has a name, as in parameters of metrics, and that is listed in
+/// `ALL`. Visibility, documentation and further derives as usual.
+#[macro_export]
+macro_rules! named {
+    ($(#[$of_all:meta])* $vis:vis enum $enum:ident { $($(#[$of_one:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$of_all])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        $vis enum $enum { $($(#[$of_one])* $variant,)* }
+
+        #[allow(dead_code, reason = "not every list is gone through")]
+        impl $enum {
+            /// Each of them, in the order of their declaration.
+            $vis const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// As in rows and parameters.
+            $vis const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
 pub mod check;
 pub mod code;
 pub mod deflated;

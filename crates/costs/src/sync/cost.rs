@@ -3,14 +3,14 @@
 use machmeter_data::record::Warning;
 use machmeter_engine::cost::Row;
 
-machmeter_data::metric!(
-    COST,
-    "sync.cost",
-    ["operation", "cpus", "distance_bytes", "model", "kind", "wake"],
-    Nanoseconds, Lower, weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset],
-    "Cost of an operation for each CPU that takes part; of a contended lock, time per acquisition, whoever got it. \
-     Distance: how far apart the words are (0: the same word). Wake: where the one who is woken is."
-);
+machmeter_data::metrics! {
+    ["operation", "cpus", "distance_bytes", "model", "kind", "wake"]
+    Nanoseconds Lower weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset] {
+        COST = "sync.cost"
+            "Cost of an operation for each CPU that takes part; of a contended lock, time per acquisition, whoever got it. \
+             Distance: how far apart the words are (0: the same word). Wake: where the one who is woken is.";
+    }
+}
 
 machmeter_data::code! { pub(super) NOT_MEASURED = "W420" "sync part not measured",
     what: "A part of the sync probe could not be measured; the reason is in the text.",

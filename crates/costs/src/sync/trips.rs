@@ -22,27 +22,21 @@ const GAP: f64 = 3.0;
 const LEAST_SHARE: f64 = 0.05;
 const QUANTILES: [f64; 5] = [0.05, 0.5, 0.9, 0.95, 0.99];
 
-machmeter_data::metric!(
-    SLEEPS,
-    "sync.sleeps",
-    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake"],
-    Count, Neither, weakened by [Preemption, SharedCore],
-    "Sleeps of all members per operation, as the kernel counted them: 0 where everybody spins, 1 where each operation wakes a sleeper."
-);
-machmeter_data::metric!(
-    MODE,
-    "sync.mode",
-    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"],
-    Nanoseconds, Lower, weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset],
-    "Median of the trips of one mode, where those of a row fall into several (spinning, sleeping); mode 1 is the quickest."
-);
-machmeter_data::metric!(
-    MODE_SHARE,
-    "sync.mode_share",
-    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"],
-    One, Neither, weakened by [Preemption, WakeUp, SharedCore],
-    "Share of the trips of a row that belong to one mode."
-);
+machmeter_data::metrics! {
+    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake"] Count Neither weakened by [Preemption, SharedCore] {
+        SLEEPS = "sync.sleeps"
+            "Sleeps of all members per operation, as the kernel counted them: 0 where everybody spins, 1 where each operation wakes a sleeper.";
+    }
+    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"]
+    Nanoseconds Lower weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset] {
+        MODE = "sync.mode"
+            "Median of the trips of one mode, where those of a row fall into several (spinning, sleeping); mode 1 is the quickest.";
+    }
+    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"]
+    One Neither weakened by [Preemption, WakeUp, SharedCore] {
+        MODE_SHARE = "sync.mode_share" "Share of the trips of a row that belong to one mode.";
+    }
+}
 
 /// A row with its cost, and what it says beside.
 pub(super) struct Priced<'r> {

@@ -31,14 +31,14 @@ const WHOLE_PAIR_NS: f64 = 33_000.0;
 /// Values over time that a metric carries.
 const BLOCKS: usize = 20;
 
+machmeter_data::named! {
 /// What becomes of a pair's two batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Estimator {
     /// Their difference: what is constant in both cancels.
-    Differences,
+    Differences = "median of differences",
     /// Both over all their turns, or the only one over its: a disturbed batch moves it in one direction only.
-    Batches,
-}
+    Batches = "median of batches",
+} }
 
 impl Estimator {
     fn of(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Self {
@@ -48,13 +48,6 @@ impl Estimator {
         // A row of other lengths than n and 2 n asks what the turns add to a batch: a MiB to a fork.
         let is_whole = row.short_turns == 0 || (is_large && row.long_turns == 2 * row.short_turns);
         if is_whole { Self::Batches } else { Self::Differences }
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Differences => "median of differences",
-            Self::Batches => "median of batches",
-        }
     }
 
     /// Operations that a value is of.

@@ -26,23 +26,15 @@ const WIDTH_BEFORE: Fact<f64> = Fact::named("core.width_before");
 const SURE_PAIRS: f64 = 100.0;
 const SURE_SHARE: f64 = 0.1;
 
+machmeter_data::named! {
 /// Which question the time of a turn answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Each turn needs the one before: how long one takes.
-    Latency,
+    Latency = "latency",
     /// Turns overlap as the machine likes: how many per time.
-    Throughput,
-}
-
-impl Kind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Latency => "latency",
-            Self::Throughput => "throughput",
-        }
-    }
-}
+    Throughput = "throughput",
+} }
 
 /// Two timed batches, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

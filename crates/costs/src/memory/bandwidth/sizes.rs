@@ -6,29 +6,18 @@ use machmeter_sys::oom::MemoryLeft;
 
 use crate::memory::reported::ReportedCaches;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::memory) enum Level {
-    L1,
-    L2,
+machmeter_data::named! { pub(in crate::memory) enum Level {
+    L1 = "L1",
+    L2 = "L2",
     /// Last cache, where it is not the second.
-    Last,
-    Memory,
+    Last = "LLC",
+    Memory = "DRAM",
     /// A point between, of the curve over sizes.
-    Sweep,
-}
+    Sweep = "sweep",
+} }
 
 impl Level {
     pub(in crate::memory) const TABLE: [Self; 4] = [Self::L1, Self::L2, Self::Last, Self::Memory];
-
-    pub(in crate::memory) const fn name(self) -> &'static str {
-        match self {
-            Self::L1 => "L1",
-            Self::L2 => "L2",
-            Self::Last => "LLC",
-            Self::Memory => "DRAM",
-            Self::Sweep => "sweep",
-        }
-    }
 }
 
 /// Taken where the system claims no caches: small enough for the first caches of all processors in use.

@@ -8,21 +8,11 @@ use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::{Kernel, Ready, Walk};
 use machmeter_sys::pages::{Backing, Pages};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Contents {
+machmeter_data::named! { pub(crate) enum Contents {
     /// From 1 to 2 with random mantissas: incompressible, and arithmetic takes no slow path (denormals).
-    Random,
-    Zeros,
-}
-
-impl Contents {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Zeros => "zeros",
-        }
-    }
-}
+    Random = "random",
+    Zeros = "zeros",
+} }
 
 pub(crate) struct Buffer {
     pub(crate) pages: Pages,

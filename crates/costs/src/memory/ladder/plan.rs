@@ -79,26 +79,15 @@ const USUAL_BYTES: usize = 64 << 20;
 /// Share of the available memory that a ladder may take.
 const MEMORY_SHARE: u64 = 4;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+machmeter_data::named! {
+#[derive(Serialize, Deserialize)]
 pub(super) enum Limit {
     /// Nothing: it is as large as the method wants.
-    None,
-    /// `--max-bytes`.
-    Asked,
-    Memory,
-    Time,
-}
-
-impl Limit {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Asked => "--max-bytes",
-            Self::Memory => "available memory",
-            Self::Time => "time",
-        }
-    }
-}
+    None = "none",
+    Asked = "--max-bytes",
+    Memory = "available memory",
+    Time = "time",
+} }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {

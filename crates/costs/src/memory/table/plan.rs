@@ -10,20 +10,10 @@ use crate::memory::Params;
 use crate::memory::bandwidth::sizes::parse_bytes;
 use crate::memory::reported::ReportedCaches;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
-    Streamed,
-    Dependent,
-}
-
-impl Access {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Streamed => "streamed",
-            Self::Dependent => "dependent",
-        }
-    }
-}
+machmeter_data::named! { pub(super) enum Access {
+    Streamed = "streamed",
+    Dependent = "dependent",
+} }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -130,24 +120,15 @@ pub(super) struct Sizes {
     pub(super) block_bytes: usize,
 }
 
+machmeter_data::named! {
 /// Who says how large a cache or a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) enum Source {
-    Asked,
-    Claimed,
+    Asked = "asked",
+    Claimed = "claimed",
     /// Nobody: a first cache of the smallest machines of today, a last one of the largest but few.
-    Assumed,
-}
-
-impl Source {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Claimed => "claimed",
-            Self::Assumed => "assumed",
-        }
-    }
-}
+    Assumed = "assumed",
+} }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Said {

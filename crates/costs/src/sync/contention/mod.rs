@@ -15,20 +15,15 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of("contention", 20, measure::measure, analyze::analyze)
 };
 
-machmeter_data::metric!(
-    FAIRNESS,
-    "sync.fairness",
-    ["operation", "cpus", "distance_bytes", "model"],
-    One, Higher, weakened by [Preemption, SharedCore],
-    "Operations of the slowest CPU over those of the fastest at one word, median of batches."
-);
-machmeter_data::metric!(
-    FALSE_SHARING,
-    "sync.false_sharing",
-    ["operation"],
-    Bytes, Lower, weakened by [SharedCore, Clock],
-    "Smallest distance measured from which on two CPUs leave each other's words alone: costs no more than half above words far apart."
-);
+machmeter_data::metrics! {
+    ["operation", "cpus", "distance_bytes", "model"] One Higher weakened by [Preemption, SharedCore] {
+        FAIRNESS = "sync.fairness" "Operations of the slowest CPU over those of the fastest at one word, median of batches.";
+    }
+    ["operation"] Bytes Lower weakened by [SharedCore, Clock] {
+        FALSE_SHARING = "sync.false_sharing"
+            "Smallest distance measured from which on two CPUs leave each other's words alone: costs no more than half above words far apart.";
+    }
+}
 
 machmeter_data::code! { pub(super) UNFAIR = "W425" "unfair line",
     what: "One CPU gets a contended line much more often than another.",

@@ -9,29 +9,18 @@ use machmeter_engine::team::{Arena, Member};
 /// Operations between two looks at whether to stop: 0.5 % of the time at most.
 pub(super) const CHUNK: u64 = 256;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+machmeter_data::named! { pub(super) enum Operation {
     /// Atomic add whose result nobody reads: a counter.
-    FetchAdd,
+    FetchAdd = "fetch_add",
     /// Load, then compare-and-swap to one more; counts an attempt whether it succeeds or not.
-    Cas,
-    Swap,
+    Cas = "cas",
+    Swap = "swap",
     /// Load, add one, store. A store alone would vanish in the store buffer; here each load needs the store before.
-    StoreLoad,
-    Load,
-}
+    StoreLoad = "store_load",
+    Load = "load",
+} }
 
 impl Operation {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::FetchAdd => "fetch_add",
-            Self::Cas => "cas",
-            Self::Swap => "swap",
-            Self::StoreLoad => "store_load",
-            Self::Load => "load",
-        }
-    }
-
     pub(super) fn chunk(self, word: &AtomicU64) {
         match self {
             Self::FetchAdd => fetch_add(word),

@@ -10,7 +10,8 @@ use machmeter_engine::cost::Rows;
 use machmeter_engine::cost::estimate::LEVEL;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
-use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, lock};
+use super::lock::Kind;
+use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR};
 use crate::show;
 use crate::sync::Params;
 use crate::sync::trips::Priced;
@@ -66,7 +67,7 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
         views.iter().find(|v| of(v) && width.is_none_or(|w| v.cpus() == w))
     };
     let is_alone = |v: &Priced<'_>, is_lock: bool| {
-        v.is("state", "alone") && lock::ALL.iter().any(|k| k.name() == v.row.operation) == is_lock
+        v.is("state", "alone") && Kind::ALL.iter().any(|k| k.name() == v.row.operation) == is_lock
     };
     // In the order in which they first appear.
     let locks = views.iter().filter(|v| v.is("state", "contended") || is_alone(v, true));

@@ -11,25 +11,16 @@ use super::NAME;
 use super::measure::LockVisit;
 use crate::sync::wakeups::settle;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+machmeter_data::named! { pub(super) enum Kind {
     /// Ours: a counter of arrivals and a generation on which the others spin.
-    Spin,
+    Spin = "barrier_spin",
     /// `std::sync::Barrier`, for threads.
-    Std,
+    Std = "barrier_std",
     /// `pthread_barrier_t`.
-    Posix,
-}
+    Posix = "barrier_pthread",
+} }
 
 impl Kind {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Spin => "barrier_spin",
-            Self::Std => "barrier_std",
-            Self::Posix => "barrier_pthread",
-        }
-    }
-
     /// Whether those who wait sleep.
     pub(super) const fn sleeps(self) -> bool {
         !matches!(self, Self::Spin)

@@ -111,31 +111,16 @@ impl<const READS: bool> Lock for Side<READS> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Spin,
-    Futex,
-    PosixMutex,
-    StdMutex,
-    PosixRead,
-    PosixWrite,
-}
-
-pub(super) const ALL: [Kind; 6] =
-    [Kind::Spin, Kind::PosixMutex, Kind::StdMutex, Kind::Futex, Kind::PosixRead, Kind::PosixWrite];
+machmeter_data::named! { pub(super) enum Kind {
+    Spin = "spin_ttas",
+    PosixMutex = "mutex_pthread",
+    StdMutex = "mutex_std",
+    Futex = "mutex_futex",
+    PosixRead = "rwlock_pthread_read",
+    PosixWrite = "rwlock_pthread_write",
+} }
 
 impl Kind {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Spin => "spin_ttas",
-            Self::Futex => "mutex_futex",
-            Self::PosixMutex => "mutex_pthread",
-            Self::StdMutex => "mutex_std",
-            Self::PosixRead => "rwlock_pthread_read",
-            Self::PosixWrite => "rwlock_pthread_write",
-        }
-    }
-
     /// Whether waiters may sleep.
     pub(super) const fn sleeps(self) -> bool {
         !matches!(self, Self::Spin)

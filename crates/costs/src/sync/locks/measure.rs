@@ -11,7 +11,7 @@ use machmeter_sys::sync::Sharing;
 
 use super::contended::ContendedVisit;
 use super::handoff::{HandoffVisit, RING};
-use super::lock::{self, Kind, LockMemory, with_locks};
+use super::lock::{Kind, LockMemory, with_locks};
 use super::plan::{self, Job, Together};
 use super::{alone, barriers};
 use crate::sync::Params;
@@ -33,7 +33,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), 
     let full = at.left_ns() >= SHORT_BELOW_NS;
     let room = || LockMemory::new(Sharing::Threads).map_err(ProbeError::Cannot);
     let rooms: Vec<(Kind, LockMemory)> =
-        lock::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
+        Kind::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
     let mut cells = alone(&rooms, &mut at.rows);
     jobs::add(&mut cells, at, full, VISIT_NS, plan::jobs);
     at.run(cells);

@@ -28,20 +28,15 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of(NAME, 35, measure::measure, analyze::analyze)
 };
 
-machmeter_data::metric!(
-    HANDOFF,
-    "sync.handoff",
-    ["lock", "from", "to", "model"],
-    Nanoseconds, Lower, weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset],
-    "From the release of a lock on one CPU to its acquisition on the other: half a round trip."
-);
-machmeter_data::metric!(
-    FAIRNESS,
-    "sync.lock_fairness",
-    ["lock", "cpus", "model"],
-    One, Higher, weakened by [Preemption, SharedCore],
-    "Jain's index of the acquisitions of all CPUs that want a lock, median over batches: 1 even, 1/cpus when one gets all."
-);
+machmeter_data::metrics! {
+    ["lock", "from", "to", "model"] Nanoseconds Lower weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset] {
+        HANDOFF = "sync.handoff" "From the release of a lock on one CPU to its acquisition on the other: half a round trip.";
+    }
+    ["lock", "cpus", "model"] One Higher weakened by [Preemption, SharedCore] {
+        FAIRNESS = "sync.lock_fairness"
+            "Jain's index of the acquisitions of all CPUs that want a lock, median over batches: 1 even, 1/cpus when one gets all.";
+    }
+}
 
 pub(super) use plan::widths;
 

@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{self, Row};
 
-use super::lock::{self, Kind};
+use super::lock::Kind;
 use super::{NAME, barriers};
 use crate::sync::jobs;
 
@@ -29,7 +29,6 @@ pub(super) type Job = jobs::Job<Together>;
 const MATRIX_CPUS: [usize; 2] = [6, 16];
 /// Locks of the matrix: one whose waiters spin, one whose waiters sleep.
 const MATRIX_LOCKS: [Kind; 2] = [Kind::Spin, Kind::PosixMutex];
-const BARRIERS: [barriers::Kind; 3] = [barriers::Kind::Spin, barriers::Kind::Std, barriers::Kind::Posix];
 /// Acquisitions that batches of a lock whose waiters may sleep are told for: a microsecond's and more, against steps of the clock.
 const SINGLE_TURNS: u64 = 64;
 
@@ -47,7 +46,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
     let threads = model == "threads";
     let mut out = Vec::new();
     for (i, members) in widths(cpus.len(), full).iter().enumerate() {
-        let usable = lock::ALL.into_iter().filter(|k| threads || k.between_processes());
+        let usable = Kind::ALL.iter().copied().filter(|k| threads || k.between_processes());
         out.extend(usable.clone().map(|k| {
             let mut row = lock_row(k, cost::Kind::Throughput, "contended", model).with("cpus", *members);
             row.long_turns = if k.sleeps() { SINGLE_TURNS } else { 0 };
@@ -57,10 +56,12 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
             let first: Vec<usize> = cpus.iter().copied().take(2).collect();
             out.extend(usable.filter(|k| !k.is_shared()).map(|k| hand_off(k, &first, model)));
         }
-        out.extend(BARRIERS.iter().filter(|k| threads || **k != barriers::Kind::Std).map(|k| Job {
-            row: barriers::row(*k, *members, model),
-            what: Together::Barrier(*k),
-            cpus: cpus.iter().copied().take(*members).collect(),
+        out.extend(barriers::Kind::ALL.iter().filter(|k| threads || **k != barriers::Kind::Std).map(|k| {
+            Job {
+                row: barriers::row(*k, *members, model),
+                what: Together::Barrier(*k),
+                cpus: cpus.iter().copied().take(*members).collect(),
+            }
         }));
     }
     if threads {

@@ -15,7 +15,7 @@ use machmeter_sys::sync::Sharing;
 
 use super::PART;
 use super::contended::ContendedVisit;
-use super::lock::{ALL, Kind, Lock, LockMemory, WithLocks, with_locks};
+use super::lock::{Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::LockVisit;
 use super::plan::jobs;
 use crate::sync::cost::NEEDS_TWO;
@@ -27,7 +27,7 @@ pub(super) fn exclusion(machine: &Machine, options: &Options) -> Vec<SelfCheck> 
     let what = format!("{members} threads on {} CPUs add to a plain number under a lock", cpus.len());
     let bar = "the number is the sum of the additions, which are all made";
     let mut checks = Vec::new();
-    for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
+    for kind in Kind::ALL.iter().copied().filter(|k| !k.is_shared()) {
         if deadline::stop_requested() {
             break;
         }

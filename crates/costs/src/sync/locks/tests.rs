@@ -10,7 +10,7 @@ use machmeter_engine::team::{Member, Team};
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::{affinity, thread};
 
-use super::lock::{ALL, Kind, Lock, LockMemory, WithLocks, with_locks};
+use super::lock::{Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
 use super::*;
@@ -120,7 +120,7 @@ fn rows_of_two_members_have_costs_with_proof() {
 #[test]
 fn more_members_than_cpus_end_in_time() {
     let _cpus = crate::testing::lock_cpus();
-    for kind in ALL {
+    for kind in Kind::ALL.iter().copied() {
         let mut job = Job { cpus: cpus(|n| n + 2), ..job(&[0, 1], Together::Contend(kind)) };
         let start_ns = thread::monotonic_ns();
         take(&mut job, 150_000_000, 50_000.0, 0);

@@ -15,6 +15,8 @@ use machmeter_sys::sched::Policy;
 
 use super::measure::{PROCESSES, THREADS, row};
 use super::operations::{self, Operation};
+#[cfg(feature = "user-threads")]
+use super::user_threads::beside_a_bare_loop;
 use crate::sync::cost::NEEDS_TWO;
 use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State, check};
@@ -27,19 +29,39 @@ const LIMIT_NS: u64 = 200_000_000;
 /// Visits of both models that there must be.
 const LEAST: usize = 5;
 
-const BARE_ID: &str = "models.switch";
-const BARE_WHAT: &str = "two user threads in turns, beside a plain loop that resumes them";
-const BARE_BAR: &str = "within 20 %";
-
 pub(super) fn side_by_sides(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
-    [(Operation::PingPong, "ping_pong"), (Operation::HandOver, "hand_over")]
-        .into_iter()
-        .map(|(operation, name)| {
-            let id = format!("models.{name}");
-            side_by_side(machine, operation, &id, if options.quick { 12 } else { 40 })
-        })
-        .chain([user_threads::beside_a_bare_loop(machine, options)])
-        .collect()
+    let visits = if options.quick { 12 } else { 40 };
+    let bar = "the median ratio of visits that follow each other within 10 % of 1";
+    let side_by_side = |operation: Operation| {
+        let name = operation.name();
+        let what = format!("{name} between two CPUs, {visits} times by threads and by processes");
+        let steal = Steal::watch();
+        let pairs = visit_pairs(machine, operation, visits);
+        let few = pairs.as_ref().ok().map(Vec::len).filter(|n| *n < LEAST);
+        let few = few.map(|n| format!("only {n} of {visits} visits were undisturbed"));
+        let shown = pairs.map(|pairs| {
+            let n = pairs.len();
+            let (threads_ns, ratios): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let [thread_ns, ratio] = [threads_ns, ratios].map(|all| median_of(&all).unwrap_or(f64::NAN));
+            let found = format!("processes take {ratio:.3} times as long ({n} pairs of visits)");
+            (format!("{thread_ns:.1} ns by threads"), found, State::of((ratio - 1.0).abs() <= APART))
+        });
+        check(&format!("models.{name}"), &what, bar, shown)
+            .excused(few.as_deref())
+            .excused(steal.told(&machine.allowed).as_deref())
+    };
+    let mut checks: Vec<SelfCheck> = [Operation::PingPong, Operation::HandOver].map(side_by_side).into();
+    let steal = Steal::watch();
+    let shown = beside_a_bare_loop(machine, options);
+    let what = "two user threads in turns, beside a plain loop that resumes them";
+    let bare = check("models.switch", what, "within 20 %", shown);
+    checks.push(bare.excused(steal.told(&machine.allowed).as_deref()));
+    checks
+}
+
+#[cfg(not(feature = "user-threads"))]
+fn beside_a_bare_loop(_: &Machine, _: &Options) -> machmeter_engine::selftest::Shown {
+    Err(super::measure::WITHOUT.to_owned())
 }
 
 pub(super) fn killed(machine: &Machine, _: &Options) -> Vec<SelfCheck> {
@@ -70,17 +92,14 @@ pub(super) fn killed(machine: &Machine, _: &Options) -> Vec<SelfCheck> {
     vec![check("killed.member", what, bar, shown)]
 }
 
-/// One operation of two members on two CPUs, by threads and by processes in turns.
-fn side_by_side(machine: &Machine, operation: Operation, id: &str, visits: usize) -> SelfCheck {
-    let what = format!("{} between two CPUs, {visits} times by threads and by processes", operation.name());
-    let bar = "the median ratio of visits that follow each other within 10 % of 1";
+/// Visits by threads, ns, each with how many times as long processes took in the visit beside it.
+fn visit_pairs(machine: &Machine, operation: Operation, visits: usize) -> Result<Vec<(f64, f64)>, String> {
     let cpus: Vec<usize> = machine.allowed.iter().take(2).collect();
     if cpus.len() < 2 {
-        return SelfCheck::not_shown(id, &what, bar, NEEDS_TWO);
+        return Err(NEEDS_TWO.to_owned());
     }
     let seats = Seats { cpus, policy: Policy::ordinary() };
-    let steal = Steal::watch();
-    let (mut threads, mut ratios, mut lost) = (Vec::new(), Vec::new(), None);
+    let (mut pairs, mut lost) = (Vec::new(), "no visit was made".to_owned());
     for i in 0..visits {
         let of = |model| visit(machine, operation, model, &seats, i as u64);
         // Who comes first changes, so that a drift helps nobody.
@@ -90,30 +109,11 @@ fn side_by_side(machine: &Machine, operation: Operation, id: &str, visits: usize
             of(PROCESSES).and_then(|p| Ok((of(THREADS)?, p)))
         };
         match pair {
-            Ok((thread_ns, process_ns)) => {
-                threads.push(thread_ns);
-                ratios.push(process_ns / thread_ns);
-            }
-            Err(why) => lost = Some(why),
+            Ok((thread_ns, process_ns)) => pairs.push((thread_ns, process_ns / thread_ns)),
+            Err(why) => lost = why,
         }
     }
-    let (Some(thread_ns), Some(ratio)) = (median_of(&threads), median_of(&ratios)) else {
-        return SelfCheck::not_shown(id, &what, bar, lost.unwrap_or_else(|| "no visit was made".to_owned()));
-    };
-    let why = if ratios.len() < LEAST {
-        Some(format!("only {} of {visits} visits were undisturbed", ratios.len()))
-    } else {
-        steal.told(&machine.allowed)
-    };
-    SelfCheck::new(
-        id,
-        &what,
-        bar,
-        format!("{thread_ns:.1} ns by threads"),
-        format!("processes take {ratio:.3} times as long ({} pairs of visits)", ratios.len()),
-        State::of((ratio - 1.0).abs() <= APART),
-    )
-    .excused(why.as_deref())
+    if pairs.is_empty() { Err(lost) } else { Ok(pairs) }
 }
 
 fn visit(
@@ -131,74 +131,4 @@ fn visit(
     median_of(&values_ns(&row, &row.pairs, machine.tick().0))
         .filter(|ns| *ns > 0.0)
         .ok_or_else(|| format!("a visit of {model} had no undisturbed pair"))
-}
-
-#[cfg(not(feature = "user-threads"))]
-mod user_threads {
-    use super::super::measure::WITHOUT;
-    use super::{BARE_BAR, BARE_ID, BARE_WHAT, Machine, Options, SelfCheck};
-
-    pub(super) fn beside_a_bare_loop(_: &Machine, _: &Options) -> SelfCheck {
-        SelfCheck::not_shown(BARE_ID, BARE_WHAT, BARE_BAR, WITHOUT)
-    }
-}
-
-#[cfg(feature = "user-threads")]
-mod user_threads {
-    use machmeter_engine::cost::{Cost, Kind, Row};
-    use machmeter_engine::experiment::{Enough, sample_benches};
-    use machmeter_engine::sampling::{Bench, Pace, Subject};
-    use machmeter_sys::thread::monotonic_ns;
-    use machmeter_sys::user_threads::{Stacks, bare_switches};
-
-    use super::super::user_threads::{Switch, map_stacks};
-    use super::{BARE_BAR, BARE_ID, BARE_WHAT, Machine, Options, SelfCheck, State, Steal};
-
-    /// Most by which the run queue may make a switch costlier.
-    const COSTLIER: f64 = 0.20;
-
-    #[derive(Default)]
-    struct Bare(Stacks);
-
-    impl Subject for Bare {
-        fn prepare(&mut self) -> Result<(), String> {
-            map_stacks(&mut self.0, 2)
-        }
-
-        fn run(&mut self, turns: u64) -> bool {
-            bare_switches(&mut self.0, turns) == 2 * turns
-        }
-    }
-
-    pub(super) fn beside_a_bare_loop(machine: &Machine, options: &Options) -> SelfCheck {
-        let (id, what, bar) = (BARE_ID, BARE_WHAT, BARE_BAR);
-        let seconds = if options.quick { 1 } else { 3 };
-        let steal = Steal::watch();
-        let sampled = machine.sample(|sampler| {
-            let row = |name: &str| Row::new("selftest", name, Kind::Latency).per_turn(2.0);
-            let benches =
-                vec![Bench::new(row("switch"), Switch::default()), Bench::new(row("bare"), Bare::default())];
-            let (pace, until_ns) = (Pace::of(Pace::BATCH_NS, 4), monotonic_ns() + seconds * 1_000_000_000);
-            sample_benches(sampler, benches, pace, Enough::visits(1_000), until_ns)
-        });
-        let rows = match sampled {
-            Ok(rows) => rows,
-            Err(why) => return SelfCheck::not_shown(id, what, bar, why),
-        };
-        let (ns_per_tick, step) = machine.tick();
-        let costs: Vec<Cost> = rows.iter().map(|row| Cost::of(row, ns_per_tick, step)).collect();
-        let [Some(ours_ns), Some(bare_ns)] = [0, 1].map(|i| costs[i].value_ns()) else {
-            return SelfCheck::not_shown(id, what, bar, format!("{costs:?}"));
-        };
-        let ratio = ours_ns / bare_ns;
-        SelfCheck::new(
-            id,
-            what,
-            bar,
-            format!("{bare_ns:.2} ns a switch in a plain loop"),
-            format!("{ours_ns:.2} ns with the run queue, {ratio:.3} times as much"),
-            State::of((ratio - 1.0).abs() <= COSTLIER),
-        )
-        .excused(steal.told(&machine.allowed).as_deref())
-    }
 }

@@ -32,21 +32,17 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of("transfer", 35, measure::measure, analyze::analyze)
 };
 
-machmeter_data::metric!(
-    CORE_TO_CORE,
-    "memory.core_to_core",
-    ["from", "to", "kind", "regime"],
-    Nanoseconds, Lower, weakened by [Frequency, SharedCore, Clock, ClockOffset],
-    "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
-     read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the placement with the largest share of time."
-);
-machmeter_data::metric!(
-    REGIME_SHARE,
-    "sync.regime_share",
-    ["from", "to", "regime"],
-    One, Neither, weakened by [Preemption, SharedCore],
-    "Share of the time that two CPUs spent on one placement; placement 1 (`regime`) has the largest share."
-);
+machmeter_data::metrics! {
+    ["from", "to", "kind", "regime"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock, ClockOffset] {
+        CORE_TO_CORE = "memory.core_to_core"
+            "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
+             read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the placement with the largest share of time.";
+    }
+    ["from", "to", "regime"] One Neither weakened by [Preemption, SharedCore] {
+        REGIME_SHARE = "sync.regime_share"
+            "Share of the time that two CPUs spent on one placement; placement 1 (`regime`) has the largest share.";
+    }
+}
 
 machmeter_data::code! { pub(super) ASYMMETRY = "W423" "asymmetric pair",
     what: "Two CPUs pay differently depending on which of them owns the memory and asks first.",

@@ -5,9 +5,10 @@ use machmeter_data::metric::ParamValue;
 use machmeter_engine::Probe;
 use machmeter_engine::probe::parameters;
 use machmeter_engine::selftest::machine::{Busy, Machine, Order, Steal};
-use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_engine::selftest::{Options, SelfCheck, Shown, State, check};
 
 use machmeter_sys::sched::Policy;
+use machmeter_sys::topology::CpuSet;
 
 use super::{CORE_TO_CORE, PART};
 use crate::sync::Sync;
@@ -24,58 +25,49 @@ const TURNS: usize = 2;
 type Levels = Vec<(f64, f64)>;
 
 pub(super) fn busy_neighbors(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
-    const KINDS: [&str; 3] = ["cas", "store_load_1", "store_load_2"];
     let what = format!("{NEIGHBORS} threads that want the CPUs, beside lines that go from CPU to CPU");
     let bar = "less than 15 % inside one placement";
-    let id = |kind: &str| format!("busy.{kind}");
-    let refuse = |why: &str| KINDS.iter().map(|k| SelfCheck::not_shown(&id(k), &what, bar, why)).collect();
-    if machine.allowed.len() < 2 {
-        return refuse(NEEDS_TWO);
-    }
-    let slice_ns = if options.quick { 2_000_000_000 } else { 6_000_000_000 };
     let steal = Steal::watch();
-    let mut metrics: [Vec<Metric>; 2] = [Vec::new(), Vec::new()];
-    for turn in 0..2 * TURNS {
-        let busy = if turn % 2 == 1 { Some(Busy::start(NEIGHBORS)) } else { None };
-        if let Some(Err(why)) = &busy {
-            return refuse(why);
-        }
-        let cpus = machine.allowed.iter().take(2).collect();
-        let order = Order { cpus, policy: Some(Policy::ordinary()), budget_ns: slice_ns };
-        let measured = parameters::<Sync>(&serde_json::json!({"parts": [PART.name]})).and_then(|p| {
-            machine.measure::<Sync>(order, &p).0.map(|m| Sync::analyze(&p, &m.samples, machine.seed))
-        });
-        match measured {
-            Ok(analysis) => metrics[turn % 2].extend(analysis.metrics),
-            Err(why) => return refuse(&why.to_string()),
-        }
-    }
+    let measured = by_turns(machine, if options.quick { 2_000_000_000 } else { 6_000_000_000 });
     let stolen = steal.told(&machine.allowed);
-    let check = |kind: &&str| {
-        let [quiet, busy] = [0, 1].map(|i| levels(&metrics[i], kind));
-        let id = id(kind);
-        let Some((q, b)) = nearest(&quiet, &busy) else {
-            let why = match (quiet.is_empty(), busy.is_empty()) {
-                (true, _) => "too few undisturbed samples alone".to_owned(),
-                (_, true) => "too few undisturbed samples beside them".to_owned(),
-                _ => {
-                    format!("the placement moved: {} ns alone, {} ns beside them", list(&quiet), list(&busy))
-                }
-            };
-            return SelfCheck::not_shown(&id, &what, bar, why);
-        };
-        let moved = (b / q - 1.0).abs();
-        SelfCheck::new(
-            &id,
-            &what,
-            bar,
-            format!("{q:.1} ns alone (levels {})", list(&quiet)),
-            format!("{b:.1} ns beside them (levels {}): {:.1} %", list(&busy), moved * 100.0),
-            State::of(moved < MOVED),
-        )
-        .excused(stolen.as_deref())
+    let checked = |kind: &str| {
+        let shown = measured.as_ref().map_err(Clone::clone);
+        let shown = shown.and_then(|all| compared(all.each_ref().map(|metrics| levels(metrics, kind))));
+        check(&format!("busy.{kind}"), &what, bar, shown).excused(stolen.as_deref())
     };
-    KINDS.iter().map(check).collect()
+    ["cas", "store_load_1", "store_load_2"].map(checked).into()
+}
+
+/// What is measured alone, and beside the neighbors.
+fn by_turns(machine: &Machine, slice_ns: u64) -> Result<[Vec<Metric>; 2], String> {
+    let cpus: CpuSet = machine.allowed.iter().take(2).collect();
+    if cpus.len() < 2 {
+        return Err(NEEDS_TWO.to_owned());
+    }
+    let params = parameters::<Sync>(&serde_json::json!({"parts": [PART.name]})).map_err(|e| e.to_string())?;
+    let mut metrics = [Vec::new(), Vec::new()];
+    for turn in 0..2 * TURNS {
+        let _busy = if turn % 2 == 1 { Some(Busy::start(NEIGHBORS)?) } else { None };
+        let (cpus, policy) = (cpus.clone(), Some(Policy::ordinary()));
+        let measured = machine.measure::<Sync>(Order { cpus, policy, budget_ns: slice_ns }, &params).0;
+        let samples = measured.map_err(|e| e.to_string())?.samples;
+        metrics[turn % 2].extend(Sync::analyze(&params, &samples, machine.seed).metrics);
+    }
+    Ok(metrics)
+}
+
+fn compared([quiet, busy]: [Levels; 2]) -> Shown {
+    let Some((q, b)) = nearest(&quiet, &busy) else {
+        return Err(match (quiet.is_empty(), busy.is_empty()) {
+            (true, _) => "too few undisturbed samples alone".to_owned(),
+            (_, true) => "too few undisturbed samples beside them".to_owned(),
+            _ => format!("the placement moved: {} ns alone, {} ns beside them", list(&quiet), list(&busy)),
+        });
+    };
+    let moved = (b / q - 1.0).abs();
+    let truth = format!("{q:.1} ns alone (levels {})", list(&quiet));
+    let found = format!("{b:.1} ns beside them (levels {}): {:.1} %", list(&busy), moved * 100.0);
+    Ok((truth, found, State::of(moved < MOVED)))
 }
 
 fn levels(metrics: &[Metric], kind: &str) -> Levels {

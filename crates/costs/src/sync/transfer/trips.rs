@@ -20,36 +20,22 @@ const LINE_WORDS: usize = 32;
 const CHAIN: usize = 512;
 pub(super) const WORDS: usize = CHAIN + LINES as usize * LINE_WORDS;
 
-/// How a line goes from one CPU to the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+machmeter_data::named! {
+/// How a line goes from one CPU to the other, the most telling first.
+pub(super) enum Kind {
     /// Both compare-and-swap one word (as core-to-core-latency does).
-    Cas,
+    Cas = "cas",
     /// Both store to and load from one word.
-    OneLine,
+    OneLine = "store_load_1",
     /// Each stores to a line of its own and loads the other's (as c2clat does).
-    TwoLines,
+    TwoLines = "store_load_2",
     /// One reads, line by line, what the other has just written.
-    ReadDirty,
+    ReadDirty = "read_dirty",
     /// One reads, line by line, what the other has just read from memory.
-    ReadClean,
-}
+    ReadClean = "read_clean",
+} }
 
 impl Kind {
-    /// The most telling first.
-    pub(super) const ALL: &'static [Self] =
-        &[Self::Cas, Self::OneLine, Self::TwoLines, Self::ReadDirty, Self::ReadClean];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Cas => "cas",
-            Self::OneLine => "store_load_1",
-            Self::TwoLines => "store_load_2",
-            Self::ReadDirty => "read_dirty",
-            Self::ReadClean => "read_clean",
-        }
-    }
-
     /// Turns of a batch and ways of the line per turn.
     pub(super) const fn batch(self) -> (u64, f64) {
         match self {

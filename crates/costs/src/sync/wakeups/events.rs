@@ -17,32 +17,18 @@ pub(super) trait Event: Sync {
     fn poll(&self) -> bool;
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+machmeter_data::named! { pub(super) enum Way {
     /// A word and futex(2).
-    Futex,
-    Condvar,
-    Semaphore,
-    /// eventfd(2).
-    EventFd,
+    Futex = "wake_futex",
     /// A byte through a pipe.
-    Pipe,
-}
+    Pipe = "wake_pipe",
+    Condvar = "wake_condvar",
+    /// eventfd(2).
+    EventFd = "wake_eventfd",
+    Semaphore = "wake_semaphore",
+} }
 
 impl Way {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Futex, Self::Pipe, Self::Condvar, Self::EventFd, Self::Semaphore];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Futex => "wake_futex",
-            Self::Condvar => "wake_condvar",
-            Self::Semaphore => "wake_semaphore",
-            Self::EventFd => "wake_eventfd",
-            Self::Pipe => "wake_pipe",
-        }
-    }
-
     /// Whether one can look without sleeping. (With a mutex, looking would be in the way of the giver.)
     pub(super) const fn polls(self) -> bool {
         !matches!(self, Self::Condvar)

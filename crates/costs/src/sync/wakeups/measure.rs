@@ -16,29 +16,20 @@ use crate::sync::Params;
 use crate::sync::jobs::{self, Work};
 use crate::sync::trips::TRIPS;
 
+machmeter_data::named! {
 /// Where the one who is woken is, or rather its CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
     /// On the waker's CPU: woken when the waker goes to sleep.
-    SameCpu,
+    SameCpu = "same_cpu",
     /// Asleep; its CPU has nothing to do, or sleeps too.
-    Idle,
+    Idle = "idle",
     /// Asleep; its CPU runs another thread of ours.
-    Busy,
+    Busy = "busy",
     /// Awake on its CPU, looking for the event.
-    Running,
-}
+    Running = "running",
+} }
 
 impl Wake {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::SameCpu => "same_cpu",
-            Self::Idle => "idle",
-            Self::Busy => "busy",
-            Self::Running => "running",
-        }
-    }
-
     pub(super) const fn rule(self) -> Rule {
         match self {
             Self::SameCpu => Rule::Switches,
@@ -78,7 +69,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
         let seats = wake.seats(cpus).unwrap_or_default();
         out.push(Job { row, what: What::Trip(way, wake), cpus: seats });
     };
-    for (i, way) in Way::ALL.into_iter().enumerate() {
+    for (i, way) in Way::ALL.iter().copied().enumerate() {
         trip(way, Wake::SameCpu);
         trip(way, Wake::Idle);
         if full || i < 2 {
