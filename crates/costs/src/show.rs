@@ -14,6 +14,11 @@ pub(crate) fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty(()), Cell::Number)
 }
 
+/// With so many digits behind the first: more than a drawing shows, and no more, which keeps pages small.
+pub(crate) fn rounded(x: f64, digits: usize) -> f64 {
+    format!("{x:.digits$e}").parse().unwrap_or(x)
+}
+
 pub(crate) fn table<L: Into<String>>(
     [id, title, caption]: [&str; 3],
     columns: impl IntoIterator<Item = (L, Option<Unit>)>,

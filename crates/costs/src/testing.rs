@@ -38,6 +38,10 @@ pub(crate) fn told(probe: &machmeter_engine::Info, analysis: &machmeter_engine::
     told.map(|t| format!("{}: {}", t.name, t.figures)).collect()
 }
 
+pub(crate) fn codes(analysis: &machmeter_engine::Analysis) -> Vec<&str> {
+    analysis.warnings.iter().map(|w| w.code.as_str()).collect()
+}
+
 /// The first metric with this id and these values of parameters; a value that ends in a dot is the begin of one.
 pub(crate) fn metric<'a>(
     analysis: &'a machmeter_engine::Analysis,

@@ -26,7 +26,7 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
         .flat_map(|(c, i)| c.segments.iter().zip(0..).map(move |(s, k)| (i, k, s)))
         .collect();
     let mut jobs = Table { name: JOBS.to_owned(), notes: Vec::new(), columns: job_columns(&segments) };
-    jobs.name_codes("fate", Fate::NAMES.map(str::to_owned));
+    jobs.name_codes("fate", Fate::ALL.iter().map(|f| f.name().to_owned()));
     let mut segments = Table { name: SEGMENTS.to_owned(), notes, columns: segment_columns(&segments) };
     for table in [&mut jobs, &mut segments] {
         table.name_codes("cell", samples.cells.iter().map(|c| format!("{}/{}", c.task, c.load)));

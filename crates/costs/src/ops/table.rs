@@ -96,8 +96,7 @@ fn table_row(p: &Priced<'_>) -> TableRow {
         Some(proof) => text(&format!("{} {}", proof.seen, proof.what)),
         None => Cell::Empty(()),
     };
-    // Rounded to what the interval can carry, which keeps pages small.
-    let number = |ns: f64| Cell::Number(format!("{ns:.4e}").parse().unwrap_or(ns));
+    let number = |ns: f64| Cell::Number(show::rounded(ns, 4));
     let (figures, n, proof) = match &p.cost {
         Cost::Known(k) => ([number(k.value_ns), number(k.low_ns), number(k.high_ns)], k.n, proof()),
         Cost::Below { bound_ns, n } => {

@@ -11,7 +11,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::cost::{NEEDS_TWO, ONE_CPU};
 use super::jobs::Job;
 use super::{contention, locks, models, transfer, wakeups};
-use crate::testing::params;
+use crate::testing::{codes, params};
 
 /// Seats on these CPUs, under the ordinary policy.
 pub(super) fn seats(cpus: &[usize]) -> Seats {
@@ -27,10 +27,6 @@ pub(super) fn visit(seats: &Seats, limit_ns: u64, seed: u64) -> TeamVisit<'_> {
 pub(super) fn value(a: &Analysis, key: &str) -> f64 {
     let found = a.metrics.iter().find(|m| m.key() == key);
     found.and_then(|m| m.value).unwrap_or_else(|| panic!("{key}: {found:?}"))
-}
-
-pub(super) fn codes(a: &Analysis) -> Vec<&str> {
-    a.warnings.iter().map(|w| w.code.as_str()).collect()
 }
 
 /// That no two rows have the same key.

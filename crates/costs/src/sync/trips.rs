@@ -114,15 +114,13 @@ impl<'r> Priced<'r> {
         for (i, mode) in self.modes.iter().enumerate() {
             let mut keys = keys.clone();
             keys.insert("mode".to_owned(), (i + 1).into());
-            let n = self.trips_ns.len() as u64;
-            out.push(
-                Metric::new(&MODE, keys.clone(), mode.center, "median of trips", mode.n as u64)
-                    .with_ci(interval(mode.interval)),
-            );
-            out.push(
-                Metric::new(&MODE_SHARE, keys, mode.share, "share of trips", n)
-                    .with_ci(interval(mode.share_interval)),
-            );
+            let (n, all) = (mode.n as u64, self.trips_ns.len() as u64);
+            let center = Metric::new(&MODE, keys.clone(), mode.center, "median of trips", n);
+            let share = Metric::new(&MODE_SHARE, keys, mode.share, "share of trips", all);
+            out.extend([
+                center.with_ci(interval(mode.interval)),
+                share.with_ci(interval(mode.share_interval)),
+            ]);
         }
         out.into_iter().map(|m| m.with_apart(apart_ns)).collect()
     }

@@ -3,7 +3,6 @@
 //! Who waits spins without a pause instruction, which would add its own length, and looks at the deadline once in `LOOKS` turns, so
 //! that a partner without a CPU cannot hold it.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_stats::quantile::median_of;
@@ -32,20 +31,16 @@ const FEWEST_CLEAN: usize = 3;
 /// Quantile of a lap's clean batches that stands for it, the middle of the lower half: disturbances only add.
 const LOWER: f64 = 0.25;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distance {
-    SameCore,
+machmeter_data::named! { pub enum Distance {
+    SameCore = "same core",
     /// Cores that share the last cache.
-    SameCache,
+    SameCache = "same cache",
     /// One package, other caches.
-    OtherCache,
-    OtherPackage,
-}
+    OtherCache = "same package",
+    OtherPackage = "other package",
+} }
 
 impl Distance {
-    /// Those that a system can show.
-    pub const SHOWN: [Self; 4] = [Self::SameCore, Self::SameCache, Self::OtherCache, Self::OtherPackage];
-
     /// As the system shows it. Of a virtual machine's CPUs it holds as long as the host keeps them where it says.
     pub fn shown(topology: &Topology, a: usize, b: usize) -> Self {
         if topology.cpu(a).is_some_and(|cpu| cpu.siblings.contains(b)) {
@@ -58,17 +53,6 @@ impl Distance {
         }
         let package = |cpu: usize| topology.cpu(cpu).and_then(|c| c.package);
         if package(a) == package(b) { Self::OtherCache } else { Self::OtherPackage }
-    }
-}
-
-impl fmt::Display for Distance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SameCore => "same core",
-            Self::SameCache => "same cache",
-            Self::OtherCache => "same package",
-            Self::OtherPackage => "other package",
-        })
     }
 }
 

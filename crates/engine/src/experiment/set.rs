@@ -42,7 +42,7 @@ impl<'a> CellList<'a> {
     /// Benches that are all visited at one pace.
     #[must_use]
     pub fn of_benches(benches: Vec<Bench<'a>>, pace: Pace) -> Self {
-        Self(benches.into_iter().map(|b| Box::new(BenchCell::new(b, pace)) as Box<dyn Cell + 'a>).collect())
+        benches.into_iter().map(|bench| BenchCell { bench, pace }).collect()
     }
 }
 
@@ -109,12 +109,6 @@ pub fn sample_benches(
 pub struct BenchCell<'a> {
     pub bench: Bench<'a>,
     pub pace: Pace,
-}
-
-impl<'a> BenchCell<'a> {
-    pub fn new(bench: Bench<'a>, pace: Pace) -> Self {
-        Self { bench, pace }
-    }
 }
 
 impl Cell for BenchCell<'_> {

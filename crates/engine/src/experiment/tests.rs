@@ -131,9 +131,10 @@ impl Set for Proposes {
     fn propose(&mut self, outlook: &Outlook) {
         assert!(outlook.left_ns > 0);
         if self.cells.count() == 1 {
-            let pace = Pace::of(Pace::BATCH_NS, 4);
-            self.cells.push(BenchCell::new(self.machine.bench("p", "second", 7.0), pace));
-            self.cells.push(BenchCell::new(self.machine.bench("p", "third", 7.0), Pace::of(1e12, 4)));
+            for (name, batch_ns) in [("second", Pace::BATCH_NS), ("third", 1e12)] {
+                let bench = self.machine.bench("p", name, 7.0);
+                self.cells.push(BenchCell { bench, pace: Pace::of(batch_ns, 4) });
+            }
         }
     }
 

@@ -155,23 +155,19 @@ impl Stream {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+machmeter_data::named! {
+#[derive(Serialize, Deserialize)]
 pub enum Fate {
-    Ran,
+    Ran = "ran",
     /// Executed at once, because its release had passed already.
-    RanBehind,
+    RanBehind = "ran behind",
     /// Given up: its release passed while the stream was busy with another job.
-    Dropped,
+    Dropped = "dropped",
     /// Given up after a sleep, because it was woken too late to begin.
-    Overslept,
-}
+    Overslept = "overslept",
+} }
 
 impl Fate {
-    /// By number, as stored.
-    pub const NAMES: [&str; 4] = ["ran", "ran behind", "dropped", "overslept"];
-
-    const ALL: [Self; 4] = [Self::Ran, Self::RanBehind, Self::Dropped, Self::Overslept];
-
     /// As stored: 0 to 3.
     pub const fn number(self) -> i32 {
         self as i32

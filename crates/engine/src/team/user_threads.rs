@@ -5,10 +5,10 @@
 //! Two members on one worker switch without the kernel, in nanoseconds instead of microseconds; in return, one that does not
 //! relax while it waits keeps the others of its worker from running.
 
-use machmeter_sys::thread::spawn_placed_scoped;
 use machmeter_sys::user_threads::{Stacks, run_all};
 
 use super::roster::Roster;
+use super::threads::run_on_threads;
 use super::{Seats, Team, TeamError, Work};
 
 /// Stack of a member, bytes; only what is used takes memory.
@@ -25,25 +25,12 @@ impl Team for UserThreads {
 
     fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError> {
         let roster = Roster::new(self.model(), seats)?;
-        std::thread::scope(|scope| {
-            for (cpu, ranks) in workers(seats) {
-                let first = ranks.first().copied().unwrap_or(0);
-                let placed =
-                    Stacks::new(ranks.len(), STACK_BYTES).map_err(|e| e.to_string()).and_then(|stacks| {
-                        let roster = &roster;
-                        let body = move || serve(roster, &ranks, stacks, work);
-                        spawn_placed_scoped(scope, "mm-team", Some(cpu), seats.policy, body)
-                            .map_err(|e| e.to_string())
-                    });
-                if let Err(why) = placed {
-                    roster.cancel();
-                    return Err(roster.not_started(first, why));
-                }
-            }
-            roster.open(limit_ns);
-            Ok(())
-        })?;
-        roster.result(|_| None)
+        let roster = &roster;
+        let threads = workers(seats).into_iter().map(|(cpu, ranks)| {
+            let stacks = Stacks::new(ranks.len(), STACK_BYTES).map_err(|e| e.to_string());
+            (ranks[0], cpu, stacks.map(|stacks| move || serve(roster, &ranks, stacks, work)))
+        });
+        run_on_threads(roster, seats.policy, limit_ns, threads)
     }
 }
 

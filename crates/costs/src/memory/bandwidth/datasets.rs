@@ -30,13 +30,10 @@ fn drawn<'r>(figures: &Figures<'r>, families: &[&str], chosen: bool) -> Vec<&'r 
     show::distinct(measured.map(|f| f.row.operation.as_str()))
 }
 
-type Filter<'f> = Box<dyn Fn(&Figure<'_>) -> bool + 'f>;
+/// End of the labels of columns that count the reads of lines that are stored.
+const WITH_ALLOCATE: &str = " with write-allocate";
 
-struct Column<'f> {
-    label: String,
-    is: Filter<'f>,
-    with_allocate: bool,
-}
+type Filter<'f> = Box<dyn Fn(&Figure<'_>) -> bool + 'f>;
 
 /// A row per kernel and width; columns by level, write-allocate, all CPUs, huge pages, zeros, and as STREAM.
 fn table(figures: &Figures<'_>) -> Option<Dataset> {
@@ -54,24 +51,22 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
         memory(f) && f.row.text("pages") == "huge" && f.row.text("convention").is_empty()
     };
     let zeros = move |f: &Figure<'_>| memory(f) && f.is_plain() && f.data() == "zeros";
-    let column = |label: &str, is| Column { label: label.to_owned(), is, with_allocate: false };
-    let mut columns: Vec<Column<'_>> = Level::TABLE.map(|l| column(l.name(), plain(l, 1))).into();
-    let memory = column("DRAM with write-allocate", plain(Level::Memory, 1));
-    columns.push(Column { with_allocate: true, ..memory });
+    let levels = Level::TABLE.map(|l| (l.name().to_owned(), plain(l, 1)));
+    let mut columns: Vec<(String, Filter<'_>)> = levels.into();
+    columns.push((format!("DRAM{WITH_ALLOCATE}"), plain(Level::Memory, 1)));
     if most > 1 {
-        columns.push(column(&format!("{most} CPUs"), plain(Level::Memory, most)));
-        let together = column(&format!("{most} CPUs with write-allocate"), plain(Level::Memory, most));
-        columns.push(Column { with_allocate: true, ..together });
+        columns.push((format!("{most} CPUs"), plain(Level::Memory, most)));
+        columns.push((format!("{most} CPUs{WITH_ALLOCATE}"), plain(Level::Memory, most)));
     }
-    columns.push(column("huge pages", Box::new(huge)));
-    columns.push(column("zeros", Box::new(zeros)));
-    columns.push(column("as STREAM", as_stream(1)));
+    columns.push(("huge pages".to_owned(), Box::new(huge)));
+    columns.push(("zeros".to_owned(), Box::new(zeros)));
+    columns.push(("as STREAM".to_owned(), as_stream(1)));
     if most > 1 {
-        columns.push(column(&format!("as STREAM, {most} CPUs"), as_stream(most)));
+        columns.push((format!("as STREAM, {most} CPUs"), as_stream(most)));
     }
-    let rate = |kernel: &str, column: &Column<'_>| {
-        let found = figures.of_kernel(kernel).find(|f| (column.is)(f))?;
-        if column.with_allocate { found.rate_with_allocate() } else { found.rate() }
+    let rate = |kernel: &str, (label, is): &(String, Filter<'_>)| {
+        let found = figures.of_kernel(kernel).find(|f| is(f))?;
+        if label.ends_with(WITH_ALLOCATE) { found.rate_with_allocate() } else { found.rate() }
     };
     // A column in which nothing was measured only takes room.
     columns.retain(|c| kernels.iter().any(|k| rate(k, c).is_some()));
@@ -81,7 +76,7 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
         TableRow { name, cells: columns.iter().map(|c| show::number(rate(kernel, c))).collect() }
     };
     let rows = kernels.iter().map(row).collect();
-    let columns = columns.into_iter().map(|c| (c.label, Some(Unit::BytesPerSecond)));
+    let columns = columns.into_iter().map(|(label, _)| (label, Some(Unit::BytesPerSecond)));
     let caption = format!(
         "Bytes loaded and stored per second, as the instructions ask for them (STREAM counts so). With write-allocate: plus a \
          read of each line that is stored without having been loaded. Memory holds {} data and lies in small pages unless the \

@@ -17,7 +17,7 @@ use super::{BUFFER_BYTES, CPUS, DATA, LAST_CACHE_BYTES};
 
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::memory::reported::ReportedCaches;
-use crate::testing::{metric, params};
+use crate::testing::{codes, metric, params};
 
 mod machine;
 
@@ -196,8 +196,7 @@ fn what_is_missing_is_said_and_never_a_number() {
     let rows = vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")];
     let a = analysis_on(rows, 1, 16 << 20);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
-    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, ["W406", "W408", "W409"], "{:?}", a.warnings);
+    assert_eq!(codes(&a), ["W406", "W408", "W409"], "{:?}", a.warnings);
     assert!(a.datasets.is_empty());
 }
 

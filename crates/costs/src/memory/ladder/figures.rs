@@ -176,14 +176,9 @@ pub(super) fn datasets(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Datase
     ])
 }
 
-/// Three significant digits more than a drawing shows, and no more.
-fn brief(x: f64) -> f64 {
-    format!("{x:.3e}").parse().unwrap_or(x)
-}
-
 /// A row of medians, `None` when there are fewer than two points.
 fn row(name: &str, points: &[Point], per_x: f64) -> Option<CurveRow> {
-    let median = |p: &Point| Some((p.size / per_x, brief(p.median_ns()?)));
+    let median = |p: &Point| Some((p.size / per_x, show::rounded(p.median_ns()?, 3)));
     show::curve(name, points.iter().filter_map(median).collect())
 }
 
@@ -203,7 +198,7 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
     let mut marks = Vec::new();
     for c in &found.caches {
         let detail = format!("{} found at {}", c.name, human(c.end.all.bytes, Unit::Bytes));
-        marks.push(Mark { edge: true, ..mark(brief(c.end.all.bytes), c.name.clone(), detail) });
+        marks.push(Mark { edge: true, ..mark(show::rounded(c.end.all.bytes, 3), c.name.clone(), detail) });
         marks.extend(c.reported.map(|reported| {
             let detail = format!("the system says {}", human(reported.bytes as f64, Unit::Bytes));
             mark(reported.bytes as f64, format!("{} as reported", c.name), detail)
@@ -266,7 +261,9 @@ fn surface(curves: &Curves<'_>) -> Option<Dataset> {
     }
     let sizes = show::ascending(curves[1..].iter().flatten().map(|p| p.size as u64));
     let columns: Vec<f64> = sizes.into_iter().map(|size| size as f64).collect();
-    let cell = |curve: &[Point], size: f64| curve.iter().find(|p| p.size == size)?.median_ns().map(brief);
+    let cell = |curve: &[Point], size: f64| {
+        curve.iter().find(|p| p.size == size)?.median_ns().map(|x| show::rounded(x, 3))
+    };
     let values = curves.iter().map(|c| columns.iter().map(|size| cell(c, *size)).collect()).collect();
     Some(Dataset::new(
         "memory.surface",

@@ -195,7 +195,7 @@ impl<'a> Ladder<'a> {
         };
         if !self.cells.iter().any(is_there) {
             let (batch_ns, pairs) = visits(row);
-            let cell = BenchCell::new(bench, Pace::of(batch_ns, pairs));
+            let cell = BenchCell { bench, pace: Pace::of(batch_ns, pairs) };
             self.cells.push(LadderCell { cell, clock: None, visits: 0, took_ns: 0 });
         }
     }

@@ -290,8 +290,7 @@ fn conditions_that_weaken_it_are_told() {
         row.pairs.iter_mut().take(3).for_each(|p| (p.short_ticks, p.long_ticks) = (2_400, 4_800));
     }
     let a = analysis(&r);
-    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, ["W402", "W403", "W404"], "{:?}", a.warnings);
+    assert_eq!(crate::testing::codes(&a), ["W402", "W403", "W404"], "{:?}", a.warnings);
     assert_eq!(a.findings[0].verdict, "effective", "{:?}", a.findings);
     let last = a.metrics.iter().find(|m| m.key() == "memory.cache_size{level=LLC}").expect("a last cache");
     assert_eq!(last.flags, ["W404"]);

@@ -6,7 +6,7 @@ use super::plan::{Access, CHOICE, Choice, LINES, Line, MOST_BYTES, Sizes, Source
 use super::{ALONE, SHARED, SMALL_BUFFER, analyze};
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::memory::reported::ReportedCaches;
-use crate::testing::{metric, params};
+use crate::testing::{codes, metric, params};
 use machmeter_engine::disturbance::placement::MOVES;
 
 /// Rows of two members whose costs are 10 ns times the number of the line, the second member's 20 % more.
@@ -69,7 +69,7 @@ fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
         let name = m.params["operation"].to_string();
         assert!(m.flags.is_empty() && m.apart_ns.is_some() == needs_two(&name), "{name}");
     }
-    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
+    assert_eq!(codes(&a), [MOVES.id]);
     assert!(a.warnings[0].text.contains(": shared accesses at "), "{}", a.warnings[0].text);
 }
 
@@ -80,8 +80,7 @@ fn one_cpu_is_said_once_and_never_a_number() {
         r.refused = Some("needs two CPUs, has 1".to_owned());
     }
     let a = analyze::analyze(&params(&[]), &rows, 1);
-    assert_eq!(a.warnings.len(), 1);
-    assert_eq!(a.warnings[0].code, ALONE.id);
+    assert_eq!(codes(&a), [ALONE.id]);
     for m in a.metrics.iter().filter(|m| m.params["operation"].to_string().contains("neighbour")) {
         assert!(m.value.is_none() && m.why.as_deref().unwrap().contains("two CPUs"));
     }
@@ -126,8 +125,7 @@ fn buffers_within_the_last_cache_are_told_and_flagged() {
         analyze::analyze(&params(&[]), &rows, 1)
     };
     let small = analyzed(8 << 20, 5_000_000);
-    let told: Vec<&str> = small.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(told, [SMALL_BUFFER.id]);
+    assert_eq!(codes(&small), [SMALL_BUFFER.id]);
     for m in &small.metrics {
         let operation = m.params["operation"].to_string();
         let beyond = operation.ends_with("_local") || operation.ends_with("_neighbour");

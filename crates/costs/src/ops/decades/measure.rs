@@ -66,7 +66,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| !IN_MAIN.contains(id));
     let mut here: CellList<'_> = ids.zip(cells).filter(|(id, _)| here(id)).map(|(_, cell)| cell).collect();
     for id in IN_MAIN {
-        here.push(BenchCell::new(bench(id, &file(&path), &main), PACE));
+        here.push(BenchCell { bench: bench(id, &file(&path), &main), pace: PACE });
     }
     at.run(here);
     Ok(())

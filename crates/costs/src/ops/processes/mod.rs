@@ -121,7 +121,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let mut cells: CellList<'_> = starts.into_iter().collect();
     for mut bench in affordable(threads, PACE.visit_ns(), at.left_ns()) {
         PART_NAME.clone_into(&mut bench.row.part);
-        cells.push(OnSharedCpu { cell: BenchCell::new(bench, PACE), sampler: Rc::clone(&sampler) });
+        cells.push(OnSharedCpu { cell: BenchCell { bench, pace: PACE }, sampler: Rc::clone(&sampler) });
     }
     at.run(cells);
     Ok(())

@@ -106,7 +106,7 @@ fn reach(views: &[Priced<'_>], operation: Operation) -> Option<(Metric, Finding)
 
 fn table(views: &[Priced<'_>]) -> Option<Dataset> {
     let row = |v: &Priced<'_>| {
-        let number = |x: Option<f64>| show::number(x.map(|x| format!("{x:.3e}").parse().unwrap_or(x)));
+        let number = |x: Option<f64>| show::number(x.map(|x| show::rounded(x, 3)));
         let known = v.cost.known();
         let place = match (v.cpus(), distance_bytes(v)) {
             (1, _) => "alone".to_owned(),

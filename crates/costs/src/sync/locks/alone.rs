@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::{self, Proof, Row};
+use machmeter_engine::cost::{Kind, Proof, Row};
 use machmeter_engine::sampling::Subject;
 use machmeter_engine::team::Member;
 use machmeter_sys::sync::{Monitor, Semaphore, Sharing};
 
-use super::NAME;
 use super::contended::PROOF;
 use super::lock::{Lock, WithLocks};
+use super::plan;
 
 /// The only member there is.
 const ALONE: Member<'static> = Member {
@@ -83,10 +83,7 @@ impl<F: FnMut() -> bool> Subject for Repeated<F> {
 
 /// A row of an operation done by one thread.
 pub(super) fn row(operation: &str) -> Row {
-    Row::new(NAME, operation, cost::Kind::Latency)
-        .with("state", "alone")
-        .with("cpus", 1_i64)
-        .with("model", "threads")
+    plan::row(operation, Kind::Latency, "alone", "threads").with("cpus", 1_i64)
 }
 
 /// A row, and what is done for it or why nothing can be.

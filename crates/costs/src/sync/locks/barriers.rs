@@ -7,7 +7,6 @@ use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member, heap};
 use machmeter_sys::sync::{Barrier, Sharing};
 
-use super::NAME;
 use super::measure::LockVisit;
 use crate::sync::wakeups::settle;
 
@@ -130,12 +129,4 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> Steps<'_, W> {
         cell(STEPS).fetch_add(turns, Ordering::Relaxed);
         true
     }
-}
-
-pub(super) fn row(kind: Kind, members: usize, model: &str) -> Row {
-    Row::new(NAME, kind.name(), machmeter_engine::cost::Kind::Latency)
-        .with("state", "barrier")
-        .with("cpus", members)
-        .with("model", model)
-        .per_turn(if kind.sleeps() { 2.0 } else { 1.0 })
 }

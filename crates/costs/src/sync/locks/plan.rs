@@ -44,24 +44,23 @@ pub(in crate::sync) fn widths(cpus: usize, full: bool) -> Vec<usize> {
 /// All jobs for these CPUs in one model. With less than two CPUs, rows that say why they are empty.
 pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
     let threads = model == "threads";
+    let first = |n: usize| -> Vec<usize> { cpus.iter().copied().take(n).collect() };
     let mut out = Vec::new();
     for (i, members) in widths(cpus.len(), full).iter().enumerate() {
         let usable = Kind::ALL.iter().copied().filter(|k| threads || k.between_processes());
         out.extend(usable.clone().map(|k| {
-            let mut row = lock_row(k, cost::Kind::Throughput, "contended", model).with("cpus", *members);
+            let mut row = row(k.name(), cost::Kind::Throughput, "contended", model).with("cpus", *members);
             row.long_turns = if k.sleeps() { SINGLE_TURNS } else { 0 };
-            Job { row, what: Together::Contend(k), cpus: cpus.iter().copied().take(*members).collect() }
+            Job { row, what: Together::Contend(k), cpus: first(*members) }
         }));
         if i == 0 {
-            let first: Vec<usize> = cpus.iter().copied().take(2).collect();
-            out.extend(usable.filter(|k| !k.is_shared()).map(|k| hand_off(k, &first, model)));
+            out.extend(usable.filter(|k| !k.is_shared()).map(|k| hand_off(k, &first(2), model)));
         }
-        out.extend(barriers::Kind::ALL.iter().filter(|k| threads || **k != barriers::Kind::Std).map(|k| {
-            Job {
-                row: barriers::row(*k, *members, model),
-                what: Together::Barrier(*k),
-                cpus: cpus.iter().copied().take(*members).collect(),
-            }
+        let usable = barriers::Kind::ALL.iter().filter(|k| threads || **k != barriers::Kind::Std);
+        out.extend(usable.map(|k| {
+            let row = row(k.name(), cost::Kind::Latency, "barrier", model).with("cpus", *members);
+            let per_turn = if k.sleeps() { 2.0 } else { 1.0 };
+            Job { row: row.per_turn(per_turn), what: Together::Barrier(*k), cpus: first(*members) }
         }));
     }
     if threads {
@@ -87,13 +86,13 @@ fn spread(cpus: &[usize], n: usize) -> Vec<usize> {
     out
 }
 
-fn lock_row(kind: Kind, cost: cost::Kind, state: &str, model: &str) -> Row {
-    Row::new(NAME, kind.name(), cost).with("state", state).with("model", model)
+pub(super) fn row(operation: &str, kind: cost::Kind, state: &str, model: &str) -> Row {
+    Row::new(NAME, operation, kind).with("state", state).with("model", model)
 }
 
 fn hand_off(kind: Kind, cpus: &[usize], model: &str) -> Job {
     let at = |i: usize| cpus.get(i).map_or_else(|| "none".to_owned(), ToString::to_string);
-    let row = lock_row(kind, cost::Kind::Latency, "handoff", model).with("from", at(0)).with("to", at(1));
+    let row = row(kind.name(), cost::Kind::Latency, "handoff", model).with("from", at(0)).with("to", at(1));
     // A step of one member is two hand-offs: to it, and back.
     Job { row: row.per_turn(2.0), what: Together::HandOff(kind), cpus: cpus.to_vec() }
 }

@@ -35,7 +35,7 @@ pub(super) fn exclusion(machine: &Machine, options: &Options) -> Vec<SelfCheck> 
         let turns = if kind.sleeps() { turns } else { turns / 10 };
         let id = format!("exclusion.{}", kind.name());
         let truth = members as u64 * turns;
-        let shown = sums(kind, &cpus, members, turns).map(|Sums { number, counted }| {
+        let shown = sums(kind, &cpus, members, turns).map(|(number, counted)| {
             let found = format!("{counted} counted, the number says {number}");
             (format!("{truth} additions"), found, State::of((counted, number) == (truth, truth)))
         });
@@ -67,16 +67,8 @@ const LIMIT_NS: u64 = 30_000_000_000;
 /// Longest visit of the lock that does not exclude, ns.
 const OPEN_LOCK_NS: u64 = 500_000_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sums {
-    /// The number that they added to, which is not added to in one operation on purpose.
-    pub(super) number: u64,
-    /// Additions as each member counted its own.
-    pub(super) counted: u64,
-}
-
-/// Lets `members` on these CPUs (in turn) add `turns` times each under a lock of this kind.
-pub(super) fn sums(kind: Kind, cpus: &[usize], members: usize, turns: u64) -> Result<Sums, String> {
+/// Lets `members` on these CPUs (in turn) add `turns` times each under a lock of this kind; the sum, and additions as they counted.
+fn sums(kind: Kind, cpus: &[usize], members: usize, turns: u64) -> Result<(u64, u64), String> {
     let room = LockMemory::new(Sharing::Threads)?;
     let seats =
         Seats { cpus: cpus.iter().copied().cycle().take(members).collect(), policy: Policy::ordinary() };
@@ -89,7 +81,7 @@ struct Adding<'s> {
 }
 
 impl<'m> WithLocks<'m> for Adding<'_> {
-    type Output = Result<Sums, String>;
+    type Output = Result<(u64, u64), String>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
         let lock = locks.first().ok_or("no lock")?;
@@ -97,6 +89,7 @@ impl<'m> WithLocks<'m> for Adding<'_> {
         let work = |member: &Member<'_>| {
             for _ in 0..self.turns {
                 let Some(held) = lock.acquire(member) else { return };
+                // Not one operation on purpose: only the lock makes the sum right.
                 let seen = number.load(Ordering::Relaxed);
                 black_box(seen);
                 number.store(seen + 1, Ordering::Relaxed);
@@ -105,7 +98,7 @@ impl<'m> WithLocks<'m> for Adding<'_> {
             }
         };
         Threads.run(self.seats, LIMIT_NS, &work).map_err(|e| e.to_string())?;
-        Ok(Sums { number: number.into_inner(), counted: counted.into_inner() })
+        Ok((number.into_inner(), counted.into_inner()))
     }
 }
 

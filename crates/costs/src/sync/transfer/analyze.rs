@@ -7,7 +7,7 @@ use machmeter_data::{Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{FEWEST, LEVEL};
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
-use machmeter_stats::regimes::{LEVEL_RATIO, Regimes, regimes};
+use machmeter_stats::regimes::{LEVEL_RATIO, Regime, Regimes, regimes};
 
 use super::trips::Kind;
 use super::{ASYMMETRY, CLASSES, CORE_TO_CORE, COUPLES, PART, REGIME_SHARE, SAMPLED, show};
@@ -58,7 +58,7 @@ impl View<'_> {
     }
 
     /// Regimes to report: at most [`REGIMES_MAX`], of those beside the first only such with samples enough for a figure.
-    pub(super) fn reported(&self) -> Vec<(usize, &machmeter_stats::regimes::Regime)> {
+    pub(super) fn reported(&self) -> Vec<(usize, &Regime)> {
         let regimes = self.order.iter().map(|k| &self.levels.regimes[*k]).enumerate();
         regimes.filter(|(i, r)| *i == 0 || r.n >= FEWEST).take(REGIMES_MAX).collect()
     }
@@ -164,11 +164,10 @@ fn costs(v: &View<'_>, rows: &Rows) -> Vec<Metric> {
 }
 
 fn shares(v: &View<'_>) -> Vec<Metric> {
-    let metric = |(i, r): (usize, &machmeter_stats::regimes::Regime)| {
+    let metric = |(i, r): (usize, &Regime)| {
         let p = params([("from", v.low.into()), ("to", v.high.into()), ("regime", (i + 1).into())]);
-        let ci = r
-            .share_interval
-            .and_then(|c| Interval::new(c.level, c.low, c.high, "share of a correlated series"));
+        let method = "share of a correlated series";
+        let ci = r.share_interval.and_then(|c| Interval::new(c.level, c.low, c.high, method));
         Metric::new(&REGIME_SHARE, p, r.share, "time-share", v.values_ns.len() as u64).with_ci(ci)
     };
     v.reported().into_iter().map(metric).collect()
@@ -181,7 +180,7 @@ pub(super) fn percent(share: f64) -> String {
 
 /// Levels in words: `24.1 ns one way (92 % of the time), 105 ns (8 %)`.
 pub(super) fn levels_text(v: &View<'_>) -> String {
-    let one = |(i, r): (usize, &machmeter_stats::regimes::Regime)| {
+    let one = |(i, r): (usize, &Regime)| {
         let share = percent(r.share);
         let (way, time) = if i == 0 { (" one way", " of the time") } else { ("", "") };
         format!("{}{way} ({share}{time})", human(r.center, Unit::Nanoseconds))
@@ -192,11 +191,10 @@ pub(super) fn levels_text(v: &View<'_>) -> String {
 fn moves(views: &[View<'_>]) -> Option<Warning> {
     let moving: Vec<&View<'_>> = views.iter().filter(|v| v.reported().len() > 1).collect();
     let first = moving.first()?;
+    let (low, high, levels) = (first.low, first.high, levels_text(first));
     let more =
         if moving.len() > 1 { format!(", and {} other pairs", moving.len() - 1) } else { String::new() };
-    let text =
-        format!("{MOVED}: a line from CPU {} to {} took {}{more}", first.low, first.high, levels_text(first));
-    Some(MOVES.note(text))
+    Some(MOVES.note(format!("{MOVED}: a line from CPU {low} to {high} took {levels}{more}")))
 }
 
 /// Both directions of the first regime compared, kind by kind; the largest ratio is told.

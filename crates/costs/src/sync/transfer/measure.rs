@@ -37,7 +37,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let affordable = (at.left_ns() / (2 * u64::from(Enough::QUICK.visits) * VISIT_NS)).max(1) as usize;
     let chosen = &all[..all.len().min(affordable).min(COUPLES_MAX)];
     at.facts.set(&COUPLES, all.len());
-    at.facts.set(&CLASSES, chosen.iter().map(|c| (c.low, c.high, c.distance.to_string())).collect());
+    at.facts.set(&CLASSES, chosen.iter().map(|c| (c.low, c.high, c.distance.name().to_owned())).collect());
     let (policy, clock) = (at.policy, at.clock());
     let lanes = chosen.iter().flat_map(|c| [(c.low, c.high), (c.high, c.low)]);
     at.run(lanes.map(|(from, to)| Lane::new(from, to, policy, clock)).collect::<CellList<'_>>());
@@ -126,12 +126,11 @@ pub(super) struct Couple {
 
 /// All couples of `cpus`, in the order in which they should be visited: by turns one of each class, within a class at random.
 pub(super) fn couples(topology: &Topology, cpus: &[usize], seed: u64) -> Vec<Couple> {
-    let mut classes: Vec<Vec<Couple>> = vec![Vec::new(); Distance::SHOWN.len()];
+    let mut classes: Vec<Vec<Couple>> = vec![Vec::new(); Distance::ALL.len()];
     for (i, low) in cpus.iter().enumerate() {
         for high in &cpus[i + 1..] {
             let distance = Distance::shown(topology, *low, *high);
-            let class = Distance::SHOWN.iter().position(|d| *d == distance).unwrap_or(0);
-            classes[class].push(Couple { low: *low, high: *high, distance });
+            classes[distance as usize].push(Couple { low: *low, high: *high, distance });
         }
     }
     let mut random = Random::new(seed);

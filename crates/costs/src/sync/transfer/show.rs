@@ -30,15 +30,11 @@ pub(super) fn datasets(views: &[View<'_>], rows: &Rows) -> Vec<Dataset> {
 
 /// Couples whose time line is drawn: of each class of neighborhood the one that moved between most levels.
 fn watched<'v, 'r>(views: &'v [View<'r>]) -> impl Iterator<Item = &'v View<'r>> {
-    Distance::SHOWN.iter().filter_map(|distance| {
-        let of = views.iter().filter(|v| v.class == distance.to_string());
+    Distance::ALL.iter().filter_map(|distance| {
+        let of = views.iter().filter(|v| v.class == distance.name());
         // The first of several, which was visited first.
         of.rev().max_by_key(|v| v.reported().len())
     })
-}
-
-fn brief(x: f64) -> f64 {
-    format!("{x:.2e}").parse().unwrap_or(x)
 }
 
 /// One kind on one regime of each couple; `None` where no couple has a figure.
@@ -49,7 +45,7 @@ fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<
     let cell = |from: usize, to: usize| {
         let v = views.iter().find(|v| (v.low, v.high) == (from.min(to), from.max(to)))?;
         v.reported().get(regime)?;
-        v.cost(rows, from, kind, regime)?.value_ns().map(brief)
+        v.cost(rows, from, kind, regime)?.value_ns().map(|x| show::rounded(x, 2))
     };
     let name = |cpu: &usize| format!("CPU {cpu}");
     let values: Vec<Vec<Option<f64>>> =
@@ -110,10 +106,10 @@ fn table(views: &[View<'_>], rows: &Rows) -> Option<Dataset> {
         for (i, r) in v.reported() {
             for from in [v.low, v.high] {
                 let value = |k: &Kind| v.cost(rows, from, *k, i).and_then(|c| c.value_ns());
-                let figure = |k: &Kind| show::number(value(k).map(brief));
+                let figure = |k: &Kind| show::number(value(k).map(|x| show::rounded(x, 2)));
                 out.push(TableRow {
                     name: format!("CPU {from} to {}, placement {}", v.other(from), i + 1),
-                    cells: std::iter::once(Cell::Number(brief(r.share)))
+                    cells: std::iter::once(Cell::Number(show::rounded(r.share, 2)))
                         .chain(Kind::ALL.iter().map(figure))
                         .collect(),
                 });
@@ -147,7 +143,7 @@ fn series(v: &View<'_>) -> Dataset {
         let points = on
             .step_by(step)
             .take(POINTS)
-            .map(|at| ((v.times_ns[at] / 1e6).round() * 1e6, brief(v.values_ns[at])));
+            .map(|at| ((v.times_ns[at] / 1e6).round() * 1e6, show::rounded(v.values_ns[at], 2)));
         ScatterGroup {
             name: format!(
                 "{}, {} of the time",
