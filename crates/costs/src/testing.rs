@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use machmeter_engine::cost::Row;
 use machmeter_engine::experiment::{CellList, Enough, sample};
 use machmeter_engine::sampling::{HostTiming, Sampler};
+use machmeter_engine::team::Seats;
 use machmeter_engine::team::sampler::HostClock;
+use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 /// Waits until no other test of this crate needs the CPUs; keep what it returns until the end of the test.
@@ -23,6 +25,11 @@ pub(crate) fn lock_several() -> Option<(MutexGuard<'static, ()>, Vec<usize>)> {
         return None;
     }
     Some((lock_cpus(), cpus))
+}
+
+/// Seats on these CPUs, under the ordinary policy.
+pub(crate) fn seats(cpus: &[usize]) -> Seats {
+    Seats { cpus: cpus.to_vec(), policy: Policy::Other { nice: 0 } }
 }
 
 /// The parameters of a probe as a command line with these words says them.

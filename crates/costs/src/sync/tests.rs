@@ -5,18 +5,12 @@ use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_engine::disturbance::placement::MOVES;
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::cost::{NEEDS_TWO, ONE_CPU};
 use super::jobs::Job;
 use super::{contention, locks, models, transfer, wakeups};
 use crate::testing::{codes, params};
-
-/// Seats on these CPUs, under the ordinary policy.
-pub(super) fn seats(cpus: &[usize]) -> Seats {
-    Seats { cpus: cpus.to_vec(), policy: Policy::Other { nice: 0 } }
-}
 
 /// A visit of threads that begins now, timed in ns.
 pub(super) fn visit(seats: &Seats, limit_ns: u64, seed: u64) -> TeamVisit<'_> {

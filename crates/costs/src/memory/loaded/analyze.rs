@@ -127,11 +127,8 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
     if let (Some(chain), Some(last)) = (rows.facts.get(&CHAIN_BYTES).map(|bytes| bytes as f64), last)
         && chain < 2.0 * last
     {
-        let text = format!(
-            "the chain has {} of lines; twice the last cache are {}",
-            human(chain, Unit::Bytes),
-            human(2.0 * last, Unit::Bytes)
-        );
+        let [chain, twice] = [chain, 2.0 * last].map(|b| human(b, Unit::Bytes));
+        let text = format!("the chain has {chain} of lines; twice the last cache are {twice}");
         out.warnings.push(SMALL_CHAIN.warning(text));
         for m in out.metrics.iter_mut().filter(|m| m.id == LATENCY.id) {
             m.flag(SMALL_CHAIN.id);

@@ -2,11 +2,9 @@
 
 use machmeter_data::shape::Shape;
 use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
-use machmeter_engine::team::Seats;
 use machmeter_engine::team::sampler::HostClock;
 
 use machmeter_sys::pages::{Backing, Pages};
-use machmeter_sys::sched::Policy;
 
 use super::analyze::analyze;
 use super::measure::{Loaded, PointCell};
@@ -15,7 +13,7 @@ use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, build};
 use crate::memory::bandwidth::stream::{Buffer, Contents};
 use crate::memory::bandwidth::together::Setting;
 use crate::memory::bandwidth::widest;
-use crate::testing::{metric, params, sampled};
+use crate::testing::{metric, params, sampled, seats};
 
 const CHASE: Chase = Chase { working_set_bytes: 128 << 20, pages: "huge" };
 
@@ -111,12 +109,8 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
         Point { load: widest("read"), cpus: 1, pause_ns: 20_000 },
     ];
     let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
-    let setting = Setting {
-        seats: Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } },
-        buffers: vec![&buffer],
-        clock: HostClock::MONOTONIC,
-        seed: 1,
-    };
+    let setting =
+        Setting { seats: seats(&cpus[..2]), buffers: vec![&buffer], clock: HostClock::MONOTONIC, seed: 1 };
     let loaded = Loaded::new(&setting, chain).unwrap();
     let cells = points.iter().map(|point| PointCell::new(&loaded, point, &CHASE).unwrap());
     let measured = sampled(cells.collect(), 1_500_000_000);

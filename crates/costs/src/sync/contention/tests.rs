@@ -8,8 +8,8 @@ use super::analyze::analyze;
 use super::measure::{fairness, take};
 use super::operations::Operation;
 use super::{PART, UNFAIR};
-use crate::sync::tests::{seats, value, visit};
-use crate::testing::{codes, params};
+use crate::sync::tests::{value, visit};
+use crate::testing::{codes, params, seats};
 
 /// Rows of a machine with lines of `line_bytes`: an add costs 2 ns alone and 8 at 24 ns of transfer.
 fn recorded(line_bytes: i64, fairness: f64) -> Rows {

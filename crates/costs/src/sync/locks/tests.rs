@@ -14,8 +14,8 @@ use super::lock::{Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
 use super::*;
-use crate::sync::tests::{seats, visit};
-use crate::testing::params;
+use crate::sync::tests::visit;
+use crate::testing::{params, seats};
 
 /// CPUs of as many members as `members` says for so many CPUs, several on one where there are too few.
 fn cpus(members: impl Fn(usize) -> usize) -> Vec<usize> {

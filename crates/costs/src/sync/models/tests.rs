@@ -12,8 +12,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::measure::{OF_TWO, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, operations};
-use crate::sync::tests::seats;
-use crate::testing::params;
+use crate::testing::{params, seats};
 
 /// Two members on one CPU, or on two.
 fn two(cpus: usize) -> Option<Seats> {

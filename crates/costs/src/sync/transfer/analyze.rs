@@ -210,29 +210,19 @@ fn asymmetry(v: &View<'_>, rows: &Rows) -> Option<(Finding, Warning)> {
         if cheap.high_ns >= dear.low_ns || ratio <= ASYMMETRIC {
             continue;
         }
-        let text = format!(
-            "{}: {} from CPU {from} to {}, {} the other way",
-            kind.name(),
-            human(dear.value_ns, Unit::Nanoseconds),
-            v.other(from),
-            human(cheap.value_ns, Unit::Nanoseconds)
-        );
+        let [dear, cheap] = [dear, cheap].map(|k| human(k.value_ns, Unit::Nanoseconds));
+        let (name, to) = (kind.name(), v.other(from));
+        let text = format!("{name}: {dear} from CPU {from} to {to}, {cheap} the other way");
         if largest.as_ref().is_none_or(|l| ratio > l.0) {
             largest = Some((ratio, text.clone()));
         }
         evidence.push(text);
     }
     let (ratio, text) = largest?;
-    let finding = crate::show::finding(
-        &format!("sync.asymmetry.{}-{}", v.low, v.high),
-        "asymmetric",
-        format!(
-            "CPU {} and {} pay up to {} times as much in one direction as in the other",
-            v.low,
-            v.high,
-            digits(ratio)
-        ),
-        evidence,
-    );
+    let (low, high, times) = (v.low, v.high, digits(ratio));
+    let told =
+        format!("CPU {low} and {high} pay up to {times} times as much in one direction as in the other");
+    let id = format!("sync.asymmetry.{low}-{high}");
+    let finding = crate::show::finding(&id, "asymmetric", told, evidence);
     Some((finding, ASYMMETRY.warning(text)))
 }

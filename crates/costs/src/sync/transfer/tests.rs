@@ -17,8 +17,8 @@ use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
 use super::{ASYMMETRY, CLASSES, COUPLES, PART, SAMPLED};
-use crate::sync::tests::{seats, value, visit};
-use crate::testing::{codes, params};
+use crate::sync::tests::{value, visit};
+use crate::testing::{codes, params, seats};
 use machmeter_engine::disturbance::placement::MOVES;
 
 /// One-way latency of each kind where a compare-and-swap takes 1.

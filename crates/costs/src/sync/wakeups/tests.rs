@@ -7,8 +7,8 @@ use machmeter_sys::{affinity, thread};
 use super::measure::{Wake, What, jobs};
 use super::*;
 use crate::sync::jobs::Work;
-use crate::sync::tests::{seats, visit};
-use crate::testing::params;
+use crate::sync::tests::visit;
+use crate::testing::{params, seats};
 
 #[test]
 fn every_way_wakes_and_sleep_is_proven() {

@@ -3,14 +3,12 @@
 use machmeter_engine::cost::Cost;
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_engine::team::Seats;
 use machmeter_engine::team::sampler::HostClock;
 use machmeter_sys::pages::Backing;
-use machmeter_sys::sched::Policy;
 
 use super::super::together;
 use super::{Buffer, CHUNK_BYTES, Contents, Level, Spec, Stream, spec};
-use crate::testing::sampled;
+use crate::testing::{sampled, seats};
 
 #[test]
 fn the_first_cache_is_read_faster_than_memory() {
@@ -44,8 +42,7 @@ fn several_cpus_work_at_once_and_end_in_time() {
     let buffer = || Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
     let buffers = [buffer(), buffer()];
     buffers[0].fill(1);
-    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
-    let clock = HostClock::MONOTONIC;
+    let (seats, clock) = (seats(&cpus[..2]), HostClock::MONOTONIC);
     let setting = together::Setting { seats, buffers: buffers.iter().collect(), clock, seed: 1 };
     let cells = specs.iter().map(|spec| together::TogetherCell::new(&setting, spec).unwrap());
     let rows = sampled(cells.collect(), 1_500_000_000);
