@@ -1,151 +1,66 @@
 //! What the interactive probe says about itself: metrics, warnings, method, sources.
 
-use machmeter_data::Hazard::{Clock, ClockOffset, Frequency, Preemption, SharedCore, WakeUp};
-use machmeter_data::MetricInfo;
-use machmeter_data::code;
-use machmeter_data::code::Code;
-use machmeter_data::quantity::Better::{self, Higher, Lower, Neither};
-use machmeter_data::quantity::Unit::{self, Count, Hertz, Nanoseconds, One};
+use machmeter_data::{Code, MetricInfo, code};
 use machmeter_engine::Info;
 
-/// A metric of a cell that says how late a task is, or follows from that.
-const fn of_cell(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
-    MetricInfo {
-        id,
-        params: &["task", "load"],
-        unit,
-        better,
-        weakened_by: &[Frequency, Preemption, WakeUp, Clock, ClockOffset],
-        description,
-        may_be_negative: false,
+machmeter_data::metrics! {
+    ["task", "load"] Nanoseconds Lower weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
+        LATENESS = "interactive.lateness"
+            "Wait from the scheduled release of a job until it began (dropped ones: until given up): mean, quantiles, maximum. Of gaming: time by which a frame took longer than its CPU time.";
+        JITTER = "interactive.jitter"
+            "Standard deviation of the lateness (the true one; interbench prints a root mean square under that name).";
+        WAKE = "interactive.wake"
+            "Wait for a wake-up per executed job that slept, over all threads of a chain: median, quantiles, maximum.";
+        PREEMPT = "interactive.preempt"
+            "Time per executed job in which it had begun and did not have the CPU: mean, quantiles, maximum.";
+        RESPONSE = "interactive.response" "Time from release to done of executed jobs: median, quantiles, maximum.";
+        FRAME_TIME = "interactive.frame_time"
+            "Time between the ends of consecutive executed frames: median, quantiles, maximum.";
+    }
+    ["task", "load", "p"] Nanoseconds Lower weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
+        LATENESS_QUANTILE = "interactive.lateness_quantile"
+            "Lateness that p percent of all scheduled releases do not exceed (p is 95, 99 or 99.9), with an interval where there are samples enough.";
+    }
+    ["task", "load"] One Higher weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
+        MET = "interactive.deadlines_met"
+            "Share of all scheduled releases that were executed and done by their deadline.";
+        DESIRED_CPU = "interactive.desired_cpu"
+            "CPU time got over CPU time asked for, of all scheduled releases. Of gaming: over wall time.";
+    }
+    ["task", "load"] Count Neither weakened by [] {
+        SCHEDULED = "interactive.scheduled" "Releases by schedule; equals recorded + dropped.";
+    }
+    ["task", "load"] Count Neither weakened by [Preemption] {
+        RECORDED = "interactive.recorded" "Releases that were executed.";
+    }
+    ["task", "load"] Count Lower weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
+        DROPPED = "interactive.dropped" "Releases that were given up.";
+        MISS_RUN = "interactive.longest_miss_run" "Longest run of consecutive releases that missed their deadline.";
+        SAFE_BUFFER = "interactive.safe_buffer"
+            "Fewest periods of buffer without an xrun in this recording; none when even the largest ran dry.";
+    }
+    ["task", "load"] Nanoseconds Neither weakened by [Frequency, SharedCore, Clock] {
+        CPU = "interactive.cpu" "CPU time per executed job by the thread's clock: median and quantiles.";
+    }
+    ["task", "load"] One Neither weakened by [Preemption, Clock] {
+        KERNEL_WAIT = "interactive.kernel_wait_ratio"
+            "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree.";
+    }
+    ["task", "load", "buffers"] Count Lower weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
+        XRUNS = "interactive.xruns" "Times an audio buffer of so many periods ran dry.";
+    }
+    ["task", "load", "definition"] Hertz Higher weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
+        LOW_RATE = "interactive.low_rate"
+            "1 % low of the frame rate: `percentile` is the rate at the 99th percentile of frame times, `tail-mean` that of the mean of the slowest 1 %.";
+    }
+    ["task", "load"] Hertz Lower weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
+        STUTTERS = "interactive.stutters" "Frames that took more than 1.5 times the median frame time, per second.";
+    }
+    ["load", "task"] Hertz Higher weakened by [Frequency, Preemption, SharedCore] {
+        LOAD_WORK = "interactive.load_work"
+            "Units of work per second that the load got done beside the task: the price of its latency.";
     }
 }
-
-pub const LATENESS: MetricInfo = of_cell(
-    "interactive.lateness",
-    Nanoseconds,
-    Lower,
-    "Wait from the scheduled release of a job until it began (dropped ones: until given up): mean, quantiles, maximum. Of gaming: time by which a frame took longer than its CPU time.",
-);
-pub const LATENESS_QUANTILE: MetricInfo = MetricInfo {
-    params: &["task", "load", "p"],
-    ..of_cell(
-        "interactive.lateness_quantile",
-        Nanoseconds,
-        Lower,
-        "Lateness that p percent of all scheduled releases do not exceed (p is 95, 99 or 99.9), with an interval where there are samples enough.",
-    )
-};
-pub const JITTER: MetricInfo = of_cell(
-    "interactive.jitter",
-    Nanoseconds,
-    Lower,
-    "Standard deviation of the lateness (the true one; interbench prints a root mean square under that name).",
-);
-pub const MET: MetricInfo = of_cell(
-    "interactive.deadlines_met",
-    One,
-    Higher,
-    "Share of all scheduled releases that were executed and done by their deadline.",
-);
-pub const DESIRED_CPU: MetricInfo = of_cell(
-    "interactive.desired_cpu",
-    One,
-    Higher,
-    "CPU time got over CPU time asked for, of all scheduled releases. Of gaming: over wall time.",
-);
-pub const SCHEDULED: MetricInfo = MetricInfo {
-    weakened_by: &[],
-    ..of_cell("interactive.scheduled", Count, Neither, "Releases by schedule; equals recorded + dropped.")
-};
-pub const RECORDED: MetricInfo = MetricInfo {
-    weakened_by: &[Preemption],
-    ..of_cell("interactive.recorded", Count, Neither, "Releases that were executed.")
-};
-pub const DROPPED: MetricInfo = of_cell("interactive.dropped", Count, Lower, "Releases that were given up.");
-pub const MISS_RUN: MetricInfo = of_cell(
-    "interactive.longest_miss_run",
-    Count,
-    Lower,
-    "Longest run of consecutive releases that missed their deadline.",
-);
-pub const WAKE: MetricInfo = of_cell(
-    "interactive.wake",
-    Nanoseconds,
-    Lower,
-    "Wait for a wake-up per executed job that slept, over all threads of a chain: median, quantiles, maximum.",
-);
-pub const PREEMPT: MetricInfo = of_cell(
-    "interactive.preempt",
-    Nanoseconds,
-    Lower,
-    "Time per executed job in which it had begun and did not have the CPU: mean, quantiles, maximum.",
-);
-pub const CPU: MetricInfo = MetricInfo {
-    weakened_by: &[Frequency, SharedCore, Clock],
-    ..of_cell(
-        "interactive.cpu",
-        Nanoseconds,
-        Neither,
-        "CPU time per executed job by the thread's clock: median and quantiles.",
-    )
-};
-pub const RESPONSE: MetricInfo = of_cell(
-    "interactive.response",
-    Nanoseconds,
-    Lower,
-    "Time from release to done of executed jobs: median, quantiles, maximum.",
-);
-pub const KERNEL_WAIT: MetricInfo = MetricInfo {
-    weakened_by: &[Preemption, Clock],
-    ..of_cell(
-        "interactive.kernel_wait_ratio",
-        One,
-        Neither,
-        "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree.",
-    )
-};
-pub const XRUNS: MetricInfo = MetricInfo {
-    params: &["task", "load", "buffers"],
-    ..of_cell("interactive.xruns", Count, Lower, "Times an audio buffer of so many periods ran dry.")
-};
-pub const SAFE_BUFFER: MetricInfo = of_cell(
-    "interactive.safe_buffer",
-    Count,
-    Lower,
-    "Fewest periods of buffer without an xrun in this recording; none when even the largest ran dry.",
-);
-pub const FRAME_TIME: MetricInfo = of_cell(
-    "interactive.frame_time",
-    Nanoseconds,
-    Lower,
-    "Time between the ends of consecutive executed frames: median, quantiles, maximum.",
-);
-pub const LOW_RATE: MetricInfo = MetricInfo {
-    params: &["task", "load", "definition"],
-    ..of_cell(
-        "interactive.low_rate",
-        Hertz,
-        Higher,
-        "1 % low of the frame rate: `percentile` is the rate at the 99th percentile of frame times, `tail-mean` that of the mean of the slowest 1 %.",
-    )
-};
-pub const STUTTERS: MetricInfo = of_cell(
-    "interactive.stutters",
-    Hertz,
-    Lower,
-    "Frames that took more than 1.5 times the median frame time, per second.",
-);
-pub const LOAD_WORK: MetricInfo = MetricInfo {
-    params: &["load", "task"],
-    weakened_by: &[Frequency, Preemption, SharedCore],
-    ..of_cell(
-        "interactive.load_work",
-        Hertz,
-        Higher,
-        "Units of work per second that the load got done beside the task: the price of its latency.",
-    )
-};
 
 pub const METRICS: &[MetricInfo] = &[
     LATENESS,

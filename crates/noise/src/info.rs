@@ -1,135 +1,63 @@
 //! What the noise probe says about itself: metrics, warnings, method, sources.
 
-use machmeter_data::Hazard::{self, Clock, Frequency, Preemption, Rights, SharedCore};
-use machmeter_data::MetricInfo;
-use machmeter_data::code;
-use machmeter_data::code::Code;
-use machmeter_data::quantity::Better::{Lower, Neither};
-use machmeter_data::quantity::Unit::{self, Hertz, Nanoseconds, One};
+use machmeter_data::{Code, MetricInfo, code};
 use machmeter_engine::Info;
 
-/// A metric of a CPU, or of the rank of a launcher that measured on one; the lower the better.
-const fn of_cpu(
-    id: &'static str,
-    unit: Unit,
-    weakened_by: &'static [Hazard],
-    description: &'static str,
-) -> MetricInfo {
-    MetricInfo {
-        id,
-        params: &["cpu", "rank"],
-        unit,
-        better: Lower,
-        weakened_by,
-        description,
-        may_be_negative: false,
+machmeter_data::metrics! {
+    ["cpu", "rank", "quantum"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock] {
+        TURN = "noise.turn"
+            "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons.";
+    }
+    ["cpu", "rank"] One Lower weakened by [Preemption, Clock] {
+        STOLEN = "noise.stolen_fraction"
+            "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns.";
+    }
+    ["cpu", "rank"] One Lower weakened by [Frequency, SharedCore, Clock] {
+        SLOWDOWN = "noise.slowdown_fraction"
+            "Share of wall time lost because the loop ran slower than its own best 5 % of windows.";
+    }
+    ["cpu", "rank"] One Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
+        LOST = "noise.lost_fraction"
+            "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows.";
+    }
+    ["cpu", "rank"] Hertz Lower weakened by [Preemption, Clock] {
+        RATE = "noise.detour_rate" "Gaps of 500 ns or more per second of wall time.";
+    }
+    ["cpu", "rank"] Nanoseconds Lower weakened by [Preemption, Clock] {
+        DURATION = "noise.detour_duration"
+            "Duration of gaps of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.";
+    }
+    ["cpu", "rank", "source", "kind"] One Lower weakened by [Preemption, Clock, Rights] {
+        SOURCE = "noise.source_fraction"
+            "Share of wall time taken by one source; together, with micro-stalls and what was too short to be listed, they make the stolen time.";
+    }
+    ["cpu", "rank", "class", "source"] Hertz Neither weakened by [Preemption, Clock] {
+        PERIOD = "noise.period"
+            "Frequency of a periodic source of gaps, found in the event times of one class of durations or one source.";
+    }
+    ["cpu", "rank"] One Lower weakened by [SharedCore, Clock] {
+        MICROSTALL = "noise.microstall_fraction"
+            "Share of wall time in gaps of less than 500 ns: stalls by the hardware thread next door, too short for a kernel.";
+    }
+    ["cpu", "rank"] Hertz Lower weakened by [SharedCore, Clock] {
+        MICROSTALL_RATE = "noise.microstall_rate"
+            "Clusters of gaps of less than 500 ns per second of wall time; single ones are clusters of one.";
+    }
+    ["cpu", "rank"] One Lower weakened by [Clock] {
+        OWN = "noise.own_fraction"
+            "Share of wall time that the meter took for its own notes; it is in no other figure.";
+    }
+    ["operation", "ranks"] Nanoseconds Lower weakened by [Preemption, Clock] {
+        COLLECTIVE = "noise.collective"
+            "Cost of a collective operation after 50 us of work on each rank: from when half of the ranks have come to the last end. Mean.";
+        COLLECTIVE_QUIET = "noise.collective_quiet"
+            "The same in the quietest tenth of the turns: its median. What noise adds is the difference.";
+    }
+    ["operation", "rank"] One Lower weakened by [Preemption, Clock] {
+        LATE = "noise.late_fraction"
+            "Share of the time in which ranks wait for the last one that is due to this rank.";
     }
 }
-
-pub const TURN: MetricInfo = MetricInfo {
-    params: &["cpu", "rank", "quantum"],
-    ..of_cpu(
-        "noise.turn",
-        Nanoseconds,
-        &[Frequency, SharedCore, Clock],
-        "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons.",
-    )
-};
-pub const STOLEN: MetricInfo = of_cpu(
-    "noise.stolen_fraction",
-    One,
-    &[Preemption, Clock],
-    "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns.",
-);
-pub const SLOWDOWN: MetricInfo = of_cpu(
-    "noise.slowdown_fraction",
-    One,
-    &[Frequency, SharedCore, Clock],
-    "Share of wall time lost because the loop ran slower than its own best 5 % of windows.",
-);
-pub const LOST: MetricInfo = of_cpu(
-    "noise.lost_fraction",
-    One,
-    &[Frequency, Preemption, SharedCore, Clock],
-    "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows.",
-);
-pub const RATE: MetricInfo = of_cpu(
-    "noise.detour_rate",
-    Hertz,
-    &[Preemption, Clock],
-    "Gaps of 500 ns or more per second of wall time.",
-);
-pub const DURATION: MetricInfo = of_cpu(
-    "noise.detour_duration",
-    Nanoseconds,
-    &[Preemption, Clock],
-    "Duration of gaps of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.",
-);
-pub const SOURCE: MetricInfo = MetricInfo {
-    params: &["cpu", "rank", "source", "kind"],
-    ..of_cpu(
-        "noise.source_fraction",
-        One,
-        &[Preemption, Clock, Rights],
-        "Share of wall time taken by one source; together, with micro-stalls and what was too short to be listed, they make the stolen time.",
-    )
-};
-pub const PERIOD: MetricInfo = MetricInfo {
-    params: &["cpu", "rank", "class", "source"],
-    better: Neither,
-    ..of_cpu(
-        "noise.period",
-        Hertz,
-        &[Preemption, Clock],
-        "Frequency of a periodic source of gaps, found in the event times of one class of durations or one source.",
-    )
-};
-pub const MICROSTALL: MetricInfo = of_cpu(
-    "noise.microstall_fraction",
-    One,
-    &[SharedCore, Clock],
-    "Share of wall time in gaps of less than 500 ns: stalls by the hardware thread next door, too short for a kernel.",
-);
-pub const MICROSTALL_RATE: MetricInfo = of_cpu(
-    "noise.microstall_rate",
-    Hertz,
-    &[SharedCore, Clock],
-    "Clusters of gaps of less than 500 ns per second of wall time; single ones are clusters of one.",
-);
-pub const OWN: MetricInfo = of_cpu(
-    "noise.own_fraction",
-    One,
-    &[Clock],
-    "Share of wall time that the meter took for its own notes; it is in no other figure.",
-);
-
-pub const COLLECTIVE: MetricInfo = MetricInfo {
-    params: &["operation", "ranks"],
-    ..of_cpu(
-        "noise.collective",
-        Nanoseconds,
-        &[Preemption, Clock],
-        "Cost of a collective operation after 50 us of work on each rank: from when half of the ranks have come to the last end. Mean.",
-    )
-};
-pub const COLLECTIVE_QUIET: MetricInfo = MetricInfo {
-    params: &["operation", "ranks"],
-    ..of_cpu(
-        "noise.collective_quiet",
-        Nanoseconds,
-        &[Preemption, Clock],
-        "The same in the quietest tenth of the turns: its median. What noise adds is the difference.",
-    )
-};
-pub const LATE: MetricInfo = MetricInfo {
-    params: &["operation", "rank"],
-    ..of_cpu(
-        "noise.late_fraction",
-        One,
-        &[Preemption, Clock],
-        "Share of the time in which ranks wait for the last one that is due to this rank.",
-    )
-};
 
 /// All metrics of the probe, sorted by id.
 pub const METRICS: &[MetricInfo] = &[
