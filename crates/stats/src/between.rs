@@ -13,9 +13,7 @@ pub const FEWEST: usize = 2;
 /// What one run said: a value, and the interval that it knew of by itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Value.
     pub value: f64,
-    /// Interval around it.
     pub own: Interval,
 }
 
@@ -86,18 +84,22 @@ mod tests {
         Estimate { value, own: Interval::new(0.95, value - 1.96 * within, value + 1.96 * within).unwrap() }
     }
 
+    /// Share of 2,000 intervals after so many `earlier` runs that hold 10.
+    fn covered(earlier: usize, mut run: impl FnMut() -> Estimate) -> f64 {
+        let holds = (0..2_000).filter(|_| {
+            let past: Vec<Estimate> = (0..earlier).map(|_| run()).collect();
+            among_runs(run(), &past).unwrap().contains(10.0)
+        });
+        holds.count() as f64 / 2_000.0
+    }
+
     #[test]
     fn intervals_cover_whatever_runs_differ_by() {
         let mut random = Random::new(11);
         let few = [(2, 0.1, 0.001), (2, 0.1, 0.1), (3, 0.1, 0.1), (5, 0.0, 0.1)];
-        for (earlier, between, within) in
-            few.into_iter().chain([(11, 0.1, 0.001), (11, 0.1, 0.1), (11, 0.0, 0.1)])
-        {
-            let covers = (0..2_000).filter(|_| {
-                let past: Vec<Estimate> = (0..earlier).map(|_| run(&mut random, between, within)).collect();
-                among_runs(run(&mut random, between, within), &past).unwrap().contains(10.0)
-            });
-            let share = f64::from(covers.count() as u32) / 2_000.0;
+        let many = [(11, 0.1, 0.001), (11, 0.1, 0.1), (11, 0.0, 0.1)];
+        for (earlier, between, within) in few.into_iter().chain(many) {
+            let share = covered(earlier, || run(&mut random, between, within));
             assert!(share >= 0.93, "{earlier} earlier runs, {between} and {within}: {share}");
         }
     }
@@ -106,18 +108,12 @@ mod tests {
     fn a_run_in_ten_in_another_state_leaves_the_other_nine_covered() {
         // 2.5 % more in every tenth run, and hardly anything else: not the normal law, so those runs themselves know too little.
         let mut random = Random::new(3);
-        let mut state = || {
+        let share = covered(11, || {
             let other = if random.unit() < 0.1 { 0.25 } else { 0.0 };
-            let mut e = run(&mut random, 0.002, 0.001);
-            e.value += other;
-            e.own = Interval::new(0.95, e.own.low + other, e.own.high + other).unwrap();
-            e
-        };
-        let covers = (0..2_000).filter(|_| {
-            let past: Vec<Estimate> = (0..11).map(|_| state()).collect();
-            among_runs(state(), &past).unwrap().contains(10.0)
+            let Estimate { value, own } = run(&mut random, 0.002, 0.001);
+            let own = Interval::new(0.95, own.low + other, own.high + other).unwrap();
+            Estimate { value: value + other, own }
         });
-        let share = f64::from(covers.count() as u32) / 2_000.0;
         assert!(share >= 0.88, "{share}");
     }
 
@@ -142,8 +138,7 @@ mod tests {
             value,
             own: Interval::new(0.95, value - half, value + half).unwrap(),
         };
-        let mut past: Vec<Estimate> =
-            [97.0, 98.0, 99.0, 99.5, 100.5, 101.0, 102.0, 103.0].map(|v| e(v, 0.1)).into();
+        let mut past = [97.0, 98.0, 99.0, 99.5, 100.5, 101.0, 102.0, 103.0].map(|v| e(v, 0.1)).to_vec();
         let known = among_runs(e(100.0, 0.1), &past).unwrap();
         past.push(e(100.0, 15.0));
         let with = among_runs(e(100.0, 0.1), &past).unwrap();

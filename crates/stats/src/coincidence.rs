@@ -8,13 +8,11 @@ use crate::random::Random;
 /// One event: a detour on one CPU, on a clock shared by both CPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event {
-    /// Start time in seconds.
     pub start_s: f64,
     /// End time in seconds, not before the start.
     pub end_s: f64,
 }
 
-/// Result of [`coincidence`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coincidence {
     /// Events of the first list that coincide with one of the second.

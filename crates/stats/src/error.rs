@@ -1,19 +1,11 @@
 //! Why a figure cannot be computed.
 
-/// The reason a statistic was refused.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatsError {
     /// The input is shorter than the method needs.
     #[error("{what} needs at least {needed} values, got {got}")]
-    TooFew {
-        /// The method or input.
-        what: &'static str,
-        /// Smallest acceptable count.
-        needed: usize,
-        /// Count received.
-        got: usize,
-    },
+    TooFew { what: &'static str, needed: usize, got: usize },
     /// An input longer than the method can work on in reasonable time: its largest count, and the one received.
     #[error("{0} takes at most {1} values, got {2}")]
     TooMany(&'static str, usize, usize),
@@ -42,7 +34,6 @@ pub(crate) fn check(what: &'static str, xs: &[f64], needed: usize) -> Result<(),
     }
 }
 
-/// Checks that two inputs pair up.
 pub(crate) fn check_pair(what: &'static str, left: usize, right: usize) -> Result<(), StatsError> {
     if left == right { Ok(()) } else { Err(StatsError::LengthMismatch(what, left, right)) }
 }

@@ -21,11 +21,8 @@ pub struct LogHistogram {
 /// One non-empty bucket: `count` values in `low..=high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// Smallest value of the bucket.
     pub low: u64,
-    /// Largest value of the bucket.
     pub high: u64,
-    /// Values recorded in it.
     pub count: u64,
 }
 
@@ -48,7 +45,6 @@ impl LogHistogram {
         Self { counts: Box::new([0; SLOTS]), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    /// Counts one value.
     #[inline(always)]
     pub fn record(&mut self, value: u64) {
         let cell = &mut self.counts[slot(value) & (SLOTS - 1)];
@@ -59,18 +55,15 @@ impl LogHistogram {
         self.max = self.max.max(value);
     }
 
-    /// Forgets all values.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
     }
 
-    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Exact sum of the values.
     pub fn sum(&self) -> u128 {
         self.sum
     }

@@ -5,9 +5,7 @@
 pub struct Interval {
     /// Nominal confidence level, in `(0, 1)`.
     pub level: f64,
-    /// Lower end, in the unit of the estimate.
     pub low: f64,
-    /// Upper end, in the unit of the estimate.
     pub high: f64,
 }
 
@@ -21,18 +19,15 @@ impl Interval {
         })
     }
 
-    /// Whether `x` lies in the closed interval.
     pub fn contains(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
 
-    /// Upper minus lower end.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
 }
 
-/// A confidence level strictly between 0 and 1.
 pub(crate) fn valid_level(level: f64) -> bool {
     level > 0.0 && level < 1.0
 }

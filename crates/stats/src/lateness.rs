@@ -14,7 +14,6 @@ pub struct Turn {
 /// What a rank cost the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lateness {
-    /// Its number.
     pub rank: usize,
     /// How often it began last.
     pub times: usize,

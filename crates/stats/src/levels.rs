@@ -33,9 +33,7 @@ const MAX_PASSES: usize = 4;
 /// A working set and the price of a load in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurvePoint {
-    /// Working set, bytes.
     pub bytes: f64,
-    /// Price of a load, ns.
     pub ns: f64,
 }
 
@@ -48,7 +46,6 @@ pub struct Level {
     pub end: Option<LevelEnd>,
 }
 
-/// The end of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelEnd {
     /// Price that is crossed: the geometric mean of both levels, ns.
@@ -64,9 +61,7 @@ pub struct LevelEnd {
 /// Levels of a curve in ascending order of size, the nearest first. One level where nothing ends.
 ///
 /// Working sets are nested, so that none costs more than a larger one: what was seen to cost more was disturbed and is lowered.
-///
-/// # Errors
-/// Fewer than 3 points, sizes or prices that are not positive and finite, sizes that do not ascend.
+/// Errors: fewer than 3 points, sizes or prices that are not positive and finite, sizes that do not ascend.
 pub fn levels(points: &[CurvePoint]) -> Result<Vec<Level>, StatsError> {
     let curve = Curve::of(points)?;
     let fit = Fit::of(&curve);

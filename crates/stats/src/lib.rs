@@ -22,7 +22,6 @@
 //! | [`random`] | the seeded generator behind all of the above |
 
 #![forbid(unsafe_code)]
-#![deny(missing_docs)]
 
 pub mod between;
 mod bisection;

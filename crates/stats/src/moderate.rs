@@ -2,6 +2,8 @@
 //!
 //! The moderated t of G. K. Smyth (Statistical Applications in Genetics and Molecular Biology 3, 2004).
 
+use statrs::function::gamma::digamma;
+
 use crate::bisection::narrowed;
 use crate::spread;
 
@@ -49,19 +51,7 @@ fn prior(own: &[Variance]) -> Option<Variance> {
     (value.is_finite() && value > 0.0 && dof > 0.0).then_some(Variance { value, dof })
 }
 
-/// Derivative of the logarithm of the gamma function for positive `x`: recurrence up to 6, then the asymptotic series
-/// (Abramowitz and Stegun 6.3.5, 6.3.18).
-fn digamma(mut x: f64) -> f64 {
-    let mut sum = 0.0;
-    while x < 6.0 {
-        sum -= 1.0 / x;
-        x += 1.0;
-    }
-    let y = 1.0 / (x * x);
-    sum + x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y * (1.0 / 252.0 - y / 240.0)))
-}
-
-/// Derivative of [`digamma`] (Abramowitz and Stegun 6.4.6, 6.4.12).
+/// Derivative of [`digamma`] for positive `x`: recurrence up to 6, then the asymptotic series (Abramowitz and Stegun 6.4.6, 6.4.12).
 fn trigamma(mut x: f64) -> f64 {
     let mut sum = 0.0;
     while x < 6.0 {

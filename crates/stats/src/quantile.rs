@@ -9,9 +9,7 @@ use crate::error::{StatsError, check};
 use crate::interval::{Interval, valid_level};
 
 /// The values in ascending order.
-///
-/// # Errors
-/// [`StatsError::NonFinite`] if any value is NaN or infinite. An empty input gives an empty output.
+/// Errors: [`StatsError::NonFinite`] if any value is NaN or infinite. An empty input gives an empty output.
 pub fn sorted(xs: &[f64]) -> Result<Vec<f64>, StatsError> {
     check("sample", xs, 0)?;
     let mut out = xs.to_vec();

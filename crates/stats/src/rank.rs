@@ -114,7 +114,6 @@ fn u_cumulative(n: usize, m: usize) -> Vec<f64> {
     ways[n].iter().map(|w| w / total).collect()
 }
 
-/// Estimated shift.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shift {
     /// Median of all differences `y - x`, in the unit of the values.

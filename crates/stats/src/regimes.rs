@@ -24,7 +24,6 @@ const STEADY_STAY: f64 = 5.0;
 /// Ratio from which on two costs are of two levels, not one that scatters.
 pub const LEVEL_RATIO: f64 = 1.5;
 
-/// A level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regime {
     /// Median of its samples.
@@ -41,7 +40,6 @@ pub struct Regime {
     pub stays: usize,
 }
 
-/// The levels of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regimes {
     /// Levels, ascending.
@@ -66,9 +64,7 @@ impl Regimes {
 
 /// Finds the levels, at least a factor of `gap` apart, of `values` taken at `times` (ascending, any unit). A sample stands for the
 /// time half way to its neighbors; `level` is the confidence of the intervals.
-///
-/// # Errors
-/// No sample, values that are not positive and finite, times that go backward, a gap of 1 or less.
+/// Errors: no sample, values that are not positive and finite, times that go backward, a gap of 1 or less.
 pub fn regimes(times: &[f64], values: &[f64], gap: f64, level: f64) -> Result<Regimes, StatsError> {
     check_pair("times and values", times.len(), values.len())?;
     check("values", values, 1)?;

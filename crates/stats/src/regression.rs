@@ -13,12 +13,10 @@ pub enum Weighting<'a> {
     Sigma(&'a [f64]),
 }
 
-/// A fitted line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
     /// Intercept and slope.
     pub coefficients: [f64; 2],
-    /// Standard error of each.
     pub standard_errors: [f64; 2],
     /// Weighted sum of squared residuals.
     pub chi2: f64,
@@ -27,9 +25,7 @@ pub struct Line {
 }
 
 /// Fits `y = intercept + slope * x`. Needs three points.
-///
-/// # Errors
-/// Too few points, unequal lengths, non-finite input, weights that are not positive, the same `x` everywhere.
+/// Errors: too few points, unequal lengths, non-finite input, weights that are not positive, the same `x` everywhere.
 pub fn line(x: &[f64], y: &[f64], weighting: Weighting<'_>) -> Result<Line, StatsError> {
     check("observations", y, 3)?;
     check_pair("x and observations", x.len(), y.len())?;
@@ -63,7 +59,6 @@ pub fn line(x: &[f64], y: &[f64], weighting: Weighting<'_>) -> Result<Line, Stat
     Ok(Line { coefficients, standard_errors, chi2, dof })
 }
 
-/// A fitted sum of columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     /// One coefficient a column.
@@ -79,9 +74,7 @@ pub struct Fit {
 /// Fits `y = sum of coefficient * column` to observations of known standard deviations `sigma`.
 ///
 /// Columns of unit length by modified Gram-Schmidt, `y` with them as the last: as stable as reflections (Björck, BIT 7, 1967).
-///
-/// # Errors
-/// No column, more columns than points, unequal lengths, non-finite input, `sigma` not positive, dependent columns.
+/// Errors: no column, more columns than points, unequal lengths, non-finite input, `sigma` not positive, dependent columns.
 pub fn weighted_least_squares(columns: &[&[f64]], y: &[f64], sigma: &[f64]) -> Result<Fit, StatsError> {
     let k = columns.len();
     check("observations", y, k.max(1))?;

@@ -22,9 +22,7 @@ pub struct Curve<'a> {
 ///
 /// Neighboring lines need not meet. The number of breaks, `max_breaks` at most, minimizes
 /// `error + ((2 curves + 1) breaks + 2 curves) ln n`, where n counts all values.
-///
-/// # Errors
-/// No curve, fewer points than a segment needs, more than 4096, unequal lengths, non-finite input, `x` not ascending,
+/// Errors: no curve, fewer points than a segment needs, more than 4096, unequal lengths, non-finite input, `x` not ascending,
 /// weights below 0, `min_points` below 2.
 pub fn breaks(
     x: &[f64],

@@ -18,9 +18,7 @@ pub struct Spectrum {
 }
 
 /// Averaged spectrum of segments of `segment_len` samples, neighbors sharing `overlap` samples.
-///
-/// # Errors
-/// Fewer samples than one segment, non-finite samples, a rate that is not positive, `segment_len` below 4,
+/// Errors: fewer samples than one segment, non-finite samples, a rate that is not positive, `segment_len` below 4,
 /// `overlap` not below `segment_len`.
 pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Result<Spectrum, StatsError> {
     if segment_len < 4 {

@@ -52,17 +52,22 @@ mod tests {
         (numbers, values)
     }
 
+    /// Share of 1,000 intervals that hold 10.
+    fn covered(mut taken: impl FnMut() -> (Vec<u32>, Vec<f64>)) -> f64 {
+        let holds = (0..1_000).filter(|_| {
+            let (numbers, values) = taken();
+            median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
+        });
+        holds.count() as f64 / 1_000.0
+    }
+
     #[test]
     fn intervals_cover_the_median_of_independent_and_of_clustered_values() {
         let mut random = Random::new(5);
         for (visits, each, between) in
             [(40, 4, 0.0), (6, 8, 0.0), (40, 4, 0.3), (12, 8, 0.3), (6, 8, 0.1), (3, 20, 0.2)]
         {
-            let covers = (0..1_000).filter(|_| {
-                let (numbers, values) = taken(&mut random, visits, each, between);
-                median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
-            });
-            let share = covers.count() as f64 / 1_000.0;
+            let share = covered(|| taken(&mut random, visits, each, between));
             assert!(share >= 0.93, "{visits} visits of {each}, levels apart by {between}: {share}");
         }
     }
@@ -70,13 +75,10 @@ mod tests {
     #[test]
     fn visits_of_which_a_fifth_is_lost_are_known_by_their_numbers() {
         let mut random = Random::new(9);
-        let covers = (0..1_000).filter(|_| {
+        let share = covered(|| {
             let (numbers, values) = taken(&mut random, 20, 2, 0.3);
-            let kept = numbers.into_iter().zip(values).filter(|_| random.unit() < 0.8);
-            let (numbers, values): (Vec<u32>, Vec<f64>) = kept.unzip();
-            median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
+            numbers.into_iter().zip(values).filter(|_| random.unit() < 0.8).unzip()
         });
-        let share = covers.count() as f64 / 1_000.0;
         assert!(share >= 0.93, "{share}");
     }
 

@@ -18,7 +18,6 @@ const MIN_EVENTS: f64 = 5.0;
 /// A periodic source among the events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comb {
-    /// Fundamental frequency.
     pub fundamental_hz: f64,
     /// Probability that a log without rhythm shows as much anywhere in the band (all trials counted).
     pub p: f64,
@@ -34,9 +33,7 @@ pub struct Comb {
 /// Walks from the best sum over harmonics to the lowest frequency whose harmonics are all there, refines it on the exact times,
 /// takes its events out by weight and starts again. A comb needs three cycles within the log; events that two share count for the
 /// stronger. Logs without rhythm give none, all but [`FALSE_ALARM`] of the time. About a second for 10^5 events in 10 s.
-///
-/// # Errors
-/// Fewer than 5 events, non-finite times, all at one time, or an empty band.
+/// Errors: fewer than 5 events, non-finite times, all at one time, or an empty band.
 pub fn comb_search(times_s: &[f64], fmin_hz: f64, fmax_hz: f64) -> Result<Vec<Comb>, StatsError> {
     check_band(fmin_hz, fmax_hz)?;
     let log = Log::new(times_s)?;

@@ -1,6 +1,7 @@
 //! Folding events at a period: the tooth of a comb, its events, and the weights that take it out of the log.
 
 use crate::distribution::beta_regularized;
+use crate::regression::{Weighting, line};
 
 /// The densest stretch of phase.
 pub(super) struct Tooth {
@@ -79,26 +80,18 @@ pub(super) fn find_tooth(times_s: &[f64], weights: &[f64], freq_hz: f64) -> Toot
 /// Least squares on the cycle numbers of the events in the tooth: a better frequency, the phase at time
 /// zero, and the standard deviation of the phases.
 pub(super) fn polish(times_s: &[f64], tooth: &Tooth, freq_hz: f64) -> Option<(f64, f64, f64)> {
-    let near: Vec<(f64, f64)> = times_s
+    let (times, offsets): (Vec<f64>, Vec<f64>) = times_s
         .iter()
         .map(|t| (*t, offset(phase(*t, freq_hz), tooth.center)))
         .filter(|(_, d)| d.abs() <= tooth.width / 2.0)
-        .collect();
-    let n = near.len() as f64;
-    if near.len() < 5 {
+        .unzip();
+    if times.len() < 5 {
         return None;
     }
-    let mean_t = near.iter().map(|p| p.0).sum::<f64>() / n;
-    let mean_d = near.iter().map(|p| p.1).sum::<f64>() / n;
-    let spread: f64 = near.iter().map(|p| (p.0 - mean_t).powi(2)).sum();
-    let slope = near.iter().map(|p| (p.0 - mean_t) * (p.1 - mean_d)).sum::<f64>() / spread;
-    let squares: f64 = near.iter().map(|p| (p.1 - mean_d - slope * (p.0 - mean_t)).powi(2)).sum();
-    let variance = squares / (n - 2.0);
+    let fit = line(&times, &offsets, Weighting::Relative(&vec![1.0; times.len()])).ok()?;
+    let [offset, drift] = fit.coefficients;
     // A positive drift of the phase means that the assumed frequency runs ahead of the events.
-    let refined = freq_hz - slope;
-    let center = (tooth.center + mean_d - slope * mean_t).rem_euclid(1.0);
-    let all = [refined, center, variance];
-    all.iter().all(|v| v.is_finite()).then_some((refined, center, variance.sqrt()))
+    Some((freq_hz - drift, (tooth.center + offset).rem_euclid(1.0), (fit.chi2 / fit.dof as f64).sqrt()))
 }
 
 /// Lowers the weights of the events around the tooth until their phases are as thin as the background.

@@ -48,7 +48,6 @@ struct Precision {
 /// A figure of a correlated stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The figure.
     pub value: f64,
     /// Its interval; of a share of 0 or 1, the one-sided bound with the figure itself as the other end.
     pub interval: Interval,
@@ -65,9 +64,7 @@ impl Estimate {
 }
 
 /// Precision of the mean of `xs`, recorded in consecutive segments of these lengths, and how far the ends of its interval lie.
-///
-/// # Errors
-/// Fewer than [`FEWEST`] values, about 13 independent ones, or clusters that carry the mean; a stream that never changes;
+/// Errors: fewer than [`FEWEST`] values, about 13 independent ones, or clusters that carry the mean; a stream that never changes;
 /// segments that do not add up; values that are not finite.
 fn precision(xs: &[f64], segments: &[usize], level: f64) -> Result<(Precision, doubt::Reach), StatsError> {
     let (z, spread) = centered(xs, segments)?;
@@ -119,18 +116,14 @@ fn precision_of_share(hits: &[f64], like: &[f64], segments: &[usize]) -> Result<
 }
 
 /// Mean of a stream. Where few clusters carry it, the interval is as lopsided as that of their number.
-///
-/// # Errors
-/// As `precision`; a bad level.
+/// Errors: As `precision`; a bad level.
 pub fn mean_interval(xs: &[f64], segments: &[usize], level: f64) -> Result<Estimate, StatsError> {
     let ones = vec![1.0; xs.len()];
     ratio_interval(xs, &ones, segments, level)
 }
 
 /// `sum(num) / sum(den)` of two streams sampled together, by the linearized stream `num - ratio * den`.
-///
-/// # Errors
-/// As `precision`; a sum of denominators that is not positive; a bad level.
+/// Errors: As `precision`; a sum of denominators that is not positive; a bad level.
 pub fn ratio_interval(
     num: &[f64],
     den: &[f64],
@@ -157,9 +150,7 @@ pub fn ratio_interval(
 
 /// Share of a stream of yes and no. `like` are the figures that the answers come from: where all answers are the same, the bound
 /// rests on its independent samples.
-///
-/// # Errors
-/// As `precision`; a bad level.
+/// Errors: As `precision`; a bad level.
 pub fn share_interval(
     hits: &[bool],
     like: &[f64],
@@ -205,9 +196,7 @@ fn independent(xs: &[f64]) -> f64 {
 }
 
 /// Quantile `q` of a stream.
-///
-/// # Errors
-/// As `precision`; [`StatsError::TooFew`] where even the largest (smallest) of the independent samples does not lie beyond
+/// Errors: As `precision`; [`StatsError::TooFew`] where even the largest (smallest) of the independent samples does not lie beyond
 /// the quantile with the confidence asked for (p95: about 80 of them, p99: 400, p99.9: 4000).
 pub fn quantile_interval(xs: &[f64], q: f64, segments: &[usize], level: f64) -> Result<Estimate, StatsError> {
     check("stream", xs, FEWEST)?;
