@@ -196,10 +196,10 @@ fn a_home_that_cannot_be_written_costs_only_the_history() {
     assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
     assert_eq!(lab.record("r.json").id, record.id);
     assert!(names_in(&lab.state()).is_empty());
-    // A folder that cannot be written to.
+    // A folder that cannot be written to: nothing is measured for it.
     let run = lab.nobody("noise -t 300ms --json --no-save -o /proc/r.json");
-    run.failed(4, "");
-    assert!(run.record().complete);
+    run.failed(2, "cannot write: permission denied");
+    assert_eq!(run.record().stopped_by, "error");
 }
 
 #[test]
