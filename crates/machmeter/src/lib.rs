@@ -64,6 +64,7 @@ impl Default for Registries {
 
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn main_with(registries: &Registries) -> ExitCode {
+    machmeter_sys::guard::signals::ignore_those_of_writes();
     // Before any thread may change it.
     machmeter_sys::sched::inherited_nice();
     machmeter_sys::memory::share_heap_under_limit();

@@ -204,10 +204,19 @@ fn a_home_that_cannot_be_written_costs_only_the_history() {
 
 #[test]
 fn a_file_size_limit_is_told_like_a_full_disk() {
-    let lab = Lab::new();
-    let command = lab.command(&["noise", "-t", "200ms", "--raw", "none", "--no-save", "-q", "-o", "r.json"]);
-    let run = Running::of(lab.after(&["sh", "-c"], "ulimit -f 8", &command)).end();
-    assert_eq!((run.expect(4).errors().len(), lab.files()), (1, Vec::new()), "{}", run.stderr);
+    let measuring = ["noise", "-t", "200ms", "--raw", "none", "--no-save", "-q", "-o", "r.json"];
+    let reading = [
+        "report",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/foreign/gedae/altivec1.csv"),
+        "-o",
+        "r.html",
+    ];
+    for arguments in [&measuring[..], &reading] {
+        let lab = Lab::new();
+        let command = lab.command(arguments);
+        let run = Running::of(lab.after(&["sh", "-c"], "ulimit -f 8", &command)).end();
+        assert_eq!((run.expect(4).errors().len(), lab.files()), (1, Vec::new()), "{}", run.stderr);
+    }
 }
 
 #[test]

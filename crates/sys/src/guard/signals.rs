@@ -49,8 +49,16 @@ pub fn stop_requested() -> Option<Signal> {
     STOP.load(Ordering::Acquire).then(|| Signal(FIRST.load(Ordering::Acquire)))
 }
 
-/// Installs the handlers once, and ignores SIGPIPE and SIGXFSZ: both are then ordinary write errors. Signals that
-/// were ignored at the start (`nohup`) stay so. Errors: no handler, pipe or thread can be made.
+/// Ignores SIGPIPE and SIGXFSZ: a closed pipe and a file at its size limit are then ordinary write errors.
+pub fn ignore_those_of_writes() {
+    for number in [libc::SIGPIPE, libc::SIGXFSZ] {
+        // SAFETY: SIG_IGN is a valid disposition and replaces no handler of ours.
+        unsafe { libc::signal(number, libc::SIG_IGN) };
+    }
+}
+
+/// Installs the handlers once. Signals that were ignored at the start (`nohup`) stay so.
+/// Errors: no handler, pipe or thread can be made.
 pub fn install() -> io::Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if *installed {
@@ -67,10 +75,6 @@ pub fn install() -> io::Result<()> {
     for signal in ASKING.into_iter().filter(|s| !is_ignored(*s)) {
         // SAFETY: the action touches atomics and calls clock_gettime and write only, all async-signal-safe.
         unsafe { signal_hook::low_level::register(signal, move || on_signal(signal, wake)) }?;
-    }
-    for number in [libc::SIGPIPE, libc::SIGXFSZ] {
-        // SAFETY: SIG_IGN is a valid disposition and replaces no handler of ours.
-        unsafe { libc::signal(number, libc::SIG_IGN) };
     }
     *installed = true;
     Ok(())
