@@ -53,6 +53,8 @@ pub struct Host<'a> {
     pub dry_run: bool,
     /// Time that this probe may take.
     pub budget: Deadline,
+    /// Whether it takes all of it: a time was asked for.
+    pub fills_time: bool,
     /// Best figures ever stored for this kind of machine, by key (ns), for comparisons with the past.
     pub best_ever: &'a (dyn Fn(&str) -> Option<f64> + Sync),
     /// Opens a stored run by file name or by its name in the history (`last`); one line why not.
@@ -65,6 +67,11 @@ impl Host<'_> {
     /// Ends a dry run. Called after all refusals and before anything is measured.
     pub fn begin(&self) -> Result<(), ProbeError> {
         if self.dry_run { Err(ProbeError::DryRun) } else { Ok(()) }
+    }
+
+    /// Level by which figures have enough samples: none where all the time is to be used.
+    pub fn sampling_level(&self) -> Level {
+        if self.fills_time { Level::Soak } else { self.level }
     }
 
     pub fn source(&self) -> SourceId {

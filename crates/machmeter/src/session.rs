@@ -115,6 +115,7 @@ impl<'a> Session<'a> {
             seed: self.globals.seed,
             dry_run: self.globals.dry_run,
             budget: Deadline::start(budget_ns),
+            fills_time: self.globals.time.is_some(),
             best_ever: &best_ever,
             open_record: &|name| crate::command::open_stored(name),
             loads: self.loads,

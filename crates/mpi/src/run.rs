@@ -101,7 +101,7 @@ fn plan(host: &Host<'_>, params: &Params, ranks: usize, local: usize) -> Result<
         sizes,
         ranks: numbers_of_ranks(ranks),
         pairs: params.pairs(ranks),
-        level: host.level,
+        level: host.sampling_level(),
         seed: host.seed,
         until_ns: 0,
         source: host.source(),

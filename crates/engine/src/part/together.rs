@@ -240,7 +240,7 @@ impl Nest<'_> {
     }
 
     fn run(&mut self, experiment: Experiment<'_>) {
-        let enough = Enough::at(self.host.level);
+        let enough = Enough::at(self.host.sampling_level());
         let found = experiment.run(self.sampler, &self.deadline, enough, self.host.seed, self.host.progress);
         for (index, finished) in self.added.drain(..).zip(found) {
             self.finished[index] = finished;

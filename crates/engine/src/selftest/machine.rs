@@ -69,6 +69,7 @@ impl Machine {
             seed: self.seed,
             dry_run: false,
             budget,
+            fills_time: false,
             best_ever: &|_| None,
             open_record: &nothing_stored,
             loads: &NoLoads,

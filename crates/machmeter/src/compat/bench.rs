@@ -114,6 +114,7 @@ impl Bench {
             seed: 0,
             dry_run: false,
             budget: Deadline::start(u64::MAX),
+            fills_time: false,
             best_ever: &|_| None,
             open_record: &host::nothing_stored,
             loads,

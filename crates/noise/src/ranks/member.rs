@@ -183,6 +183,7 @@ fn begin(
             seed,
             dry_run: false,
             budget: Deadline::start(u64::MAX),
+            fills_time: false,
             best_ever: &|_| None,
             open_record: &host::nothing_stored,
             loads: &NoLoads,
