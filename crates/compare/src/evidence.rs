@@ -202,7 +202,8 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
         None => own.map(|own| own.powi(2) + between.powi(2)),
     };
     let of_side = |side: &[&machmeter_data::Metric], above| {
-        let runs: Option<Vec<f64>> = side.iter().map(|m| of_run(pair.own_sd(m, above))).collect();
+        let runs: Option<Vec<f64>> =
+            side.iter().map(|m| of_run(pair.own_sd(m, above, seen.is_some()))).collect();
         Some(spread::mean(&runs?)? / side.len() as f64)
     };
     let shift = if a.len() + b.len() > 2 { SHIFT_VARIANCE } else { 1.0 };
@@ -218,12 +219,11 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
     let variance =
         shift * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?) + slower.powi(2) * follows.variance;
     let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { quantile::median_of(&a)?.abs() };
-    let dof = match (pair.scale, seen) {
-        (_, Some(s)) if pair.is_of_groups() => s.variance.dof,
-        (Scale::Relative, Some(s)) => s.variance.dof.min(SINGLE_DOF),
-        (Scale::Absolute, Some(s)) => s.variance.dof,
+    let dof = match seen {
+        Some(s) if pair.is_of_groups() => s.variance.dof,
+        Some(s) => s.variance.dof.min(SINGLE_DOF),
         // What is assumed has runs in other states in it.
-        (_, None) => INTERVAL_DOF,
+        None => INTERVAL_DOF,
     };
     let from = seen.map_or(SpreadFrom::Assumed, |s| s.from);
     let sd = (variance / (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();

@@ -98,15 +98,16 @@ impl<'a> Pair<'a> {
 
     /// Standard deviation that a run's own interval gives it on the side towards `above` (or below): the ends that face each other tell
     /// how far two figures are apart (Zou, Donner, Statistics in Medicine 27, 2008). Of a run that gives none, what its blocks give;
-    /// `None` without either.
-    pub(crate) fn own_sd(&self, m: &Metric, above: bool) -> Option<f64> {
+    /// `None` without either. `told`: other runs tell how far a figure goes from run to run.
+    pub(crate) fn own_sd(&self, m: &Metric, above: bool, told: bool) -> Option<f64> {
         let Some(ci) = m.own_interval() else { return self.sd_of_blocks(m) };
         let sure = normal_quantile(f64::midpoint(1.0, ci.level))?;
         let value = self.scale.apply(m.value?);
         let to = |end: f64| (self.scale.apply(end) - value).abs() / sure;
-        // Where the core was shared one end reaches to what nobody disturbs, which is another population: the other one tells the error.
+        // Where the core was shared one end reaches to what nobody disturbs: a neighbor may do as much from run to run. Where other runs
+        // tell what it does, the other end is the error.
         let sd = match self.population {
-            Some(Population::CoreShared) => to(ci.low).min(to(ci.high)),
+            Some(Population::CoreShared) if told => to(ci.low).min(to(ci.high)),
             _ => to(if above { ci.high } else { ci.low }),
         };
         sd.is_finite().then_some(sd)
@@ -114,7 +115,8 @@ impl<'a> Pair<'a> {
 
     /// What the figures of both sides are known to be off by, by their own intervals: a standard deviation, 0 where none tells.
     pub(crate) fn own_sd_of_all(&self) -> f64 {
-        let variance = |m: &&Metric| Some(self.own_sd(m, true)?.max(self.own_sd(m, false)?).powi(2));
+        let variance =
+            |m: &&Metric| Some(self.own_sd(m, true, true)?.max(self.own_sd(m, false, true)?).powi(2));
         let all: Vec<f64> = self.a.iter().chain(&self.b).filter_map(variance).collect();
         spread::mean(&all).unwrap_or_default().sqrt()
     }

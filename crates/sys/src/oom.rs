@@ -5,6 +5,8 @@
 use std::fs;
 use std::io;
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::cgroup::{self, MemoryLimit};
 use crate::facts::memory::amount;
 use crate::fs_root::FsRoot;
@@ -34,16 +36,16 @@ impl MemoryLeft {
         })
     }
 
-    /// What the machine and the control groups above this process leave it. A container's limit counts, since beyond it
-    /// the out-of-memory killer chooses in the container.
+    /// What the machine, the control groups above this process and a limit of address space leave it. A container's limit
+    /// counts, since beyond it the out-of-memory killer chooses in the container.
     pub fn of_this_process(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, true)))
+        Ok(Self::of_groups_above(tree)?.within(cgroup::memory_limit(tree, true)))
     }
 
     /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
     /// own, which is meant to reach its limit.
     pub fn of_groups_above(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, false)))
+        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, false)).within(address_space(tree)))
     }
 
     /// What a request is held against: from 2 MiB on what is left to this process, below what the machine has. A
@@ -62,6 +64,13 @@ impl MemoryLeft {
             None => self,
         }
     }
+}
+
+/// Half of the address space that a limit (`ulimit -v`) leaves: heap and stacks need the other half, or the process is ended.
+fn address_space(tree: &FsRoot) -> Option<MemoryLimit> {
+    let limit_bytes = getrlimit(Resource::As).current?;
+    let taken_bytes = amount(&tree.text("proc/self/status")?, "VmSize")?;
+    Some(MemoryLimit { limit_bytes, room_bytes: limit_bytes.saturating_sub(taken_bytes) / 2 })
 }
 
 /// Processes that the out-of-memory killer ended since the system was started, in all groups; `None` before Linux 4.13.

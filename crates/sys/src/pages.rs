@@ -15,9 +15,6 @@ use crate::region::{Mapping, READ_WRITE};
 /// Size of a huge page on x86-64, and of the usual one on aarch64 with 4 KiB pages, bytes.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Address space that a large buffer leaves to the rest of the process at least: stacks of threads, samples, what is computed from them.
-const REST_BYTES: usize = 16 << 20;
-
 /// Page size asked for. What was granted is another question: see [`Pages::huge_bytes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
@@ -93,17 +90,12 @@ impl Pages {
         if bytes as u64 > available_bytes {
             return Err(too_large());
         }
-        let map = |bytes| Mapping::anonymous(bytes, READ_WRITE, flags | MapFlags::NORESERVE);
-        let mapping = map(mapped_bytes)?;
+        let mapping = Mapping::anonymous(mapped_bytes, READ_WRITE, flags | MapFlags::NORESERVE)?;
         let mapped = mapping.start();
         let skip = mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);
         // SAFETY: `skip` is less than the alignment, which the mapping is longer by.
         let start = unsafe { mapped.add(skip) };
         let pages = Self { _mapping: mapping, start, bytes, backing };
-        if bytes >= HUGE_PAGE_BYTES {
-            // One that just fits under a limit (`ulimit -v`) would end the process at its next small allocation.
-            drop(map(REST_BYTES)?);
-        }
         if flags.contains(MapFlags::PRIVATE) {
             // After a fork each first write to a page would fault, long after the child has gone: 1 us, a store loop at 4 GB/s.
             // SAFETY: the range is mapped and ours; the advice changes what children see, and they use none of it.
@@ -240,8 +232,26 @@ impl<'a> Extent<'a> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+
     use super::*;
+    use crate::facts::memory::amount;
+    use crate::process::fork::{Ended, fork_run};
     use crate::testing::faults;
+
+    #[test]
+    fn a_buffer_leaves_the_heap_its_part_of_limited_address_space() {
+        const MIB: usize = 1 << 20;
+        let status = FsRoot::host().read("proc/self/status").unwrap();
+        let limit = amount(&status, "VmSize").map(|taken| taken + 256 * MIB as u64);
+        let mut child = fork_run(&|| {
+            setrlimit(Resource::As, Rlimit { current: limit, maximum: limit }).unwrap();
+            let largest = (1..=256).rev().find_map(|mib| Pages::new(mib * MIB, Backing::Small).ok()).unwrap();
+            assert!(largest.bytes() >= 64 * MIB);
+            u8::from(Vec::<u8>::new().try_reserve_exact(64 * MIB).is_err())
+        });
+        assert_eq!(child.as_mut().unwrap().wait().unwrap(), Ended::Exited(0));
+    }
 
     #[test]
     fn extents_are_aligned_zero_and_shared() {
