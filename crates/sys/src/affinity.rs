@@ -1,18 +1,14 @@
 //! Which CPUs the calling thread may run on, and where it is.
 
+use crate::Refused;
 use crate::topology::CpuSet;
-
-/// Why CPUs cannot be had or told, in one line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AffinityError(String);
 
 /// Bits of the first mask buffer; doubled until the kernel's own mask fits.
 const FIRST_MASK_BITS: usize = 1024;
 const LARGEST_MASK_BITS: usize = 1 << 20;
 
 /// The CPUs the calling thread may run on. Errors: the kernel refuses, as seccomp filters make it do.
-pub fn mask() -> Result<CpuSet, AffinityError> {
+pub fn mask() -> Result<CpuSet, Refused> {
     let mut bits = FIRST_MASK_BITS;
     loop {
         let mut words = vec![0_u64; bits / 64];
@@ -27,7 +23,7 @@ pub fn mask() -> Result<CpuSet, AffinityError> {
         }
         let os = std::io::Error::last_os_error();
         if os.raw_os_error() != Some(libc::EINVAL) || bits >= LARGEST_MASK_BITS {
-            return Err(AffinityError(format!("can't read the CPU affinity: {os}")));
+            return Err(Refused(format!("can't read the CPU affinity: {os}")));
         }
         bits *= 2;
     }
@@ -35,13 +31,13 @@ pub fn mask() -> Result<CpuSet, AffinityError> {
 
 /// Lets the calling thread run on `cpus` only; the kernel leaves out those that are offline or outside the cpuset.
 /// Errors: an empty set, or no CPU of it can be used.
-pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
-    let empty = || AffinityError("empty CPU set: name at least one CPU".to_owned());
+pub fn set_mask(cpus: &CpuSet) -> Result<(), Refused> {
+    let empty = || Refused("empty CPU set: name at least one CPU".to_owned());
     let highest = cpus.iter().next_back().ok_or_else(empty)?;
     let refused = |os: &str| {
         let why =
             format!("can't run on CPU {cpus}: none of them is online and inside the cgroup's cpuset ({os})");
-        Err(AffinityError(why))
+        Err(Refused(why))
     };
     if highest >= LARGEST_MASK_BITS {
         return refused("no such CPU");
@@ -56,7 +52,7 @@ pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
 }
 
 /// Binds the calling thread to one CPU. The thread runs there when the call returns.
-pub fn pin(cpu: usize) -> Result<(), AffinityError> {
+pub fn pin(cpu: usize) -> Result<(), Refused> {
     set_mask(&CpuSet::single(cpu))
 }
 

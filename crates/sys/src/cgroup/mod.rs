@@ -14,7 +14,7 @@ mod request;
 pub use group::{Group, Plan};
 pub(crate) use layout::{group_of, groups_above, mount_of};
 pub(crate) use memory_headroom::{MemoryLimit, memory_limit};
-pub use request::{Request, RequestError};
+pub use request::Request;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::Controller;
+use crate::Refused;
 use crate::topology::{CpuQuota, CpuSet};
 
 /// Period of a CPU limit that is given in percent, ns; the kernel's own default.
@@ -32,15 +33,6 @@ pub struct Request {
     pub memory_high_bytes: Option<u64>,
     /// Highest number of tasks (processes and threads).
     pub pids: Option<u64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "control group '{text}': {why} (write for example weight=50,max=40%,cpus=0-1,memory=256M,memory-high=200M,pids=200)"
-)]
-pub struct RequestError {
-    pub text: String,
-    pub why: String,
 }
 
 impl Request {
@@ -73,10 +65,12 @@ impl Request {
 }
 
 impl FromStr for Request {
-    type Err = RequestError;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, RequestError> {
-        let fail = |why: String| RequestError { text: text.to_owned(), why };
+    fn from_str(text: &str) -> Result<Self, Refused> {
+        let example = "weight=50,max=40%,cpus=0-1,memory=256M,memory-high=200M,pids=200";
+        let fail =
+            |why: String| Refused(format!("control group '{text}': {why} (write for example {example})"));
         let mut pairs: Vec<(&str, String)> = Vec::new();
         for part in text.split(',').map(str::trim) {
             match (part.split_once('='), pairs.last_mut()) {

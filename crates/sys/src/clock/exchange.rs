@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{ClockError, Exchange, MonotonicRaw, TickSource, pinned};
+use super::{Exchange, MonotonicRaw, TickSource, pinned};
+use crate::Refused;
 
 /// A cache line of its own for each direction (two lines, because x86 prefetches them in pairs).
 #[repr(align(128))]
@@ -53,7 +54,7 @@ pub fn exchange<S: TickSource>(
     to: usize,
     count: usize,
     limit_ns: u64,
-) -> Result<Vec<Exchange>, ClockError> {
+) -> Result<Vec<Exchange>, Refused> {
     let deadline_ns = MonotonicRaw::now() + limit_ns;
     let channel = Arc::new(Channel::default());
     let partner_channel = Arc::clone(&channel);
@@ -64,8 +65,8 @@ pub fn exchange<S: TickSource>(
     if exchanges.is_empty() {
         // Tell a partner that could not be bound from one that got no time.
         partner.wait_until(deadline_ns)?;
-        let reason = format!("no exchange with CPU {from} within {:.0} ms", limit_ns as f64 / 1e6);
-        return Err(ClockError::NoCpuTime { cpu: to, reason });
+        let within_ms = limit_ns as f64 / 1e6;
+        return Err(pinned::unexamined(to, format!("no exchange with CPU {from} within {within_ms:.0} ms")));
     }
     Ok(exchanges)
 }

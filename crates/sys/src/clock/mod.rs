@@ -42,6 +42,8 @@ pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp, barrier};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Refused;
+
 /// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(target_arch = "x86_64")]
 pub type Counter = Rdtsc;
@@ -128,7 +130,7 @@ pub trait WithSource {
 }
 
 /// Runs `work` compiled for the source `id`. Errors: this machine has none such; `work` has not run then.
-pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, ClockError> {
+pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, Refused> {
     match id {
         SourceId::MonotonicRaw => Ok(work.run::<MonotonicRaw>()),
         #[cfg(target_arch = "x86_64")]
@@ -141,12 +143,12 @@ pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, Clock
         SourceId::Cntvct => Ok(work.run::<Cntvct>()),
         #[cfg(target_arch = "aarch64")]
         SourceId::CntvctIsb => Ok(work.run::<CntvctIsb>()),
-        _ => Err(ClockError::Unavailable { source_id: id }),
+        _ => Err(Refused(format!("clock source `{id}` is not available on this machine: use monotonic_raw"))),
     }
 }
 
 /// The counter of the source `id` now, ticks; where it is compared or stored, not where time is measured by it.
-pub fn now(id: SourceId) -> Result<u64, ClockError> {
+pub fn now(id: SourceId) -> Result<u64, Refused> {
     struct Now;
     impl WithSource for Now {
         type Output = u64;
@@ -155,19 +157,6 @@ pub fn now(id: SourceId) -> Result<u64, ClockError> {
         }
     }
     dispatch(id, Now)
-}
-
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ClockError {
-    #[error("clock source `{source_id}` is not available on this machine: use monotonic_raw")]
-    Unavailable { source_id: SourceId },
-    /// `qualify` was called without CPUs.
-    #[error("no CPU given to qualify the clock on: name at least one")]
-    NoCpu,
-    #[error("CPU {cpu} could not be examined: {reason}")]
-    NoCpuTime { cpu: usize, reason: String },
-    #[error("clock rate can't be told: {reason}")]
-    NoRate { reason: String },
 }
 
 #[cfg(test)]

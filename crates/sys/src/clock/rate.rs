@@ -1,6 +1,6 @@
 //! From ticks to ns: the conversion, and the rate estimated from brackets of tick reads around kernel clock reads.
 
-use super::ClockError;
+use crate::Refused;
 
 /// How fast a tick source runs. Take differences of stamps first: an `f64` may not hold stamps exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,11 +13,11 @@ impl TickRate {
     pub const NANOSECONDS: Self = Self { hz: 1e9 };
 
     /// A rate in ticks per second. Errors: `hz` is not finite and positive.
-    pub fn from_hz(hz: f64) -> Result<Self, ClockError> {
+    pub fn from_hz(hz: f64) -> Result<Self, Refused> {
         if hz.is_finite() && hz > 0.0 {
             Ok(Self { hz })
         } else {
-            Err(ClockError::NoRate { reason: format!("{hz} Hz is not a positive number") })
+            Err(no_rate(&format!("{hz} Hz is not a positive number")))
         }
     }
 
@@ -38,6 +38,10 @@ impl TickRate {
     pub fn ticks(self, ns: f64) -> u64 {
         (ns * self.hz / 1e9).round() as u64
     }
+}
+
+fn no_rate(why: &str) -> Refused {
+    Refused(format!("clock rate can't be told: {why}"))
 }
 
 /// One kernel clock read between two tick reads.
@@ -73,20 +77,19 @@ struct End {
 /// bracket is wide and drops out by itself, and the varying phase of many narrow ones pins the offset down further
 /// than the best single one. `slack_ticks` widens every bracket at its end: the counter's step where the kernel's
 /// clock is not made from the same counter, else 0.
-/// Errors: [`ClockError::NoRate`] if a group has no valid bracket (`before <= after`), or time did not advance.
+/// Errors: a group has no valid bracket (`before <= after`), or time did not advance.
 pub fn rate_from_brackets(
     start: &[Bracket],
     end: &[Bracket],
     slack_ticks: u64,
-) -> Result<RateEstimate, ClockError> {
-    let refuse = |reason: &str| ClockError::NoRate { reason: reason.to_owned() };
-    let first = narrowest(start).ok_or_else(|| refuse("no valid bracket at the start"))?;
-    let last = narrowest(end).ok_or_else(|| refuse("no valid bracket at the end"))?;
+) -> Result<RateEstimate, Refused> {
+    let first = narrowest(start).ok_or_else(|| no_rate("no valid bracket at the start"))?;
+    let last = narrowest(end).ok_or_else(|| no_rate("no valid bracket at the end"))?;
     if last.kernel_ns <= first.kernel_ns {
-        return Err(refuse("the kernel clock did not advance between the two ends"));
+        return Err(no_rate("the kernel clock did not advance between the two ends"));
     }
     if last.before_ticks <= first.before_ticks {
-        return Err(refuse("the counter did not advance between the two ends"));
+        return Err(no_rate("the counter did not advance between the two ends"));
     }
     let span_ns = last.kernel_ns - first.kernel_ns;
     // Good to some ppm, which over the microseconds of one end is far below a tick.

@@ -3,11 +3,10 @@
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{field, from_file, in_unit, text};
+use crate::counters::stat::NS_PER_TICK;
 use crate::fs_root::FsRoot;
 
 const DMI: &str = "sys/class/dmi/id";
-/// /proc/stat counts in units of 1/100 s on every Linux (`USER_HZ`).
-const NS_PER_TICK: u64 = 10_000_000;
 
 pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("virt.hypervisor", hypervisor(tree));

@@ -1,8 +1,9 @@
 //! The switch log of one thread.
 
-use super::open::{PerfError, open_switch_event};
+use super::open::{open_switch_event, unavailable};
 use super::record::{Entry, PageClock, Switch, take};
 use super::ring::Ring;
+use crate::Refused;
 
 /// Two simultaneous readings of `CLOCK_MONOTONIC_RAW` and the tick counter, and the rate between them, as clock qualification
 /// finds them.
@@ -53,7 +54,7 @@ pub struct SwitchLog {
 impl SwitchLog {
     /// Starts recording the calling thread, with a ring of `pages` (128 switches each; rounded up to a power of
     /// two). `map` is used where the kernel's event clock does not follow the counter. Errors: what refused it.
-    pub fn open_for_current_thread(pages: usize, map: TickMap) -> Result<Self, PerfError> {
+    pub fn open_for_current_thread(pages: usize, map: TickMap) -> Result<Self, Refused> {
         let pages = pages.max(1).next_power_of_two();
         let ring = Ring::map(open_switch_event(None)?, pages)?;
         let (ring, clock) = if let Some(clock) = ring.clock() {
@@ -63,7 +64,7 @@ impl SwitchLog {
             let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
             (Ring::map(event, pages)?, SwitchClock::Map(map))
         };
-        ring.enable(true).map_err(|e| PerfError::refused(format_args!("it cannot be started: {e}")))?;
+        ring.enable(true).map_err(|e| unavailable(format_args!("it cannot be started: {e}")))?;
         // Draining shall take no page fault, and one ring's worth is the most there can be.
         Ok(Self { ring, clock, lost: 0, bytes: Vec::with_capacity(pages * rustix::param::page_size()) })
     }

@@ -2,19 +2,8 @@
 
 use std::io;
 
-use super::cause;
-use super::{Policy, PolicyParseError};
-
-/// Why a policy or an attribute beside it is not in force, in one line: what refused it, and how to lift that.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct SchedError(pub(super) String);
-
-impl From<PolicyParseError> for SchedError {
-    fn from(e: PolicyParseError) -> Self {
-        Self(e.to_string())
-    }
-}
+use super::{Policy, cause};
+use crate::Refused;
 
 /// `struct sched_attr` of the second ABI version (56 bytes, Linux 5.3). Only its first version is passed unless a clamp is
 /// asked for, because every kernel with the call accepts that.
@@ -82,7 +71,7 @@ pub(super) fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> 
 }
 
 /// Gives another thread of this process, which may not get to run, a policy.
-pub fn apply_to(tid: i32, policy: Policy) -> Result<(), SchedError> {
+pub fn apply_to(tid: i32, policy: Policy) -> Result<(), Refused> {
     policy.validate()?;
     set_attr(tid, &policy.into()).map_err(|e| cause::of_refusal(policy, &e))
 }
@@ -98,30 +87,30 @@ fn current_attr() -> io::Result<SchedAttr> {
 }
 
 /// The policy of the calling thread with all attributes; fields that the kernel does not know stay 0.
-pub(super) fn current_with_attr() -> Result<(Policy, SchedAttr), SchedError> {
+pub(super) fn current_with_attr() -> Result<(Policy, SchedAttr), Refused> {
     let read = current_attr().and_then(|attr| Ok((attr.to_policy()?, attr)));
-    read.map_err(|e| SchedError(format!("policy read: {e}")))
+    read.map_err(|e| Refused(format!("policy read: {e}")))
 }
 
 /// The policy of the calling thread. Errors: the system's, or an unknown one (`SCHED_EXT`).
-pub fn current() -> Result<Policy, SchedError> {
+pub fn current() -> Result<Policy, Refused> {
     Ok(current_with_attr()?.0)
 }
 
 /// Applies `policy` to the calling thread and reads it back. Errors: the true cause: the same `EPERM` may mean a
 /// missing right, a resource limit, a group without budget, a narrow affinity, or a seccomp filter.
-pub fn apply(policy: Policy) -> Result<(), SchedError> {
+pub fn apply(policy: Policy) -> Result<(), Refused> {
     policy.validate()?;
     set_attr(THREAD_SELF, &policy.into()).map_err(|e| cause::of_refusal(policy, &e))?;
     in_force(policy, current()?)
 }
 
 /// Errors: the kernel accepted `policy` but reports another one.
-pub(super) fn in_force(policy: Policy, found: Policy) -> Result<(), SchedError> {
+pub(super) fn in_force(policy: Policy, found: Policy) -> Result<(), Refused> {
     if same_policy(policy, found) {
         return Ok(());
     }
-    Err(SchedError(format!("policy {policy} was accepted but the kernel reports {found}")))
+    Err(Refused(format!("policy {policy} was accepted but the kernel reports {found}")))
 }
 
 /// Equality as far as the kernel keeps the parameters (it may round deadline parameters by less than a microsecond).

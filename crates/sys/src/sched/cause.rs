@@ -6,8 +6,8 @@ use std::io;
 use rustix::process::{Resource, getrlimit};
 
 use super::Policy;
-use super::apply::SchedError;
 use super::limits::GroupBudget;
+use crate::Refused;
 use crate::facts::activity::user_namespace;
 use crate::facts::field;
 use crate::topology::CpuSet;
@@ -63,7 +63,7 @@ impl Rights {
 }
 
 /// Names the cause of a failed `sched_setattr` of the calling thread.
-pub(super) fn of_refusal(policy: Policy, source: &io::Error) -> SchedError {
+pub(super) fn of_refusal(policy: Policy, source: &io::Error) -> Refused {
     let cause = match source.raw_os_error() {
         Some(libc::EBUSY) => {
             "deadline bandwidth is used up (admission test); lower runtime/period or stop other deadline threads"
@@ -73,9 +73,9 @@ pub(super) fn of_refusal(policy: Policy, source: &io::Error) -> SchedError {
             Ok(rights) => of_eperm(policy, &rights, &GroupBudget::read(), &online_cpus()),
             Err(e) => format!("{source} (rights could not be read: {e})"),
         },
-        _ => return SchedError(format!("policy {policy}: {source}")),
+        _ => return Refused(format!("policy {policy}: {source}")),
     };
-    SchedError(format!("policy {policy} refused: {cause}"))
+    Refused(format!("policy {policy} refused: {cause}"))
 }
 
 fn online_cpus() -> String {

@@ -9,7 +9,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{self, ATTR_BYTES, SchedAttr, THREAD_SELF, current_with_attr, in_force, set_attr};
-use super::{KernelVersion, Policy, SchedError, cause, span};
+use super::{KernelVersion, Policy, cause, span};
+use crate::Refused;
 
 /// The shortest slice the kernel keeps, ns; it would silently raise a shorter one to this.
 pub const SLICE_MIN_NS: u64 = 100_000;
@@ -43,7 +44,7 @@ impl Extra {
     }
 
     /// Checks the values against the ranges the kernel keeps and against `policy`.
-    pub fn validate(&self, policy: Policy) -> Result<(), SchedError> {
+    pub fn validate(&self, policy: Policy) -> Result<(), Refused> {
         let fail = |attribute: String, cause| Err(refused(&attribute, policy, cause));
         if let Some(slice_ns) = self.slice_ns {
             let attribute = slice_text(slice_ns);
@@ -77,12 +78,7 @@ impl Extra {
     }
 
     /// What of this is not in force when the kernel reads back `found`.
-    fn lost(
-        self,
-        policy: Policy,
-        found: &SchedAttr,
-        kernel: Option<KernelVersion>,
-    ) -> Result<(), SchedError> {
+    fn lost(self, policy: Policy, found: &SchedAttr, kernel: Option<KernelVersion>) -> Result<(), Refused> {
         let slice = self.slice_ns.filter(|ns| *ns != found.runtime_ns);
         let clamped = |(min, max): &(u16, u16)| {
             (u32::from(*min), u32::from(*max)) != (found.clamp_min, found.clamp_max)
@@ -112,8 +108,8 @@ impl fmt::Display for Extra {
     }
 }
 
-fn refused(attribute: &str, policy: Policy, cause: &str) -> SchedError {
-    SchedError(format!("{attribute} with policy {policy} refused: {cause}"))
+fn refused(attribute: &str, policy: Policy, cause: &str) -> Refused {
+    Refused(format!("{attribute} with policy {policy} refused: {cause}"))
 }
 
 fn slice_text(slice_ns: u64) -> String {
@@ -146,7 +142,7 @@ fn clamp_refusal(error: &io::Error, kernel: Option<KernelVersion>) -> Option<Str
 
 /// Applies `policy` and `extra` to the calling thread and reads both back. Without a slice it gets the kernel's
 /// own; without a clamp it keeps the one it has. Errors: the true cause.
-pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
+pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), Refused> {
     policy.validate()?;
     extra.validate(policy)?;
     if extra.is_empty() {

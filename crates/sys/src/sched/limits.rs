@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
 
 use crate::cgroup::{group_of, mount_of};
 use crate::fs_root::FsRoot;
@@ -61,7 +60,7 @@ impl FairServer {
     /// Reads the server's parameters through debugfs, mounted or not.
     pub fn read(version: Option<KernelVersion>) -> Self {
         let read = KernelMount::open(KernelFs::Debug).map_err(|e| e.to_string());
-        match read.and_then(|fs| Self::from_tree(&fs.path().join("sched/fair_server"))) {
+        match read.and_then(|mount| Self::from_tree(&FsRoot::at(mount.path()))) {
             Ok(per_cpu_ns) => Self::Known { per_cpu_ns },
             Err(why) => Self::without_debugfs(version, why),
         }
@@ -76,26 +75,18 @@ impl FairServer {
         }
     }
 
-    fn from_tree(dir: &Path) -> Result<Vec<(usize, u64, u64)>, String> {
-        let entries = fs::read_dir(dir).map_err(|e| format!("debugfs sched/fair_server: {e}"))?;
-        let mut per_cpu_ns = Vec::new();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let Some(cpu) = name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse().ok()) else { continue };
-            let number = |leaf: &str| -> Result<u64, String> {
-                let text = fs::read_to_string(entry.path().join(leaf))
-                    .map_err(|e| format!("debugfs sched/fair_server/cpu{cpu}/{leaf}: {e}"))?;
-                let text = text.trim();
-                text.parse().map_err(|_| format!("fair_server/cpu{cpu}/{leaf} holds '{text}'"))
-            };
-            per_cpu_ns.push((cpu, number("runtime")?, number("period")?));
-        }
-        per_cpu_ns.sort_unstable();
-        if per_cpu_ns.is_empty() {
-            Err("debugfs sched/fair_server lists no CPU".to_owned())
-        } else {
-            Ok(per_cpu_ns)
-        }
+    fn from_tree(debug: &FsRoot) -> Result<Vec<(usize, u64, u64)>, String> {
+        const SERVERS: &str = "sched/fair_server";
+        fs::read_dir(debug.root().join(SERVERS)).map_err(|e| format!("debugfs {SERVERS}: {e}"))?;
+        let number = |cpu: usize, leaf: &str| -> Result<u64, String> {
+            let file = format!("{SERVERS}/cpu{cpu}/{leaf}");
+            let text = debug.read(&file).map_err(|e| format!("debugfs {file}: {e}"))?;
+            text.parse().map_err(|_| format!("fair_server/cpu{cpu}/{leaf} holds '{text}'"))
+        };
+        let of_cpu = |cpu| Ok((cpu, number(cpu, "runtime")?, number(cpu, "period")?));
+        let cpus = debug.numbered(SERVERS, "cpu");
+        let none = || Err(format!("debugfs {SERVERS} lists no CPU"));
+        if cpus.is_empty() { none() } else { cpus.into_iter().map(of_cpu).collect() }
     }
 
     /// `(runtime_ns, period_ns)` on `cpu`: known, presumed default, or `None` when there is none or nothing is known.

@@ -8,7 +8,7 @@ pub(crate) mod cause;
 mod extra;
 mod limits;
 
-pub use apply::{SchedError, apply, apply_to, current};
+pub use apply::{apply, apply_to, current};
 pub use extra::{CLAMP_MAX, Extra, SLICE_MAX_NS, SLICE_MIN_NS, apply_with};
 pub use limits::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
 
@@ -17,6 +17,8 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use machmeter_data::quantity::parse_duration_ns;
+
+use crate::Refused;
 
 /// Highest priority of the `fifo` and `rr` policies; the lowest is 1.
 pub const RT_PRIORITY_MAX: u8 = 99;
@@ -81,8 +83,12 @@ impl Policy {
     }
 
     /// Checks the parameters against the ranges the kernel accepts.
-    pub fn validate(&self) -> Result<(), PolicyParseError> {
-        let fail = |why: String| Err(PolicyParseError { text: self.to_string(), why });
+    pub fn validate(&self) -> Result<(), Refused> {
+        self.check().map_err(|why| unreadable(&self.to_string(), &why))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let fail = |why: String| Err(why);
         match *self {
             Self::Other { nice } if !(-20..=19).contains(&nice) => {
                 fail(format!("nice {nice} is outside -20..19"))
@@ -129,24 +135,18 @@ pub(crate) fn span(ns: u64) -> String {
 }
 
 /// A policy text that could not be read, or parameters out of range.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "policy '{text}': {why} (write other[:NICE], batch, idle, fifo:PRIO, rr:PRIO or deadline:RUN/DEADLINE/PERIOD)"
-)]
-pub struct PolicyParseError {
-    pub text: String,
-    pub why: String,
+fn unreadable(text: &str, why: &str) -> Refused {
+    let forms = "other[:NICE], batch, idle, fifo:PRIO, rr:PRIO or deadline:RUN/DEADLINE/PERIOD";
+    Refused(format!("policy '{text}': {why} (write {forms})"))
 }
 
 impl FromStr for Policy {
-    type Err = PolicyParseError;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fail = |why: &str| PolicyParseError { text: text.to_owned(), why: why.to_owned() };
-        let (name, rest) = match text.trim().split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text.trim(), None),
-        };
+    fn from_str(text: &str) -> Result<Self, Refused> {
+        let fail = |why: &str| unreadable(text, why);
+        let text = text.trim();
+        let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         let priority = || {
             let digits = rest.ok_or_else(|| fail("priority missing, 1 to 99"))?;
             digits.parse::<u8>().map_err(|_| fail("priority must be a whole number, 1 to 99"))
@@ -165,7 +165,7 @@ impl FromStr for Policy {
             ("batch" | "idle", Some(_)) => return Err(fail("takes no parameter")),
             _ => return Err(fail("unknown policy")),
         };
-        policy.validate().map_err(|e| fail(&e.why))?;
+        policy.check().map_err(|why| fail(&why))?;
         Ok(policy)
     }
 }

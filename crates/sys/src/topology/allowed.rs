@@ -1,8 +1,8 @@
 //! Which CPUs this process may use, and who forbids the others.
 
 use super::{Cgroup, CpuSet, Topology};
-use crate::affinity::{self, AffinityError};
 use crate::fs_root::FsRoot;
+use crate::{Refused, affinity};
 
 /// The limits on where this process may run, each apart, so that a refusal can name the one that applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Allowed {
     }
 
     /// The limits on the calling thread.
-    pub fn host(topology: &Topology) -> Result<Self, AffinityError> {
+    pub fn host(topology: &Topology) -> Result<Self, Refused> {
         Ok(Self::new(affinity::mask()?, Cgroup::read(&FsRoot::host()).cpuset, topology))
     }
 

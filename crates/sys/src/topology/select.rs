@@ -1,29 +1,19 @@
 //! How a user names CPUs.
 
-use super::{Allowed, CpuListError, CpuSet, Topology};
-
-/// Why a selection of CPUs cannot be had, in one line that names what is allowed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SelectError(String);
-
-impl From<CpuListError> for SelectError {
-    fn from(e: CpuListError) -> Self {
-        Self(e.to_string())
-    }
-}
+use super::{Allowed, CpuSet, Topology};
+use crate::Refused;
 
 /// The CPUs that `spec` names: parts with commas between, taken together. A part is a CPU or range (`0-3`), which must
 /// be usable in full; or a word, which stands for those of its CPUs that may be used:
 /// `all` (affinity mask, cgroup, online), `isolated`, `one-per-core` (the lowest usable CPU of every core), `no-smt`
-/// (CPUs that share their core with no other online CPU), `numa:N`.
-pub fn select(spec: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
+/// (CPUs that share their core with no other online CPU), `numa:N`. Errors name what is allowed.
+pub fn select(spec: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, Refused> {
     spec.split(',').map(str::trim).try_fold(CpuSet::default(), |selected, part| {
         Ok(selected.union(&select_part(part, allowed, topology)?))
     })
 }
 
-fn select_part(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
+fn select_part(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, Refused> {
     let usable = allowed.cpus();
     let (cpus, why) = match part {
         "all" => (usable, "affinity mask and cgroup leave none"),
@@ -55,23 +45,23 @@ fn select_part(part: &str, allowed: &Allowed, topology: &Topology) -> Result<Cpu
     };
     if cpus.is_empty() {
         let allowed = allowed.nameable();
-        return Err(SelectError(format!("`{part}` selects no CPU: {why}; allowed are {allowed}")));
+        return Err(Refused(format!("`{part}` selects no CPU: {why}; allowed are {allowed}")));
     }
     Ok(cpus)
 }
 
-fn node_cpus(node: &str, topology: &Topology) -> Result<CpuSet, SelectError> {
+fn node_cpus(node: &str, topology: &Topology) -> Result<CpuSet, Refused> {
     let found = node.parse().ok().and_then(|number: usize| topology.nodes.iter().find(|n| n.node == number));
     found.map(|n| n.cpus.clone()).ok_or_else(|| {
         let nodes: CpuSet = topology.nodes.iter().map(|n| n.node).collect();
         let present = if nodes.is_empty() { "no NUMA nodes".to_owned() } else { format!("node {nodes}") };
-        SelectError(format!("NUMA node {node} does not exist: this machine has {present}"))
+        Refused(format!("NUMA node {node} does not exist: this machine has {present}"))
     })
 }
 
-fn listed(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
+fn listed(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, Refused> {
     if !part.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(SelectError(format!(
+        return Err(Refused(format!(
             "`{part}` is not a CPU selection: use a list like 0-3,8, or all, isolated, one-per-core, no-smt, numa:N"
         )));
     }
@@ -79,7 +69,7 @@ fn listed(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, 
     let nameable = allowed.nameable();
     match cpus.difference(&nameable).first() {
         None => Ok(cpus),
-        Some(cpu) => Err(SelectError(refusal(cpu, &nameable, allowed, topology))),
+        Some(cpu) => Err(Refused(refusal(cpu, &nameable, allowed, topology))),
     }
 }
 
