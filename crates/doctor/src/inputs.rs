@@ -49,7 +49,7 @@ impl From<&Qualification> for ClockInput {
             rate_error_ppm: q.rate.as_ref().map(|r| r.error_ppm),
             kernel_deviation_ppm: q.deviation_ppm,
             step_ns: q.step().map(|s| s.granularity_ticks * rate.ns_per_tick()),
-            read_ns: q.read_cost().map(|c| c.mean_ns()),
+            read_ns: q.read_cost_ns(),
             cross_cpu_bound_ns: q.cross_cpu_bound_ns(),
             compared_cpus: q.cross_cpu.len(),
             backward_steps: q.backward_steps() as u64,

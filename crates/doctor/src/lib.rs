@@ -101,7 +101,6 @@ impl CheckDef {
         judge: |_| Err(Outcome::unknown("nothing is judged")),
     };
 
-    /// Judges `inputs`.
     pub fn check(&self, inputs: &Inputs) -> Check {
         let outcome = (self.judge)(inputs).unwrap_or_else(|missing| missing);
         let weakens = matches!(outcome.state, CheckState::Warn | CheckState::Fail | CheckState::Unknown);
@@ -120,12 +119,10 @@ impl CheckDef {
     }
 }
 
-/// All checks on one machine, by ascending code.
 pub fn run(inputs: &Inputs) -> Vec<Check> {
     CHECKS.iter().map(|def| def.check(inputs)).collect()
 }
 
-/// The codes of all checks, ascending.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
     CHECKS.iter().map(|def| &def.code)
 }

@@ -64,9 +64,7 @@ fn open(directory: &Path) -> io::Result<File> {
 
 /// Removes the directories in `parent` whose makers were killed, with all that is in them.
 pub fn sweep(parent: &Path, prefix: &str) {
-    sweep_by(parent, prefix, |directory| {
-        let _ = fs::remove_dir_all(directory);
-    });
+    sweep_by(parent, prefix, |directory| drop(fs::remove_dir_all(directory)));
 }
 
 pub(crate) fn sweep_by(parent: &Path, prefix: &str, remove: impl Fn(&Path)) {

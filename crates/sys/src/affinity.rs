@@ -68,18 +68,16 @@ mod tests {
 
     #[test]
     fn a_pinned_thread_runs_on_its_cpu_and_the_mask_is_given_back() {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let before = mask().unwrap();
-                assert!(!before.is_empty());
-                for cpu in before.iter() {
-                    pin(cpu).unwrap();
-                    assert_eq!(mask().unwrap(), CpuSet::single(cpu));
-                    assert_eq!(current_cpu(), Some(cpu));
-                }
-                set_mask(&before).unwrap();
-                assert_eq!(mask().unwrap(), before);
-            });
+        crate::testing::in_thread(|| {
+            let before = mask().unwrap();
+            assert!(!before.is_empty());
+            for cpu in before.iter() {
+                pin(cpu).unwrap();
+                assert_eq!(mask().unwrap(), CpuSet::single(cpu));
+                assert_eq!(current_cpu(), Some(cpu));
+            }
+            set_mask(&before).unwrap();
+            assert_eq!(mask().unwrap(), before);
         });
     }
 

@@ -290,8 +290,7 @@ mod tests {
         let mut file = BlockFile::create(directory.path()).unwrap();
         let block = pattern(&file, 3);
         let Some(begin) = DeviceTraffic::of_current_thread() else {
-            println!("skipped: this kernel counts no input and output");
-            return;
+            return println!("skipped: this kernel counts no input and output");
         };
         let moved_bytes = 32 * BLOCK_BYTES as u64;
         for i in 0..32 {
@@ -300,8 +299,7 @@ mod tests {
         file.write_back().unwrap();
         let written = DeviceTraffic::of_current_thread().unwrap().since(&begin).written_bytes;
         if written == 0 {
-            println!("skipped: {} is no real disk", directory.path().display());
-            return;
+            return println!("skipped: {} is no real disk", directory.path().display());
         }
         let mut read = AlignedBytes::new(BLOCK_BYTES, file.align_bytes());
         for i in 0..32 {
@@ -348,26 +346,23 @@ mod tests {
     #[test]
     fn a_full_disk_is_called_full_and_takes_no_more() {
         let directory = tempfile::tempdir().unwrap();
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                if let Err(e) = small_file_system(directory.path(), c"size=1m") {
-                    println!("skipped: no file system of our own ({e})");
-                    return;
+        crate::testing::in_thread(|| {
+            if let Err(e) = small_file_system(directory.path(), c"size=1m") {
+                return println!("skipped: no file system of our own ({e})");
+            }
+            assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20);
+            let mut file = BlockFile::create(directory.path()).unwrap();
+            let block = pattern(&file, 1);
+            let mut blocks = 0;
+            let e = loop {
+                match file.write_at(block.as_slice(), blocks * BLOCK_BYTES as u64) {
+                    Ok(()) => blocks += 1,
+                    Err(e) => break e,
                 }
-                assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20);
-                let mut file = BlockFile::create(directory.path()).unwrap();
-                let block = pattern(&file, 1);
-                let mut blocks = 0;
-                let e = loop {
-                    match file.write_at(block.as_slice(), blocks * BLOCK_BYTES as u64) {
-                        Ok(()) => blocks += 1,
-                        Err(e) => break e,
-                    }
-                };
-                assert_eq!((e.kind(), blocks), (io::ErrorKind::StorageFull, 16));
-                drop(file);
-                assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20, "nothing is left");
-            });
+            };
+            assert_eq!((e.kind(), blocks), (io::ErrorKind::StorageFull, 16));
+            drop(file);
+            assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20, "nothing is left");
         });
     }
 }

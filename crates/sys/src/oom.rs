@@ -53,14 +53,11 @@ impl MemoryLeft {
     }
 
     fn within(self, limit: Option<MemoryLimit>) -> Self {
-        match limit {
-            Some(limit) => Self {
-                total_bytes: self.total_bytes.min(limit.limit_bytes),
-                available_bytes: self.available_bytes.min(limit.room_bytes),
-                ..self
-            },
-            None => self,
-        }
+        limit.map_or(self, |limit| Self {
+            total_bytes: self.total_bytes.min(limit.limit_bytes),
+            available_bytes: self.available_bytes.min(limit.room_bytes),
+            ..self
+        })
     }
 }
 
@@ -118,8 +115,7 @@ mod tests {
         let Some(group) = crate::testing::group("memory=16M") else { return };
         let left = MemoryLeft::of_machine(&tree).unwrap();
         if left.swap_free_bytes > 0 {
-            println!("skipped: with swap the group would swap");
-            return;
+            return println!("skipped: with swap the group would swap");
         }
         // Waits for a line, then takes 48 MiB within the group of 16 MiB.
         let script =

@@ -9,6 +9,11 @@ pub(crate) fn sleeper() -> Child {
     Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
 }
 
+/// Runs what changes the thread that it is on.
+pub(crate) fn in_thread(work: impl FnOnce() + Send) {
+    std::thread::scope(|s| s.spawn(work).join().unwrap());
+}
+
 /// A group that limits so, where there may be one.
 pub(crate) fn group(text: &str) -> Option<Group> {
     match Group::create(&text.parse().unwrap(), "test of groups") {

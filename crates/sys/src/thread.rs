@@ -286,7 +286,7 @@ pub(crate) fn as_nobody(work: impl FnOnce() + Send) {
         assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
         work();
     };
-    std::thread::scope(|s| s.spawn(without_rights).join().unwrap());
+    crate::testing::in_thread(without_rights);
 }
 
 #[cfg(test)]
@@ -355,8 +355,7 @@ mod tests {
     #[test]
     fn schedstat_run_time_grows_with_work() {
         let Ok(before) = schedstat() else {
-            println!("skipped: no schedstat here");
-            return;
+            return println!("skipped: no schedstat here");
         };
         let until_ns = monotonic_ns() + 20_000_000;
         while monotonic_ns() < until_ns {}

@@ -55,7 +55,11 @@ impl Plan {
         let parents = layout::parents(&tree, &controllers)
             .map_err(|(controller, cause)| CgroupError::Unusable { controller, cause })?;
         let leaf = leaf_name(name);
-        let made = parents.iter().map(|p| Made::below(p, &tree, &leaf)).collect();
+        let made = |p: &Parent| Made {
+            directory: tree.root().join(&p.directory).join(&leaf),
+            own: tree.root().join(&p.own),
+        };
+        let made = parents.iter().map(made).collect();
         Ok(Self { request: request.clone(), parents, made, leaf })
     }
 
@@ -86,7 +90,11 @@ impl Plan {
         };
         for (made, parent) in group.made.iter().zip(&self.parents) {
             group.switched_on.extend(switch_on(&tree, parent)?);
-            make_directory(&made.directory, &parent.directory)?;
+            fs::create_dir(&made.directory).map_err(|e| CgroupError::Refused {
+                what: "making it".to_owned(),
+                group: made.directory.clone(),
+                cause: layout::refusal(&parent.directory, &e),
+            })?;
             group.locks.extend(crate::abandoned::lock(&made.directory));
             limits::put(&made.directory, &limits::plan(&self.request, parent, &tree)?)?;
             group.caveats.extend(made.real_time_caveat());
@@ -96,7 +104,6 @@ impl Plan {
 }
 
 impl Group {
-    /// [`Plan::new`] and [`Plan::make`] in one.
     pub fn create(request: &Request, name: &str) -> Result<Self, CgroupError> {
         Plan::new(request, name)?.make()
     }
@@ -132,10 +139,6 @@ impl Group {
 }
 
 impl Made {
-    fn below(parent: &Parent, tree: &FsRoot, leaf: &str) -> Self {
-        Self { directory: tree.root().join(&parent.directory).join(leaf), own: tree.root().join(&parent.own) }
-    }
-
     fn without_real_time_budget(&self) -> bool {
         let text = fs::read_to_string(self.directory.join("cpu.rt_runtime_us"));
         text.is_ok_and(|t| t.trim() == "0")
@@ -178,14 +181,6 @@ fn leaf_name(name: &str) -> String {
     let safe = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(32);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     format!("{PREFIX}{}-{number}-{}", std::process::id(), safe.collect::<String>())
-}
-
-fn make_directory(directory: &Path, parent: &str) -> Result<(), CgroupError> {
-    fs::create_dir(directory).map_err(|e| CgroupError::Refused {
-        what: "making it".to_owned(),
-        group: directory.to_owned(),
-        cause: layout::refusal(parent, &e),
-    })
 }
 
 /// Lets the root of version 2 pass controllers on; undone when the guards are dropped.
@@ -289,8 +284,7 @@ mod tests {
     fn real_time_threads_are_kept_out_of_a_group_without_budget() {
         let Some(group) = group("weight=100") else { return };
         if group.caveats().is_empty() {
-            println!("skipped: new groups have a real-time budget here");
-            return;
+            return println!("skipped: new groups have a real-time budget here");
         }
         let mut child = Command::new("chrt").args(["-f", "1", "sleep", "60"]).spawn().unwrap();
         let pid = child.id();
@@ -302,8 +296,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         if !real_time {
-            println!("skipped: no right to start a real-time process");
-            return;
+            return println!("skipped: no right to start a real-time process");
         }
         assert!(joined.unwrap_err().to_string().contains("cpu.rt_runtime_us = 0"));
     }

@@ -137,14 +137,8 @@ mod tests {
     use crate::fs_root::tests::tree_of;
 
     fn parent(version: Version, controllers: &[Controller]) -> Parent {
-        let directory = "g".to_owned();
-        Parent {
-            version,
-            own: directory.clone(),
-            directory,
-            controllers: controllers.to_vec(),
-            enable: vec![],
-        }
+        let (own, directory) = ("g".to_owned(), "g".to_owned());
+        Parent { version, own, directory, controllers: controllers.to_vec(), enable: vec![] }
     }
 
     fn pairs(limits: &[Limit]) -> Vec<(&str, &str)> {

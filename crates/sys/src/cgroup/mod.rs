@@ -44,10 +44,8 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// All that a [`Request`] knows.
     pub const ALL: [Self; 4] = [Self::Cpu, Self::Cpuset, Self::Memory, Self::Pids];
 
-    /// The kernel's name of it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -73,12 +71,7 @@ pub enum CgroupError {
     #[error("control group {group}: {what} refused: {cause}", group = group.display())]
     Refused { what: String, group: PathBuf, cause: String },
     #[error("control group: {file} was set to '{asked}' but holds '{found}'", file = file.display())]
-    NotInForce {
-        /// The limit's file.
-        file: PathBuf,
-        asked: String,
-        found: String,
-    },
+    NotInForce { file: PathBuf, asked: String, found: String },
     #[error("control group {group}: process {pid} cannot join: {cause}", group = group.display())]
     Member { pid: i32, group: PathBuf, cause: String },
 }

@@ -22,16 +22,13 @@ const WEIGHT_MAX: u32 = 10_000;
 /// tasks).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Share against other groups under the same parent, 1 to 10000 with 100 as normal.
     pub weight: Option<u32>,
-    /// CPU time per period over all CPUs.
     pub max: Option<CpuQuota>,
     pub cpus: Option<CpuSet>,
     /// Bytes that may be in use; beyond it the group reclaims, then the out-of-memory killer chooses within.
     pub memory_bytes: Option<u64>,
     /// Memory from which on the group is slowed down and reclaims, bytes (version 2 only).
     pub memory_high_bytes: Option<u64>,
-    /// Highest number of tasks (processes and threads).
     pub pids: Option<u64>,
 }
 

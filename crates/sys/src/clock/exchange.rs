@@ -49,7 +49,7 @@ const TURNS_PER_LOOK: u32 = 256;
 
 /// Exchanges stamps of `S`, an ordered source, between two CPUs until `count` are done or `limit_ns` is over.
 /// Errors: a thread could not be bound, or the two did not meet within the limit.
-pub fn exchange<S: TickSource>(
+pub(super) fn exchange<S: TickSource>(
     from: usize,
     to: usize,
     count: usize,
@@ -137,8 +137,7 @@ mod tests {
     fn stamps_of_one_exchange_are_ordered_in_the_askers_clock() {
         let cpus: Vec<usize> = affinity::mask().unwrap().iter().collect();
         let [from, .., to] = cpus[..] else {
-            println!("skipped: this process may use one CPU only");
-            return;
+            return println!("skipped: this process may use one CPU only");
         };
         let exchanges = exchange::<MonotonicRaw>(from, to, 50, 5_000_000_000).unwrap();
         assert!(!exchanges.is_empty());

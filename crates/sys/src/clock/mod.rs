@@ -26,8 +26,6 @@ mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{Cntvct, CntvctIsb, barrier};
-pub use cost::{ReadCost, backward_steps, read_cost_from_deltas};
-pub use exchange::exchange;
 pub use kernel_rate::{KernelRate, kernel_rate};
 pub use monotonic::MonotonicRaw;
 pub use offset::{Exchange, OffsetEstimate, offset_from_exchanges};
@@ -87,7 +85,6 @@ impl SourceId {
     pub const ALL: [Self; 6] =
         [Self::Rdtsc, Self::LfenceRdtsc, Self::Rdtscp, Self::Cntvct, Self::CntvctIsb, Self::MonotonicRaw];
 
-    /// The name used in records and options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rdtsc => "rdtsc",
@@ -104,7 +101,6 @@ impl SourceId {
         now(self).is_ok()
     }
 
-    /// The sources this machine can read, in the order of [`SourceId::ALL`].
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|s| s.is_available()).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cost::{ReadCost, backward_steps, read_cost_from_deltas};
+use super::cost::{backward_steps, read_cost_ticks};
 use super::exchange::exchange;
 use super::kernel_rate::{KernelRate, kernel_rate};
 use super::offset::{OffsetEstimate, offset_from_exchanges};
@@ -27,7 +27,9 @@ const LARGEST_OFFSET_NS: f64 = 1000.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SourceQuality {
-    pub cost: ReadCost,
+    pub source: SourceId,
+    /// Mean cost of one read, in ticks of the source.
+    pub cost_ticks: f64,
     /// Its step; `None` if it did not advance at all.
     pub step: Option<StepEstimate>,
     /// Reads that gave less than the read before.
@@ -61,7 +63,6 @@ pub struct Qualification {
     pub kernel_rate: Option<KernelRate>,
     /// Measured rate against the published one, parts per million.
     pub deviation_ppm: Option<f64>,
-    /// Per CPU: cost, step, backward steps of every source.
     pub cpus: Vec<CpuQuality>,
     /// Per further CPU: offset against the first one.
     pub cross_cpu: Vec<CrossCpu>,
@@ -85,7 +86,7 @@ impl Qualification {
 
     /// A source as seen on the first CPU that could be used.
     pub fn quality(&self, source: SourceId) -> Option<SourceQuality> {
-        self.sources().find(|s| s.cost.source == source).copied()
+        self.sources().find(|s| s.source == source).copied()
     }
 
     /// Step of the source to measure with; ticks.
@@ -98,13 +99,17 @@ impl Qualification {
         self.step().map_or(1, |s| s.granularity_ticks.ceil().max(1.0) as u64)
     }
 
-    pub fn read_cost(&self) -> Option<ReadCost> {
-        Some(self.quality(self.verdict.source)?.cost)
+    pub fn read_cost_ticks(&self) -> Option<f64> {
+        Some(self.quality(self.verdict.source)?.cost_ticks)
+    }
+
+    pub fn read_cost_ns(&self) -> Option<f64> {
+        Some(self.read_cost_ticks()? * self.tick_rate().ns_per_tick())
     }
 
     pub fn backward_steps(&self) -> usize {
         let source = self.verdict.source;
-        let of_source = self.sources().filter(|s| s.cost.source == source);
+        let of_source = self.sources().filter(|s| s.source == source);
         of_source.map(|s| s.backward_steps).sum()
     }
 
@@ -140,7 +145,6 @@ pub fn qualify(cpus: &[usize]) -> Result<Qualification, Refused> {
     std::thread::sleep(Duration::from_nanos(RATE_SPAN_NS.saturating_sub(elapsed_ns)));
     let slack_ticks = if from_counter { 0 } else { step_ticks };
     let rate = rate_from_brackets(&start, &brackets(), slack_ticks);
-    let tick_rate = rate.as_ref().ok().and_then(|r| TickRate::from_hz(r.rate_hz).ok());
     let deviation_ppm = match (&rate, published) {
         (Ok(rate), Some(kernel)) => Some((rate.rate_hz / kernel.rate_hz - 1.0) * 1e6),
         _ => None,
@@ -150,7 +154,7 @@ pub fn qualify(cpus: &[usize]) -> Result<Qualification, Refused> {
         rate: rate.as_ref().ok().copied(),
         kernel_rate: published,
         deviation_ppm,
-        cpus: surveys.into_iter().map(|(cpu, s)| summarize(cpu, s, tick_rate)).collect(),
+        cpus: surveys.into_iter().map(|(cpu, s)| summarize(cpu, s)).collect(),
         cross_cpu,
     };
     result.verdict = judge(&result, rate.err());
@@ -182,14 +186,11 @@ fn cross(from: usize, to: usize, step_ticks: u64) -> CrossCpu {
     CrossCpu { from, to, offset }
 }
 
-fn summarize(cpu: usize, survey: Result<Vec<Deltas>, Refused>, counter_rate: Option<TickRate>) -> CpuQuality {
+fn summarize(cpu: usize, survey: Result<Vec<Deltas>, Refused>) -> CpuQuality {
     let quality = |d: Deltas| {
-        let rate = match d.source {
-            SourceId::MonotonicRaw => TickRate::NANOSECONDS,
-            _ => counter_rate?,
-        };
         Some(SourceQuality {
-            cost: read_cost_from_deltas(d.source, &d.close_ticks, rate)?,
+            source: d.source,
+            cost_ticks: read_cost_ticks(&d.close_ticks)?,
             step: step_from_deltas(&d.varied_ticks),
             backward_steps: backward_steps(&d.close_ticks) + backward_steps(&d.varied_ticks),
         })
@@ -287,7 +288,7 @@ mod tests {
         }
         assert_eq!(q.cross_cpu.len(), q.cpus.len() - 1);
         assert!(q.step().is_some_and(|s| s.step_ticks >= 1));
-        assert!(q.read_cost().is_some_and(|c| c.mean_ns() > 0.0));
+        assert!(q.read_cost_ticks().is_some_and(|ticks| ticks > 0.0));
         if let (Some(deviation), Some(kernel)) = (q.deviation_ppm, q.kernel_rate) {
             assert!(deviation.abs() <= 1.0 + kernel.rounding_ppm || !q.verdict.notes.is_empty(), "{q:?}");
         }
@@ -326,9 +327,7 @@ mod tests {
         assert!(verdict.fallback_reason.unwrap().contains("at least 10000 ns apart"));
 
         let mut backward = good();
-        let deltas = [26, 26, -26, 52];
-        let cost = read_cost_from_deltas(Counter::ID, &deltas, TickRate::NANOSECONDS).unwrap();
-        let quality = SourceQuality { cost, step: None, backward_steps: 1 };
+        let quality = SourceQuality { source: Counter::ID, cost_ticks: 26.0, step: None, backward_steps: 1 };
         backward.cpus = vec![CpuQuality { cpu: 0, sources: Ok(vec![quality]) }];
         assert!(judge(&backward, None).fallback_reason.unwrap().contains("ran backward 1 times"));
 

@@ -53,7 +53,6 @@ pub struct Bracket {
     pub after_ticks: u64,
 }
 
-/// A rate with its hard error bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateEstimate {
     /// Ticks per second of the kernel's unadjusted clock.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-/// The step of a counter as seen in differences of successive reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepEstimate {
     /// Greatest common divisor of the differences but for rare ones: a virtual CPU that is moved shifts the

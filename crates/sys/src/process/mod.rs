@@ -40,7 +40,6 @@ pub fn lost_any() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Notes that a worker was ended so.
 pub fn note_lost() {
     LOST.store(true, Ordering::Relaxed);
 }

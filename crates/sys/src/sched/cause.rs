@@ -149,38 +149,44 @@ mod tests {
         Policy::Deadline { runtime_ns: 1 << 20, deadline_ns: 1 << 24, period_ns: 1 << 24 };
 
     #[test]
-    fn capability_in_a_user_namespace_does_not_count() {
-        let rights = Rights::from_text(STATUS, "0 100000 65536\n", 0, 0);
-        let e = of_eperm(Policy::Fifo(5), &rights, &GroupBudget::NotConfigured, "0-3");
-        assert!(e.contains("only inside this user namespace") && e.contains("RLIMIT_RTPRIO is 0"), "{e}");
-    }
-
-    #[test]
-    fn group_without_budget_is_named_when_rights_suffice() {
-        let rights = Rights::from_text(STATUS, INITIAL, 0, 0);
-        let budget = GroupBudget::Known { group: "/user.slice".to_owned(), runtime_us: 0 };
-        let e = of_eperm(Policy::Rr(1), &rights, &budget, "0-3");
-        assert!(e.contains("cpu.rt_runtime_us") && e.contains("/user.slice"), "{e}");
-    }
-
-    #[test]
-    fn deadline_affinity_is_told_apart_from_seccomp() {
-        let rights = Rights::from_text(STATUS, INITIAL, 0, 0);
-        let e = of_eperm(DEADLINE, &rights, &GroupBudget::NotConfigured, "0-7");
-        assert!(e.contains("this one may use 0-3 of 0-7"), "{e}");
-        let filtered = Rights { seccomp_mode: 2, ..rights };
-        let e = of_eperm(DEADLINE, &filtered, &GroupBudget::NotConfigured, "0,1,2,3");
-        assert!(e.contains("seccomp"), "{e}");
-    }
-
-    #[test]
-    fn a_sufficient_limit_is_not_blamed() {
-        let status = STATUS.replace("0000000000800000", "0");
-        let rights = Rights::from_text(&status, INITIAL, 50, 0);
-        let budget = GroupBudget::Known { group: "/a".to_owned(), runtime_us: 0 };
-        let e = of_eperm(Policy::Fifo(50), &rights, &budget, "0-3");
-        assert!(e.starts_with("the control group /a has no real-time budget"), "{e}");
-        let e = of_eperm(Policy::Fifo(51), &rights, &budget, "0-3");
-        assert!(e.contains("RLIMIT_RTPRIO is 50 (needs 51"), "{e}");
+    fn a_refusal_has_the_cause_that_the_kernel_finds_first() {
+        let of = |status: &str, uid_map, limit| Rights::from_text(status, uid_map, limit, 0);
+        let capable = || of(STATUS, INITIAL, 0);
+        let limited = || of(&STATUS.replace("0000000000800000", "0"), INITIAL, 50);
+        let (free, empty) = (
+            GroupBudget::NotConfigured,
+            GroupBudget::Known { group: "/user.slice".to_owned(), runtime_us: 0 },
+        );
+        for (policy, rights, budget, online, cause) in [
+            (
+                Policy::Fifo(5),
+                of(STATUS, "0 100000 65536\n", 0),
+                &free,
+                "0-3",
+                "only inside this user namespace",
+            ),
+            (Policy::Fifo(5), of(STATUS, "0 100000 65536\n", 0), &free, "0-3", "RLIMIT_RTPRIO is 0"),
+            (
+                Policy::Rr(1),
+                capable(),
+                &empty,
+                "0-3",
+                "the control group /user.slice has no real-time budget",
+            ),
+            (Policy::Rr(1), capable(), &empty, "0-3", "cpu.rt_runtime_us"),
+            (DEADLINE, capable(), &free, "0-7", "this one may use 0-3 of 0-7"),
+            (DEADLINE, Rights { seccomp_mode: 2, ..capable() }, &free, "0,1,2,3", "seccomp"),
+            (
+                Policy::Fifo(50),
+                limited(),
+                &empty,
+                "0-3",
+                "the control group /user.slice has no real-time budget",
+            ),
+            (Policy::Fifo(51), limited(), &empty, "0-3", "RLIMIT_RTPRIO is 50 (needs 51"),
+        ] {
+            let e = of_eperm(policy, &rights, budget, online);
+            assert!(e.contains(cause), "{policy} {rights:?}: {e}");
+        }
     }
 }

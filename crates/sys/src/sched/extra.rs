@@ -38,7 +38,6 @@ pub struct Extra {
 }
 
 impl Extra {
-    /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -163,12 +162,9 @@ pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::in_thread;
 
     const OTHER: Policy = Policy::Other { nice: 0 };
-
-    fn in_thread(work: impl FnOnce() + Send) {
-        std::thread::scope(|s| s.spawn(work).join().unwrap());
-    }
 
     fn attr() -> SchedAttr {
         current_with_attr().unwrap().1

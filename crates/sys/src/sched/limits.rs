@@ -41,15 +41,10 @@ pub const FAIR_SERVER_SINCE: KernelVersion = KernelVersion { major: 6, minor: 12
 /// The deadline server that gives normal threads a share of a CPU a real-time thread occupies (Linux 6.12 and later).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FairServer {
-    Known {
-        /// Per CPU: number, runtime, period.
-        per_cpu_ns: Vec<(usize, u64, u64)>,
-    },
+    /// Per CPU: number, runtime, period.
+    Known { per_cpu_ns: Vec<(usize, u64, u64)> },
     /// debugfs is not readable, but the kernel is recent enough to have one; the default is 50 ms in each second.
-    Presumed {
-        /// Why the values could not be read.
-        why: String,
-    },
+    Presumed { why: String },
     /// The kernel is older than 6.12.
     Absent,
     /// Neither debugfs nor the kernel version could be read.
@@ -106,20 +101,14 @@ impl FairServer {
 pub enum GroupBudget {
     /// The kernel has no group budgets, or the thread is where they don't apply.
     NotConfigured,
-    /// Read from the version 1 `cpu` controller.
-    Known {
-        /// Path of the group inside the controller.
-        group: String,
-        /// `cpu.rt_runtime_us`; 0 refuses real-time threads, -1 is unlimited.
-        runtime_us: i64,
-    },
+    /// Of version 1: the group's path in the `cpu` controller, and `cpu.rt_runtime_us` (0 refuses real-time threads, -1 is unlimited).
+    Known { group: String, runtime_us: i64 },
     /// The version 2 controller is active in a group of its own: such groups have budget 0 if the kernel was built with
     /// `CONFIG_RT_GROUP_SCHED`, and no file shows it.
     Hidden { group: String },
 }
 
 impl GroupBudget {
-    /// Reads the budget of the calling thread's group.
     pub fn read() -> Self {
         Self::of(&FsRoot::host())
     }
@@ -170,7 +159,6 @@ pub struct RtLimits {
     /// `sched_rt_period_us`; 0 when it could not be read.
     pub throttle_period_us: u64,
     pub fair_server: FairServer,
-    /// The control group's budget.
     pub group_budget: GroupBudget,
     pub kernel: Option<KernelVersion>,
 }

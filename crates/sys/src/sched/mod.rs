@@ -30,10 +30,7 @@ pub const RT_PRIORITY_MAX: u8 = 99;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// The normal policy with a nice value from -20 (favored) to 19.
-    Other {
-        /// Nice value, -20 to 19.
-        nice: i8,
-    },
+    Other { nice: i8 },
     /// Like `other`, but treated as CPU-bound; nice 0.
     Batch,
     /// Runs only when nothing else wants the CPU.
@@ -43,12 +40,7 @@ pub enum Policy {
     /// Round robin real time with priority 1 to 99.
     Rr(u8),
     /// Constant bandwidth server: `runtime_ns` in each `period_ns`, before `deadline_ns` into the period.
-    Deadline {
-        /// Guaranteed execution time per period.
-        runtime_ns: u64,
-        deadline_ns: u64,
-        period_ns: u64,
-    },
+    Deadline { runtime_ns: u64, deadline_ns: u64, period_ns: u64 },
 }
 
 /// The nice value that this process was started with (`nice`, batch queues, cron), read at the first call.
@@ -70,7 +62,6 @@ impl Policy {
         matches!(self, Self::Fifo(_) | Self::Rr(_) | Self::Deadline { .. })
     }
 
-    /// The policy's name without parameters.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Other { .. } => "other",

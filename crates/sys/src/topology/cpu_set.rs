@@ -34,12 +34,10 @@ impl CpuSet {
         self.0.first().copied()
     }
 
-    /// The CPUs in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         self.0.iter().copied()
     }
 
-    /// The CPUs in ascending order, as [`crate::clock::qualify`] takes them.
     pub fn to_vec(&self) -> Vec<usize> {
         self.iter().collect()
     }
@@ -54,7 +52,6 @@ impl CpuSet {
         Self(&self.0 | &other.0)
     }
 
-    /// CPUs of this set that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         Self(&self.0 - &other.0)

@@ -24,7 +24,6 @@ use crate::fs_root::FsRoot;
 const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";
 
-/// The CPUs of a machine and how they belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     pub online: CpuSet,

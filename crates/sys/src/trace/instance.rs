@@ -40,7 +40,7 @@ impl Instance {
             let (dir, mount) = (dir.clone(), Arc::clone(&mount));
             move || {
                 drop(freeing);
-                let _ = remove(&dir);
+                remove(&dir);
                 drop(mount);
             }
         };
@@ -89,26 +89,21 @@ fn make_dir(instances: &Path, pid: u32) -> io::Result<PathBuf> {
 }
 
 /// Stops and removes an instance. A reader may hold it for a moment, hence the attempts.
-fn remove(dir: &Path) -> io::Result<()> {
+fn remove(dir: &Path) {
     let _ = fs::write(dir.join("tracing_on"), "0");
-    let mut last = Ok(());
     for _ in 0..REMOVE_ATTEMPTS {
-        last = fs::remove_dir(dir);
-        match &last {
+        match fs::remove_dir(dir) {
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
                 crate::thread::nanosleep_until(crate::thread::monotonic_ns() + REMOVE_PAUSE_NS);
             }
-            _ => break,
+            _ => return,
         }
     }
-    last
 }
 
 /// Removes instances whose process is gone; never touches any other.
 pub(super) fn sweep_instances(instances: &Path) {
-    sweep_by(instances, PREFIX, |directory| {
-        let _ = remove(directory);
-    });
+    sweep_by(instances, PREFIX, remove);
 }
 
 #[cfg(test)]

@@ -100,8 +100,8 @@ impl TraceSession {
             PageFormat::parse(&header).ok_or_else(|| TraceError::Format("events/header_page".to_owned()))?;
         let (formats, skipped_events) = enable_events(&instance, &config.events);
         let decoder = Decoder::new(page, &formats);
-        let lanes =
-            config.cpus.iter().map(|cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 }).collect();
+        let lane = |cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 };
+        let lanes = config.cpus.iter().map(lane).collect();
         let page = vec![0; decoder.page.subbuf_bytes];
         let session = Self { instance, decoder, lanes, clock, skipped_events, page };
         session.instance.write("tracing_on", "1").map_err(in_step("starting"))?;

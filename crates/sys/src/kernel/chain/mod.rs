@@ -32,23 +32,15 @@ pub enum Order {
     Global,
     /// In random order inside a group of this size, groups in random order: translation hardly counts (it is amortized
     /// over the group), and prefetchers that work inside a page may help. multichase calls it TLB locality.
-    PageLocal {
-        page_bytes: usize,
-    },
+    PageLocal { page_bytes: usize },
     /// One line of each page, another from page to page so that all sets take part: translation alone.
-    OnePerPage {
-        page_bytes: usize,
-    },
+    OnePerPage { page_bytes: usize },
+    /// Node after node.
     Sequential,
     /// Blocks in random order; in each the first word, then the word at the offset, which hits if both share a line.
-    Second {
-        block_bytes: usize,
-        offset_bytes: usize,
-    },
+    Second { block_bytes: usize, offset_bytes: usize },
     /// The first words of lines this far apart: they compete for one set if that is cache size by ways.
-    Conflict {
-        step_bytes: usize,
-    },
+    Conflict { step_bytes: usize },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
