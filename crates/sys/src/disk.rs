@@ -66,13 +66,8 @@ impl BlockFile {
             Err(e) if is_refusal(&e) => (unnamed(directory, OFlags::empty())?, true),
             opened => (opened?, false),
         };
-        let mut new = Self {
-            file,
-            align_bytes: USUAL_ALIGN_BYTES,
-            why_buffered: None,
-            proven: false,
-            unwritten_bytes: 0,
-        };
+        let align_bytes = USUAL_ALIGN_BYTES;
+        let mut new = Self { file, align_bytes, why_buffered: None, proven: false, unwritten_bytes: 0 };
         match direct_align_bytes(&new.file) {
             _ if refused => new.fall_back("the file system refuses O_DIRECT")?,
             Some(0) => new.fall_back("the file system has no direct I/O")?,

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 
-use crate::cgroup::{self, MemoryLimit};
+use crate::cgroup::{Controller, field, place};
 use crate::facts::memory::amount;
 use crate::fs_root::FsRoot;
 
@@ -37,13 +37,13 @@ impl MemoryLeft {
     /// What the machine and the control groups above this process leave it. A container's limit counts, since beyond it
     /// the out-of-memory killer chooses in the container.
     pub fn of_this_process(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, true)))
+        Self::within_groups(tree, true)
     }
 
     /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
     /// own, which is meant to reach its limit.
     pub fn of_groups_above(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, false)))
+        Self::within_groups(tree, false)
     }
 
     /// What a request is held against: from 2 MiB on what is left to this process, below what the machine has. A
@@ -52,18 +52,39 @@ impl MemoryLeft {
         if bytes < LARGE_BYTES { Self::of_machine(tree) } else { Self::of_this_process(tree) }
     }
 
-    fn within(self, limit: Option<MemoryLimit>) -> Self {
-        limit.map_or(self, |limit| Self {
-            total_bytes: self.total_bytes.min(limit.limit_bytes),
-            available_bytes: self.available_bytes.min(limit.room_bytes),
-            ..self
-        })
+    /// What the tightest limit that can be seen leaves, among those of the groups above and, if `own_counts`, the own one.
+    fn within_groups(tree: &FsRoot, own_counts: bool) -> Result<Self, String> {
+        let machine = Self::of_machine(tree)?;
+        let Ok(own) = place(tree, Controller::Memory) else { return Ok(machine) };
+        let groups = std::iter::successors(Some(own.directory.as_str()), |group| {
+            Some(group.rsplit_once('/')?.0).filter(|above| above.len() >= own.mount.len())
+        });
+        let limits = groups.skip(usize::from(!own_counts)).filter_map(|group| limit_of(tree, group));
+        let tightest = limits.min_by_key(|(_, room_bytes)| *room_bytes);
+        Ok(tightest.map_or(machine, |(limit_bytes, room_bytes)| Self {
+            total_bytes: machine.total_bytes.min(limit_bytes),
+            available_bytes: machine.available_bytes.min(room_bytes),
+            ..machine
+        }))
     }
+}
+
+/// The limit of a group and what is left of it, counting page cache that can be dropped as free; bytes.
+fn limit_of(tree: &FsRoot, directory: &str) -> Option<(u64, u64)> {
+    // Version 1 writes "no limit" as a number near 2^63.
+    const NO_LIMIT_BYTES: u64 = 1 << 62;
+    let number = |file: &str| tree.number::<u64>(&format!("{directory}/{file}"));
+    let limits = ["memory.max", "memory.high", "memory.limit_in_bytes"].map(number);
+    let limit_bytes = limits.into_iter().flatten().filter(|bytes| *bytes < NO_LIMIT_BYTES).min()?;
+    let used_bytes = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let stat = tree.text(&format!("{directory}/memory.stat")).unwrap_or_default();
+    let droppable = field(&stat, "total_inactive_file").or_else(|| field(&stat, "inactive_file"));
+    Some((limit_bytes, limit_bytes.saturating_sub(used_bytes.saturating_sub(droppable.unwrap_or(0)))))
 }
 
 /// Processes that the out-of-memory killer ended since the system was started, in all groups; `None` before Linux 4.13.
 pub fn kills_of_machine(tree: &FsRoot) -> Option<u64> {
-    cgroup::field(&tree.text("proc/vmstat")?, "oom_kill")
+    field(&tree.text("proc/vmstat")?, "oom_kill")
 }
 
 /// The out-of-memory killer chooses this process and its children first. Taking it back needs a right.

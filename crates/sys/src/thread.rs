@@ -123,10 +123,6 @@ pub fn on_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-fn spawn_error(name: &str, source: io::Error) -> Refused {
-    misplaced(name, &Refused(format!("cannot be started: {}", TaskHeadroom::explain(source))))
-}
-
 fn place_and_run<T>(
     name: String,
     cpu: Option<usize>,
@@ -148,8 +144,9 @@ fn placed<'scope, T>(
     started: io::Result<Handle<'scope, T>>,
     reported: &mpsc::Receiver<Result<Placed, Refused>>,
 ) -> Result<ScopedPlacedThread<'scope, T>, Refused> {
-    let handle = started.map_err(|e| spawn_error(name, e))?;
-    let died = |_| Err(spawn_error(name, io::Error::other("it ended before it was placed")));
+    let failed = |e| misplaced(name, &Refused(format!("cannot be started: {}", TaskHeadroom::explain(e))));
+    let handle = started.map_err(failed)?;
+    let died = |_| Err(failed(io::Error::other("it ended before it was placed")));
     match reported.recv().unwrap_or_else(died) {
         Ok(placed) => Ok(ScopedPlacedThread { placed, handle }),
         Err(e) => {
@@ -293,13 +290,9 @@ pub(crate) fn as_nobody(work: impl FnOnce() + Send) {
 mod tests {
     use super::*;
 
-    fn allowed_cpu() -> usize {
-        affinity::mask().unwrap().first().unwrap()
-    }
-
     #[test]
     fn a_placed_thread_runs_where_and_how_it_was_told() {
-        let cpu = allowed_cpu();
+        let cpu = affinity::mask().unwrap().first().unwrap();
         let thread = spawn_placed("placed", Some(cpu), Policy::Batch, move || {
             (tid(), affinity::mask().unwrap().to_vec(), sched::current().unwrap())
         })

@@ -81,13 +81,8 @@ impl Plan {
                 remove_directory(directory, own);
             }
         });
-        let mut group = Group {
-            _guard: guard,
-            switched_on: Vec::new(),
-            made: self.made,
-            locks: Vec::new(),
-            caveats: Vec::new(),
-        };
+        let (switched_on, locks, caveats) = (Vec::new(), Vec::new(), Vec::new());
+        let mut group = Group { _guard: guard, switched_on, made: self.made, locks, caveats };
         for (made, parent) in group.made.iter().zip(&self.parents) {
             group.switched_on.extend(switch_on(&tree, parent)?);
             fs::create_dir(&made.directory).map_err(|e| CgroupError::Refused {

@@ -7,13 +7,11 @@
 mod group;
 mod layout;
 mod limits;
-mod memory_headroom;
 mod removal;
 mod request;
 
 pub use group::{Group, Plan};
-pub(crate) use layout::{group_of, groups_above, mount_of};
-pub(crate) use memory_headroom::{MemoryLimit, memory_limit};
+pub(crate) use layout::{group_of, groups_above, mount_of, place};
 pub use request::Request;
 
 use std::fmt;

@@ -10,7 +10,6 @@
 mod cost;
 mod exchange;
 mod kernel_rate;
-mod monotonic;
 mod offset;
 mod pinned;
 mod qualify;
@@ -27,7 +26,6 @@ mod x86_64;
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{Cntvct, CntvctIsb, barrier};
 pub use kernel_rate::{KernelRate, kernel_rate};
-pub use monotonic::MonotonicRaw;
 pub use offset::{Exchange, OffsetEstimate, offset_from_exchanges};
 pub use qualify::{CpuQuality, CrossCpu, Qualification, SourceQuality, qualify};
 pub use rate::{Bracket, RateEstimate, TickRate, rate_from_brackets};
@@ -59,6 +57,23 @@ pub trait TickSource: Copy + Send + Sync + 'static {
     const ID: SourceId;
 
     fn now() -> u64;
+}
+
+/// `clock_gettime(CLOCK_MONOTONIC_RAW)`; one tick is 1 ns, not steered by NTP, as the kernel's own rate. It works everywhere, and costs a vDSO
+/// call or, where the kernel distrusts the counter, a system call.
+#[derive(Debug, Clone, Copy)]
+pub struct MonotonicRaw;
+
+impl TickSource for MonotonicRaw {
+    const ID: SourceId = SourceId::MonotonicRaw;
+
+    #[inline(always)]
+    fn now() -> u64 {
+        let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `t` is a live timespec, and the clock exists since Linux 2.6.28: the call can't fail.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut t) };
+        t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    }
 }
 
 /// Names of all tick sources, of every architecture, so that a record can be read anywhere.

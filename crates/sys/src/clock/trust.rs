@@ -19,7 +19,7 @@ pub struct Verdict {
 
 /// The source to use by what hardware and kernel state, before any measurement.
 pub(super) fn choose_unmeasured() -> Verdict {
-    choose(is_steady(), kernel_clocksource().as_deref(), kernel_clocksources().as_deref())
+    choose(is_steady(), kernel_clocksource().as_deref(), clocksource("available").as_deref())
 }
 
 fn choose(steady: bool, current: Option<&str>, offered: Option<&str>) -> Verdict {
@@ -48,11 +48,11 @@ fn is_paravirtual(clocksource: &str) -> bool {
 }
 
 pub(super) fn kernel_clocksource() -> Option<String> {
-    FsRoot::host().text("sys/devices/system/clocksource/clocksource0/current_clocksource")
+    clocksource("current")
 }
 
-fn kernel_clocksources() -> Option<String> {
-    FsRoot::host().text("sys/devices/system/clocksource/clocksource0/available_clocksource")
+fn clocksource(which: &str) -> Option<String> {
+    FsRoot::host().text(&format!("sys/devices/system/clocksource/clocksource0/{which}_clocksource"))
 }
 
 #[cfg(test)]

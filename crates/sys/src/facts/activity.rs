@@ -10,7 +10,7 @@ use machmeter_data::facts::{Fact, FactState, Facts};
 use super::{from_file, in_unit, unread};
 use crate::counters::interrupts::InterruptCounts;
 use crate::fs_root::FsRoot;
-use crate::pseudofs::{KernelFs, KernelMount};
+use crate::pseudofs::KernelMount;
 use crate::sched::GroupBudget;
 
 const IRQ: &str = "proc/irq";
@@ -39,7 +39,7 @@ pub(super) fn add_live(facts: &mut Facts) {
     };
     facts.set("limits.rt_group", Fact::known(text, "/proc/thread-self/cgroup cpu.rt_runtime_us"));
     if facts.get("kernel.tracers").is_none_or(|f| f.value.is_none()) {
-        let fact = match KernelMount::open(KernelFs::Trace) {
+        let fact = match KernelMount::of_tracefs() {
             Ok(mount) => tracers(&FsRoot::at(mount.path())),
             Err(e) => unread(&e, TRACERS),
         };

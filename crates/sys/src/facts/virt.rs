@@ -2,7 +2,7 @@
 
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::{field, from_file, in_unit, text};
+use super::{field, from_file, in_unit, known_or, text};
 use crate::counters::stat::NS_PER_TICK;
 use crate::fs_root::FsRoot;
 
@@ -106,8 +106,5 @@ fn container(tree: &FsRoot) -> Fact {
             return Fact::known(name, "/proc/1/cgroup");
         }
     }
-    match membership {
-        Some(_) => Fact::known("none", "/proc/1/cgroup"),
-        None => Fact::missing(FactState::Absent, "/proc/1/cgroup", "no marker file and no cgroup to look at"),
-    }
+    known_or(membership.map(|_| "none"), "/proc/1/cgroup", "no marker file and no cgroup to look at")
 }

@@ -10,6 +10,7 @@ use super::limits::GroupBudget;
 use crate::Refused;
 use crate::facts::activity::user_namespace;
 use crate::facts::field;
+use crate::fs_root::FsRoot;
 use crate::topology::CpuSet;
 
 const CAP_SYS_NICE: u32 = 23;
@@ -70,16 +71,15 @@ pub(super) fn of_refusal(policy: Policy, source: &io::Error) -> Refused {
                 .to_owned()
         }
         Some(libc::EPERM | libc::EACCES) => match Rights::read() {
-            Ok(rights) => of_eperm(policy, &rights, &GroupBudget::read(), &online_cpus()),
+            Ok(rights) => {
+                let online = FsRoot::host().text("sys/devices/system/cpu/online").unwrap_or_default();
+                of_eperm(policy, &rights, &GroupBudget::read(), &online)
+            }
             Err(e) => format!("{source} (rights could not be read: {e})"),
         },
         _ => return Refused(format!("policy {policy}: {source}")),
     };
     Refused(format!("policy {policy} refused: {cause}"))
-}
-
-fn online_cpus() -> String {
-    fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default().trim().to_owned()
 }
 
 /// The order follows the kernel's own checks: rights first, then the group's budget, then the deadline affinity.

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::cgroup::{group_of, mount_of};
 use crate::fs_root::FsRoot;
-use crate::pseudofs::{KernelFs, KernelMount};
+use crate::pseudofs::KernelMount;
 
 /// Version of the running kernel, as far as decisions need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ pub enum FairServer {
 impl FairServer {
     /// Reads the server's parameters through debugfs, mounted or not.
     pub fn read(version: Option<KernelVersion>) -> Self {
-        let read = KernelMount::open(KernelFs::Debug).map_err(|e| e.to_string());
+        let read = KernelMount::of_debugfs().map_err(|e| e.to_string());
         match read.and_then(|mount| Self::from_tree(&FsRoot::at(mount.path()))) {
             Ok(per_cpu_ns) => Self::Known { per_cpu_ns },
             Err(why) => Self::without_debugfs(version, why),

@@ -79,24 +79,23 @@ impl Policy {
     }
 
     fn check(&self) -> Result<(), String> {
-        let fail = |why: String| Err(why);
         match *self {
             Self::Other { nice } if !(-20..=19).contains(&nice) => {
-                fail(format!("nice {nice} is outside -20..19"))
+                Err(format!("nice {nice} is outside -20..19"))
             }
             Self::Fifo(p) | Self::Rr(p) if p == 0 || p > RT_PRIORITY_MAX => {
-                fail(format!("priority {p} is outside 1..{RT_PRIORITY_MAX}"))
+                Err(format!("priority {p} is outside 1..{RT_PRIORITY_MAX}"))
             }
-            Self::Deadline { runtime_ns, deadline_ns, period_ns } => {
-                if runtime_ns < 1024 {
-                    fail("runtime must be at least 1.024us".to_owned())
-                } else if !(runtime_ns <= deadline_ns && deadline_ns <= period_ns) {
-                    fail("needs runtime <= deadline <= period".to_owned())
-                } else if period_ns >= 1 << 63 {
-                    fail("period must be below 2^63 ns".to_owned())
-                } else {
-                    Ok(())
-                }
+            Self::Deadline { runtime_ns, .. } if runtime_ns < 1024 => {
+                Err("runtime must be at least 1.024us".to_owned())
+            }
+            Self::Deadline { runtime_ns, deadline_ns, period_ns }
+                if !(runtime_ns <= deadline_ns && deadline_ns <= period_ns) =>
+            {
+                Err("needs runtime <= deadline <= period".to_owned())
+            }
+            Self::Deadline { period_ns, .. } if period_ns >= 1 << 63 => {
+                Err("period must be below 2^63 ns".to_owned())
             }
             _ => Ok(()),
         }

@@ -4,19 +4,18 @@
 //! Read from `/sys/devices/system/{cpu,node}` (Linux: Documentation/admin-guide/cputopology.rst and
 //! Documentation/ABI/testing/sysfs-devices-system-cpu) below a root path, so that recorded machines can be read too.
 
-mod allowed;
 mod cache;
 mod cgroup;
 mod cpu_set;
 mod select;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-pub use allowed::Allowed;
 pub use cache::{Cache, CacheKind};
 pub use cgroup::{Cgroup, CpuQuota};
 pub use cpu_set::CpuSet;
-pub use select::select;
+pub use select::{Allowed, select};
 
 use crate::Refused;
 use crate::fs_root::FsRoot;
@@ -102,18 +101,13 @@ impl Topology {
 
     /// The cores as sets of their online CPUs, by lowest CPU.
     pub fn cores(&self) -> Vec<CpuSet> {
-        let mut cores: Vec<CpuSet> = self.cpus.iter().map(|c| c.siblings.clone()).collect();
-        cores.sort();
-        cores.dedup();
-        cores
+        let cores: BTreeSet<&CpuSet> = self.cpus.iter().map(|c| &c.siblings).collect();
+        cores.into_iter().cloned().collect()
     }
 
     /// Number of packages (sockets); at least 1.
     pub fn packages(&self) -> usize {
-        let mut packages: Vec<_> = self.cpus.iter().map(|c| c.package).collect();
-        packages.sort_unstable();
-        packages.dedup();
-        packages.len()
+        self.cpus.iter().map(|c| c.package).collect::<BTreeSet<_>>().len()
     }
 
     /// The data and unified caches that serve `cpu`, nearest first, one of a level.

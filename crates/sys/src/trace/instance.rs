@@ -109,11 +109,10 @@ pub(super) fn sweep_instances(instances: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pseudofs::KernelFs;
 
     #[test]
     fn an_instance_vanishes_with_its_owner_and_stale_ones_at_the_next_start() {
-        let mount = match KernelMount::open(KernelFs::Trace) {
+        let mount = match KernelMount::of_tracefs() {
             Ok(mount) => mount,
             Err(e) => return println!("skipped: {e}"),
         };
@@ -128,7 +127,7 @@ mod tests {
             }
         }
         let lock = lock(&locked).unwrap();
-        let own = Instance::create(KernelMount::open(KernelFs::Trace).unwrap()).unwrap();
+        let own = Instance::create(KernelMount::of_tracefs().unwrap()).unwrap();
         let own_dir = instances.join(own.path("").components().next_back().unwrap());
         let seen = (own_dir.exists(), stale.exists(), locked.exists(), foreign.exists());
         drop(lock);

@@ -6,7 +6,6 @@
 mod decode;
 mod format;
 mod instance;
-mod lane;
 mod log;
 mod page;
 mod session;
@@ -19,7 +18,7 @@ pub use session::{DEFAULT_EVENTS, TraceConfig, TraceError, TraceSession};
 
 /// Removes the instances of processes of ours that were killed. Without rights nothing is seen, and nothing done.
 pub(crate) fn sweep() {
-    if let Ok(mount) = crate::pseudofs::KernelMount::open(crate::pseudofs::KernelFs::Trace) {
+    if let Ok(mount) = crate::pseudofs::KernelMount::of_tracefs() {
         instance::sweep_instances(&mount.path().join("instances"));
     }
 }

@@ -1,15 +1,15 @@
 //! Recording kernel events on some CPUs, from start to finished log.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::decode::Decoder;
 use super::format::{EventFormat, PageFormat};
 use super::instance::Instance;
-use super::lane::{Lane, read_lane};
 use super::log::{Dropped, SkippedEvent, TraceClock, TraceEvent, TraceLog};
-use crate::pseudofs::{KernelFs, KernelMount};
+use crate::pseudofs::KernelMount;
 use crate::topology::CpuSet;
 
 /// What takes a CPU from a program, as `group/event`; `group/*` means every `_entry` and `_exit` event of the group.
@@ -86,7 +86,7 @@ impl TraceSession {
         if config.cpus.is_empty() {
             return Err(TraceError::NoCpu);
         }
-        let mount = KernelMount::open(KernelFs::Trace).map_err(TraceError::Unavailable)?;
+        let mount = KernelMount::of_tracefs().map_err(TraceError::Unavailable)?;
         let instance = Instance::create(mount).map_err(TraceError::Unavailable)?;
         instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         let clock = set_clock(&instance)?;
@@ -146,6 +146,44 @@ impl TraceSession {
         let clock = Some(clock);
         Ok(TraceLog { events, names, dropped, clock, skipped_events, malformed_records })
     }
+}
+
+#[derive(Debug)]
+struct Lane {
+    cpu: u16,
+    events: Vec<TraceEvent>,
+    /// Events the kernel lost since the start, for whatever reason.
+    dropped: u64,
+}
+
+/// Reads all that one CPU has recorded. The file is opened each time, so that nothing keeps the instance from being removed.
+fn read_lane(instance: &Instance, decoder: &mut Decoder, lane: &mut Lane, page: &mut [u8]) -> io::Result<()> {
+    let path = instance.path(&format!("per_cpu/cpu{}/trace_pipe_raw", lane.cpu));
+    let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    loop {
+        let len = match pipe.read(page) {
+            Ok(0) => break,
+            Ok(len) => len,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        decoder.decode(&page[..len], lane.cpu, &mut lane.events);
+    }
+    drop(pipe);
+    // Without overwriting, the kernel notes losses only in its statistics.
+    lane.dropped = lost(&instance.read(&format!("per_cpu/cpu{}/stats", lane.cpu))?);
+    Ok(())
+}
+
+/// The losses that a `per_cpu/cpuN/stats` text tells of.
+fn lost(stats: &str) -> u64 {
+    let values = stats.lines().filter_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        let is_loss = ["overrun", "commit overrun", "dropped events"].contains(&key.trim());
+        if is_loss { value.trim().parse::<u64>().ok() } else { None }
+    });
+    values.sum()
 }
 
 fn set_clock(instance: &Instance) -> Result<TraceClock, TraceError> {
@@ -254,5 +292,12 @@ mod tests {
     fn an_empty_cpu_set_is_refused_before_anything_is_touched() {
         let e = TraceSession::start(&TraceConfig::on(CpuSet::default())).unwrap_err();
         assert!(matches!(e, TraceError::NoCpu));
+    }
+
+    #[test]
+    fn losses_are_summed_from_the_statistics() {
+        let stats = "entries: 50\noverrun: 2\ncommit overrun: 1\nbytes: 90\noldest event ts: 1.5\nnow ts: 9.1\n\
+                     dropped events: 40\nread events: 7\n";
+        assert_eq!((lost(stats), lost("")), (43, 0));
     }
 }
