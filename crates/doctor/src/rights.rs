@@ -3,9 +3,9 @@
 use machmeter_data::facts::FactState;
 use machmeter_data::{Hazard, code};
 
+use super::CheckDef;
 use super::inputs::{Inputs, Seen, size, three_digits};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose};
 use machmeter_engine::placement::AUTO_FIFO_PRIORITY;
 
 /// Buffers, stacks and lists of a noise run on a large machine.
@@ -35,8 +35,6 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.rtprio", "limits.cap_sys_nice", "limits.user_namespace", "limits.rt_group"],
-    warning_spoils: &[Purpose::RealTime],
-    decides: &[Purpose::RealTime],
     judge: real_time,
     ..CheckDef::OF_NOTHING
 };
@@ -159,8 +157,6 @@ pub(super) const TRACEFS: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.tracefs"],
-    warning_spoils: &[Purpose::Causes],
-    decides: &[Purpose::Causes],
     judge: tracefs,
     ..CheckDef::OF_NOTHING
 };

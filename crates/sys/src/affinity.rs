@@ -15,11 +15,7 @@ pub fn mask() -> Result<CpuSet, Refused> {
         // SAFETY: `words` is writable for the stated number of bytes, and any bit pattern is a valid `u64`.
         let rc = unsafe { libc::sched_getaffinity(0, bits / 8, words.as_mut_ptr().cast()) };
         if rc == 0 {
-            let set_bits = |(i, w): (usize, &u64)| {
-                let w = *w;
-                (0..64).filter(move |b| w >> b & 1 == 1).map(move |b| i * 64 + b)
-            };
-            return Ok(words.iter().enumerate().flat_map(set_bits).collect());
+            return Ok((0..bits).filter(|cpu| words[cpu / 64] >> (cpu % 64) & 1 == 1).collect());
         }
         let os = std::io::Error::last_os_error();
         if os.raw_os_error() != Some(libc::EINVAL) || bits >= LARGEST_MASK_BITS {

@@ -186,13 +186,8 @@ fn unnamed(directory: &Path, more: OFlags) -> io::Result<File> {
 fn direct_align_bytes(file: &File) -> Option<usize> {
     let stat = rustix::fs::statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let said = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
-    said.then(|| {
-        if stat.stx_dio_offset_align == 0 {
-            0
-        } else {
-            stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize
-        }
-    })
+    let align_bytes = stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize;
+    said.then_some(if stat.stx_dio_offset_align == 0 { 0 } else { align_bytes })
 }
 
 /// Bytes that an ordinary user may still write below `path`.

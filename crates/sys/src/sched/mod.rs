@@ -224,11 +224,8 @@ mod tests {
             (1_u8..=99).prop_map(Policy::Rr),
             (1_024_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40).prop_map(
                 |(runtime_ns, slack_ns, rest_ns)| {
-                    Policy::Deadline {
-                        runtime_ns,
-                        deadline_ns: runtime_ns + slack_ns,
-                        period_ns: runtime_ns + slack_ns + rest_ns,
-                    }
+                    let deadline_ns = runtime_ns + slack_ns;
+                    Policy::Deadline { runtime_ns, deadline_ns, period_ns: deadline_ns + rest_ns }
                 }
             ),
         ]

@@ -211,10 +211,8 @@ fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), TraceEr
     instance.write("buffer_size_kb", "64").map_err(in_step("shrinking the buffers"))?;
     let grant = |bytes: usize| {
         let kib = (bytes >> 10).to_string();
-        config
-            .cpus
-            .iter()
-            .try_for_each(|cpu| instance.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kib))
+        let mut files = config.cpus.iter().map(|cpu| format!("per_cpu/cpu{cpu}/buffer_size_kb"));
+        files.try_for_each(|file| instance.write(&file, &kib))
     };
     let mut bytes = config.buffer_bytes_per_cpu.max(SMALLEST_BYTES);
     loop {
