@@ -14,14 +14,12 @@ pub struct Inputs<'a> {
     /// The machine some time later, for rates.
     pub later: Option<&'a Facts>,
     pub clock: Option<&'a ClockInput>,
-    /// What was measured on the running machine.
     pub live: Option<&'a Live>,
     pub for_cpus: &'a CpuSet,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockInput {
-    /// Name of the tick source.
     pub source: String,
     /// Uncertainty of the measured rate, parts per million; `None` if the source needs no rate.
     pub rate_error_ppm: Option<f64>,

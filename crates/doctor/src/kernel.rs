@@ -172,7 +172,6 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
     // What every such kernel does by itself; figures are taken under the ordinary policy unless asked otherwise.
     of_machine: true,
     judge: real_time_share,
-    ..CheckDef::OF_NOTHING
 };
 
 /// The server's settings for all measured CPUs, as the largest share any CPU has.

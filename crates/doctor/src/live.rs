@@ -27,7 +27,6 @@ const FEWEST_BLOCKS: usize = 6;
 /// The parent of all kernel threads has this number where the process is in the initial PID namespace.
 const KTHREADD: u32 = 2;
 
-/// What was measured of the running machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
     /// Time between the two looks, ns.

@@ -36,7 +36,6 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
     of_machine: true,
     needs: &["limits.rtprio", "limits.cap_sys_nice", "limits.user_namespace", "limits.rt_group"],
     judge: real_time,
-    ..CheckDef::OF_NOTHING
 };
 
 fn real_time(inputs: &Inputs) -> Judged {
@@ -79,7 +78,6 @@ pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
     of_machine: true,
     needs: &["limits.memlock", "limits.cap_ipc_lock", "limits.user_namespace"],
     judge: locked_memory,
-    ..CheckDef::OF_NOTHING
 };
 
 fn locked_memory(inputs: &Inputs) -> Judged {
@@ -120,7 +118,6 @@ pub(super) const PERF: CheckDef = CheckDef {
         "limits.user_namespace",
     ],
     judge: perf,
-    ..CheckDef::OF_NOTHING
 };
 
 fn perf(inputs: &Inputs) -> Judged {
@@ -158,7 +155,6 @@ pub(super) const TRACEFS: CheckDef = CheckDef {
     of_machine: true,
     needs: &["limits.tracefs"],
     judge: tracefs,
-    ..CheckDef::OF_NOTHING
 };
 
 fn tracefs(inputs: &Inputs) -> Judged {

@@ -51,7 +51,6 @@ impl Purpose {
     }
 }
 
-/// What the machine is fit for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Nothing speaks against these, and everything that decides them was seen.

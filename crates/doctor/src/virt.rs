@@ -96,7 +96,6 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
     of_machine: true,
     needs: &["virt.container"],
     judge: container,
-    ..CheckDef::OF_NOTHING
 };
 
 fn container(inputs: &Inputs) -> Judged {
