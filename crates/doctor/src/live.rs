@@ -114,12 +114,8 @@ impl Look {
         if self.listed == 0 {
             return Some("/proc shows no process".to_owned());
         }
-        (self.looked_at < self.listed).then(|| {
-            format!(
-                "only {} of {} processes could be looked at in the time allowed",
-                self.looked_at, self.listed
-            )
-        })
+        let (seen, all) = (self.looked_at, self.listed);
+        (seen < all).then(|| format!("only {seen} of {all} processes could be looked at in the time allowed"))
     }
 }
 

@@ -186,9 +186,8 @@ fn switch_on(tree: &FsRoot, parent: &Parent) -> Result<Vec<Guard>, CgroupError> 
         .iter()
         .map(|controller| {
             let off = (control.clone(), format!("-{controller}"));
-            let guard = Guard::new(format!("{controller} controller switched on"), move || {
-                let _ = write_existing(&off.0, &off.1);
-            });
+            let undo = move || drop(write_existing(&off.0, &off.1));
+            let guard = Guard::new(format!("{controller} controller switched on"), undo);
             match write_existing(&control, &format!("+{controller}")) {
                 Ok(()) => Ok(guard),
                 Err(e) => {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::layout::{Parent, Version};
 use super::{CgroupError, Controller, Request};
 use crate::fs_root::{FsRoot, write_existing};
-use crate::topology::CpuQuota;
+use crate::topology::CpuSet;
 
 /// A file and what is written to it; the kernel must read back the same.
 type Limit = (&'static str, String);
@@ -19,67 +19,38 @@ fn shares(weight: u32) -> u64 {
 
 /// What to write into a group under `parent`. Errors: a limit that this version does not have.
 pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<Vec<Limit>, CgroupError> {
-    let mut limits = Vec::new();
-    for controller in &parent.controllers {
-        match (controller, parent.version) {
-            (Controller::Cpu, version) => cpu(request, version, &mut limits),
-            (Controller::Cpuset, Version::One) => {
-                // A new group of version 1 has no memory node, and takes no process before it has.
-                let file =
-                    |name| tree.text(&format!("{}/{name}", parent.directory)).filter(|t| !t.is_empty());
-                let nodes = file("cpuset.effective_mems").or_else(|| file("cpuset.mems"));
-                limits.push(("cpuset.mems", nodes.unwrap_or_else(|| "0".to_owned())));
-                push(&mut limits, "cpuset.cpus", request.cpus.as_ref());
-            }
-            (Controller::Cpuset, Version::Two) => push(&mut limits, "cpuset.cpus", request.cpus.as_ref()),
-            (Controller::Memory, version) => memory(request, version, &mut limits)?,
-            (Controller::Pids, _) => push(&mut limits, "pids.max", request.pids.as_ref()),
-        }
+    use Controller::{Cpu, Cpuset, Memory, Pids};
+    use Version::{One, Two};
+    let asks = |controller, version| parent.version == version && parent.controllers.contains(&controller);
+    if request.memory_high_bytes.is_some() && asks(Memory, One) {
+        let cause = "memory-high exists in version 2 only, and this machine has version 1".to_owned();
+        return Err(CgroupError::Unusable { controller: Memory, cause });
     }
-    Ok(limits)
-}
-
-fn push(limits: &mut Vec<Limit>, file: &'static str, value: Option<&impl ToString>) {
-    limits.extend(value.map(|v| (file, v.to_string())));
-}
-
-fn cpu(request: &Request, version: Version, limits: &mut Vec<Limit>) {
-    let us = |q: CpuQuota| (q.quota_ns / 1_000, q.period_ns / 1_000);
-    match version {
-        Version::One => {
-            push(limits, "cpu.shares", request.weight.map(shares).as_ref());
-            if let Some((quota_us, period_us)) = request.max.map(us) {
-                push(limits, "cpu.cfs_period_us", Some(&period_us));
-                push(limits, "cpu.cfs_quota_us", Some(&quota_us));
-            }
-        }
-        Version::Two => {
-            push(limits, "cpu.weight", request.weight.as_ref());
-            let text = request.max.map(us).map(|(quota_us, period_us)| format!("{quota_us} {period_us}"));
-            push(limits, "cpu.max", text.as_ref());
-        }
-    }
-}
-
-fn memory(request: &Request, version: Version, limits: &mut Vec<Limit>) -> Result<(), CgroupError> {
+    // A new group of version 1 has no memory node, and takes no process before it has.
+    let file = |name| tree.text(&format!("{}/{name}", parent.directory)).filter(|t| !t.is_empty());
+    let nodes = file("cpuset.effective_mems").or_else(|| file("cpuset.mems"));
+    let text = |number: Option<u64>| number.map(|n| n.to_string());
     let page_bytes = rustix::param::page_size() as u64;
-    let whole = |bytes: u64| bytes / page_bytes * page_bytes;
-    match version {
-        Version::One if request.memory_high_bytes.is_some() => {
-            return Err(CgroupError::Unusable {
-                controller: Controller::Memory,
-                cause: "memory-high exists in version 2 only, and this machine has version 1".to_owned(),
-            });
-        }
-        Version::One => {
-            push(limits, "memory.limit_in_bytes", request.memory_bytes.map(whole).as_ref());
-        }
-        Version::Two => {
-            push(limits, "memory.high", request.memory_high_bytes.map(whole).as_ref());
-            push(limits, "memory.max", request.memory_bytes.map(whole).as_ref());
-        }
-    }
-    Ok(())
+    let pages = |bytes: Option<u64>| text(bytes.map(|b| b / page_bytes * page_bytes));
+    let (quota_us, period_us) = request.max.map(|q| (q.quota_ns / 1_000, q.period_ns / 1_000)).unzip();
+    let cpus = request.cpus.as_ref().map(CpuSet::to_string);
+    let limits = [
+        (Cpu, One, "cpu.shares", text(request.weight.map(shares))),
+        (Cpu, One, "cpu.cfs_period_us", text(period_us)),
+        (Cpu, One, "cpu.cfs_quota_us", text(quota_us)),
+        (Cpu, Two, "cpu.weight", text(request.weight.map(u64::from))),
+        (Cpu, Two, "cpu.max", quota_us.zip(period_us).map(|(quota, period)| format!("{quota} {period}"))),
+        (Cpuset, One, "cpuset.mems", Some(nodes.unwrap_or_else(|| "0".to_owned()))),
+        (Cpuset, One, "cpuset.cpus", cpus.clone()),
+        (Cpuset, Two, "cpuset.cpus", cpus),
+        (Memory, One, "memory.limit_in_bytes", pages(request.memory_bytes)),
+        (Memory, Two, "memory.high", pages(request.memory_high_bytes)),
+        (Memory, Two, "memory.max", pages(request.memory_bytes)),
+        (Pids, One, "pids.max", text(request.pids)),
+        (Pids, Two, "pids.max", text(request.pids)),
+    ];
+    let asked = limits.into_iter().filter(|(controller, version, ..)| asks(*controller, *version));
+    Ok(asked.filter_map(|(_, _, file, value)| Some((file, value?))).collect())
 }
 
 /// Writes `limits` and reads each back. Errors: the cause of a refusal, or another value is read back.

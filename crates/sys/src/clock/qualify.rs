@@ -216,13 +216,9 @@ fn judge(q: &Qualification, rate_error: Option<Refused>) -> Verdict {
         q.cross_cpu.iter().find_map(|c| {
             let o = c.offset.as_ref().ok()?;
             let far = o.consistent && o.excludes_zero() && apart_ns(o) > LARGEST_OFFSET_NS;
+            let CrossCpu { from, to, .. } = c;
             far.then(|| {
-                format!(
-                    "counters of CPU {} and CPU {} are at least {:.0} ns apart",
-                    c.to,
-                    c.from,
-                    apart_ns(o)
-                )
+                format!("counters of CPU {to} and CPU {from} are at least {:.0} ns apart", apart_ns(o))
             })
         })
     };

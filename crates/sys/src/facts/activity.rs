@@ -7,7 +7,7 @@ use std::path::Path;
 
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::{from_file, in_unit, unread};
+use super::{absent, from_file, in_unit, unread};
 use crate::counters::interrupts::InterruptCounts;
 use crate::fs_root::FsRoot;
 use crate::pseudofs::KernelMount;
@@ -79,7 +79,7 @@ fn targets(tree: &FsRoot) -> Fact {
         // A list with holes would show CPUs as free of interrupts that are not.
         Some(e) => unread(&e, &source),
         None if !tree.exists(IRQ) || interrupts.is_none() => {
-            Fact::missing(FactState::Absent, source, "no /proc/irq or no /proc/interrupts on this system")
+            absent(source, "no /proc/irq or no /proc/interrupts on this system")
         }
         None => Fact::known(list, source),
     }

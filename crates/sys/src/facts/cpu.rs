@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
+use machmeter_data::facts::{Fact, FactValue, Facts};
 
-use super::{field, flag, in_unit, known_or, list_or, unread};
+use super::{absent, field, flag, in_unit, known_or, list_or, unread};
 use crate::fs_root::FsRoot;
 use crate::topology::{Cache, CacheKind, CpuSet, Topology};
 
@@ -24,7 +24,7 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
         Ok(topology) => shape(facts, &topology),
         Err(e) => {
             for key in ["count", "online", "present", "packages", "cores", "caches", "topology"] {
-                let fact = Fact::missing(FactState::Absent, "/sys/devices/system/cpu", e.to_string());
+                let fact = absent("/sys/devices/system/cpu", e.to_string());
                 facts.set(format!("cpu.{key}"), fact);
             }
         }

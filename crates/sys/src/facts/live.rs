@@ -5,7 +5,7 @@ use std::io;
 
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::kernel;
+use super::{absent, kernel};
 use crate::fs_root::FsRoot;
 use crate::pseudofs::KernelMount;
 
@@ -39,7 +39,7 @@ fn add_tracefs(facts: &mut Facts) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
             Fact::missing(FactState::Denied, source, e.to_string())
         }
-        Err(e) => Fact::missing(FactState::Absent, source, e.to_string()),
+        Err(e) => absent(source, e.to_string()),
     };
     facts.set("limits.tracefs", fact);
 }

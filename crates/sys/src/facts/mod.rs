@@ -65,9 +65,13 @@ pub fn fingerprint_keys() -> &'static [&'static str] {
     ]
 }
 
+fn absent(source: impl Into<String>, why: impl Into<String>) -> Fact {
+    Fact::missing(FactState::Absent, source, why)
+}
+
 fn unread(error: &io::Error, source: &str) -> Fact {
     match error.kind() {
-        io::ErrorKind::NotFound => Fact::missing(FactState::Absent, source, "no such file on this system"),
+        io::ErrorKind::NotFound => absent(source, "no such file on this system"),
         io::ErrorKind::PermissionDenied => {
             Fact::missing(FactState::Denied, source, "the system does not let this user read it")
         }
@@ -77,7 +81,7 @@ fn unread(error: &io::Error, source: &str) -> Fact {
 
 /// The fact of a value, or that there is none, for this reason.
 fn known_or<V: Into<FactValue>>(value: Option<V>, source: &str, why: impl Into<String>) -> Fact {
-    value.map_or_else(|| Fact::missing(FactState::Absent, source, why), |value| Fact::known(value, source))
+    value.map_or_else(|| absent(source, why), |value| Fact::known(value, source))
 }
 
 /// The fact of a list; an empty one says that there is none, for this reason.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, Facts};
 
-use super::{flag, from_file, in_unit, known_or, list_or, text};
+use super::{absent, flag, from_file, in_unit, known_or, list_or, text};
 use crate::fs_root::FsRoot;
 use crate::topology::CpuSet;
 
@@ -43,7 +43,7 @@ fn text_of_all(tree: &FsRoot, cpus: &[usize], file: &str) -> Fact {
     match different.len() {
         0 => {
             let why = "no cpufreq: the machine or its hypervisor sets the frequency";
-            Fact::missing(FactState::Absent, source, why)
+            absent(source, why)
         }
         1 => Fact::known(all[0].0.as_str(), source),
         _ => {

@@ -1,8 +1,8 @@
 //! Hypervisors and containers, and the time a hypervisor kept for itself.
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, Facts};
 
-use super::{field, from_file, in_unit, known_or, text};
+use super::{absent, field, from_file, in_unit, known_or, text};
 use crate::counters::stat::NS_PER_TICK;
 use crate::fs_root::FsRoot;
 
@@ -54,11 +54,7 @@ fn hypervisor(tree: &FsRoot) -> Fact {
             Fact::known(*name, format!("/{DMI}/sys_vendor"))
         }
         _ if flagged == Some(true) => Fact::known("unnamed", "/proc/cpuinfo flags"),
-        _ => Fact::missing(
-            FactState::Absent,
-            format!("/{DMI}"),
-            "nothing here tells a hypervisor from bare metal",
-        ),
+        _ => absent(format!("/{DMI}"), "nothing here tells a hypervisor from bare metal"),
     }
 }
 

@@ -78,23 +78,22 @@ impl Extra {
 
     /// What of this is not in force when the kernel reads back `found`.
     fn lost(self, policy: Policy, found: &SchedAttr, kernel: Option<KernelVersion>) -> Result<(), Refused> {
-        let slice = self.slice_ns.filter(|ns| *ns != found.runtime_ns);
-        let clamped = |(min, max): &(u16, u16)| {
-            (u32::from(*min), u32::from(*max)) != (found.clamp_min, found.clamp_max)
-        };
-        let (attribute, cause) = match (slice, self.clamp.filter(clamped)) {
-            (Some(slice_ns), _) if found.runtime_ns == 0 => {
-                (slice_text(slice_ns), since("slices", SLICES_SINCE, kernel))
+        let reported = |what: String| format!("the kernel reports {what} in force");
+        let in_force = (found.clamp_min, found.clamp_max);
+        let (attribute, cause) = match (self.slice_ns, self.clamp) {
+            (Some(slice_ns), _) if slice_ns != found.runtime_ns => {
+                let old = found.runtime_ns == 0;
+                let cause = if old {
+                    since("slices", SLICES_SINCE, kernel)
+                } else {
+                    reported(slice_text(found.runtime_ns))
+                };
+                (slice_text(slice_ns), cause)
             }
-            (Some(slice_ns), _) => (
-                slice_text(slice_ns),
-                format!("the kernel reports {} in force", slice_text(found.runtime_ns)),
-            ),
-            (None, Some(clamp)) => {
-                let cause = format!("the kernel reports {}..{} in force", found.clamp_min, found.clamp_max);
-                (clamp_text(clamp), cause)
+            (_, Some((min, max))) if (u32::from(min), u32::from(max)) != in_force => {
+                (clamp_text((min, max)), reported(format!("{}..{}", in_force.0, in_force.1)))
             }
-            (None, None) => return Ok(()),
+            _ => return Ok(()),
         };
         Err(refused(&attribute, policy, &cause))
     }
