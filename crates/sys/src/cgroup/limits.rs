@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 
 use super::layout::{Parent, Version};
-use super::{CgroupError, Controller, Request};
+use super::{Controller, Request, refused_to, unusable};
+use crate::Refused;
 use crate::fs_root::{FsRoot, write_existing};
 use crate::topology::CpuSet;
 
@@ -18,13 +19,12 @@ fn shares(weight: u32) -> u64 {
 }
 
 /// What to write into a group under `parent`. Errors: a limit that this version does not have.
-pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<Vec<Limit>, CgroupError> {
+pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<Vec<Limit>, Refused> {
     use Controller::{Cpu, Cpuset, Memory, Pids};
     use Version::{One, Two};
     let asks = |controller, version| parent.version == version && parent.controllers.contains(&controller);
     if request.memory_high_bytes.is_some() && asks(Memory, One) {
-        let cause = "memory-high exists in version 2 only, and this machine has version 1".to_owned();
-        return Err(CgroupError::Unusable { controller: Memory, cause });
+        return Err(unusable(Memory, "memory-high exists in version 2 only, and this machine has version 1"));
     }
     // A new group of version 1 has no memory node, and takes no process before it has.
     let file = |name| tree.text(&format!("{}/{name}", parent.directory)).filter(|t| !t.is_empty());
@@ -54,7 +54,7 @@ pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<
 }
 
 /// Writes `limits` and reads each back. Errors: the cause of a refusal, or another value is read back.
-pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
+pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), Refused> {
     for (file, value) in limits {
         write_existing(&group.join(file), value).map_err(|source| refused(group, file, value, &source))?;
     }
@@ -68,20 +68,17 @@ pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
     }
 }
 
-fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), CgroupError> {
+fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), Refused> {
     let path = group.join(file);
-    let found = fs::read_to_string(&path).map_err(|e| CgroupError::Refused {
-        what: format!("reading {file}"),
-        group: group.to_owned(),
-        cause: e.to_string(),
-    })?;
+    let found = fs::read_to_string(&path).map_err(|e| refused_to(group, &format!("reading {file}"), e))?;
     if found.trim() == asked {
         return Ok(());
     }
-    Err(CgroupError::NotInForce { file: path, asked: asked.to_owned(), found: found.trim().to_owned() })
+    let (file, found) = (path.display(), found.trim());
+    Err(Refused(format!("control group: {file} was set to '{asked}' but holds '{found}'")))
 }
 
-fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> CgroupError {
+fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> Refused {
     let above = |file: &str| {
         let path = group.parent().map(|p| p.join(file));
         path.and_then(|p| fs::read_to_string(p).ok()).unwrap_or_default().trim().to_owned()
@@ -99,7 +96,7 @@ fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> CgroupEr
         }
         _ => error.to_string(),
     };
-    CgroupError::Refused { what: format!("{file} = {value}"), group: group.to_owned(), cause }
+    refused_to(group, &format!("{file} = {value}"), cause)
 }
 
 #[cfg(test)]
@@ -169,7 +166,7 @@ mod tests {
 
         std::os::unix::fs::symlink("/dev/null", group.join("cpu.weight")).unwrap();
         let lost = ("cpu.weight", "7".to_owned());
-        assert!(matches!(put(group, &[lost]).unwrap_err(), CgroupError::NotInForce { .. }));
+        assert!(put(group, &[lost]).unwrap_err().to_string().contains("was set to '7' but holds ''"));
 
         fs::write(group.join("cpuset.cpus"), "").unwrap();
         fs::write(group.join("cpuset.cpus.effective"), "0\n").unwrap();

@@ -14,7 +14,7 @@ pub use log::{
     Dropped, EventKind, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
     softirq_name,
 };
-pub use session::{DEFAULT_EVENTS, TraceConfig, TraceError, TraceSession};
+pub use session::{DEFAULT_EVENTS, TraceConfig, TraceSession};
 
 /// Removes the instances of processes of ours that were killed. Without rights nothing is seen, and nothing done.
 pub(crate) fn sweep() {

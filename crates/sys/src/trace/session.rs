@@ -9,6 +9,7 @@ use super::decode::Decoder;
 use super::format::{EventFormat, PageFormat};
 use super::instance::Instance;
 use super::log::{Dropped, SkippedEvent, TraceClock, TraceEvent, TraceLog};
+use crate::Refused;
 use crate::pseudofs::KernelMount;
 use crate::topology::CpuSet;
 
@@ -52,20 +53,12 @@ impl TraceConfig {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    #[error("kernel events are not available: {0}")]
-    Unavailable(io::Error),
-    #[error("no CPU to trace: name at least one")]
-    NoCpu,
-    #[error("trace instance: {step}: {source}")]
-    Step { step: String, source: io::Error },
-    #[error("trace instance: {0} of this kernel was not understood")]
-    Format(String),
+fn in_step(step: &str) -> impl FnOnce(io::Error) -> Refused {
+    move |e| Refused(format!("trace instance: {step}: {e}"))
 }
 
-fn in_step(step: &str) -> impl FnOnce(io::Error) -> TraceError {
-    move |source| TraceError::Step { step: step.to_owned(), source }
+fn not_understood(file: &str) -> Refused {
+    Refused(format!("trace instance: {file} of this kernel was not understood"))
 }
 
 /// A running recording. Dropping it removes the instance and forgets the events.
@@ -81,13 +74,13 @@ pub struct TraceSession {
 
 impl TraceSession {
     /// Makes a private instance and starts recording; missing events are no error. Errors:
-    /// [`TraceError::Unavailable`] without root or tracefs; else the step that failed.
-    pub fn start(config: &TraceConfig) -> Result<Self, TraceError> {
+    /// no root or no tracefs; else the step that failed.
+    pub fn start(config: &TraceConfig) -> Result<Self, Refused> {
         if config.cpus.is_empty() {
-            return Err(TraceError::NoCpu);
+            return Err(Refused("no CPU to trace: name at least one".to_owned()));
         }
-        let mount = KernelMount::of_tracefs().map_err(TraceError::Unavailable)?;
-        let instance = Instance::create(mount).map_err(TraceError::Unavailable)?;
+        let instance = KernelMount::of_tracefs().and_then(Instance::create);
+        let instance = instance.map_err(|e| Refused(format!("kernel events are not available: {e}")))?;
         instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         let clock = set_clock(&instance)?;
         instance.write("options/overwrite", "0").map_err(in_step("setting 'no overwrite'"))?;
@@ -96,8 +89,7 @@ impl TraceSession {
             .map_err(in_step("setting the CPU mask"))?;
         size_buffers(&instance, config)?;
         let header = instance.read("events/header_page").map_err(in_step("reading events/header_page"))?;
-        let page =
-            PageFormat::parse(&header).ok_or_else(|| TraceError::Format("events/header_page".to_owned()))?;
+        let page = PageFormat::parse(&header).ok_or_else(|| not_understood("events/header_page"))?;
         let (formats, skipped_events) = enable_events(&instance, &config.events);
         let decoder = Decoder::new(page, &formats);
         let lane = |cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 };
@@ -113,7 +105,7 @@ impl TraceSession {
     }
 
     /// Reads what was recorded, so that the buffers have room; from a CPU that is not measured. Events read.
-    pub fn drain(&mut self) -> Result<usize, TraceError> {
+    pub fn drain(&mut self) -> Result<usize, Refused> {
         let before: usize = self.lanes.iter().map(|l| l.events.len()).sum();
         for lane in &mut self.lanes {
             read_lane(&self.instance, &mut self.decoder, lane, &mut self.page)
@@ -128,7 +120,7 @@ impl TraceSession {
     }
 
     /// Stops, reads the rest and removes the instance. Errors: the step that failed; it is removed all the same.
-    pub fn stop(mut self) -> Result<TraceLog, TraceError> {
+    pub fn stop(mut self) -> Result<TraceLog, Refused> {
         self.instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         self.drain()?;
         let Self { instance, decoder, lanes, clock, skipped_events, .. } = self;
@@ -186,13 +178,13 @@ fn lost(stats: &str) -> u64 {
     values.sum()
 }
 
-fn set_clock(instance: &Instance) -> Result<TraceClock, TraceError> {
+fn set_clock(instance: &Instance) -> Result<TraceClock, Refused> {
     let listed = instance.read("trace_clock").map_err(in_step("reading trace_clock"))?;
     let available: Vec<&str> = listed.split_whitespace().map(|c| c.trim_matches(['[', ']'])).collect();
     TraceClock::ALL
         .into_iter()
         .find(|c| available.contains(&c.name()) && instance.write("trace_clock", c.name()).is_ok())
-        .ok_or_else(|| TraceError::Format("trace_clock".to_owned()))
+        .ok_or_else(|| not_understood("trace_clock"))
 }
 
 /// The kernel's mask format: 32-bit groups in hexadecimal, highest first, separated by commas.
@@ -206,7 +198,7 @@ fn mask_text(cpus: &CpuSet) -> String {
 }
 
 /// Gives the traced CPUs their buffers and takes them from the others, which record nothing.
-fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), TraceError> {
+fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), Refused> {
     const SMALLEST_BYTES: usize = 64 << 10;
     instance.write("buffer_size_kb", "64").map_err(in_step("shrinking the buffers"))?;
     let grant = |bytes: usize| {
@@ -289,7 +281,7 @@ mod tests {
     #[test]
     fn an_empty_cpu_set_is_refused_before_anything_is_touched() {
         let e = TraceSession::start(&TraceConfig::on(CpuSet::default())).unwrap_err();
-        assert!(matches!(e, TraceError::NoCpu));
+        assert!(e.to_string().starts_with("no CPU to trace"));
     }
 
     #[test]
