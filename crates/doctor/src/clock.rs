@@ -2,9 +2,9 @@
 
 use machmeter_data::{Hazard, code};
 
+use super::CheckDef;
 use super::inputs::{ClockInput, Inputs, three_digits};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose};
 
 /// A rate that is off by this much moves each figure by a part in 10 000: less than any probe can see.
 const RATE_WARN_PPM: f64 = 100.0;
@@ -35,9 +35,6 @@ pub(super) const SOURCE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Clock],
     needs: &["kernel.clocksource"],
-    warning_spoils: &[Purpose::ShortOperations],
-    failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
-    decides: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
     judge: source,
     ..CheckDef::OF_NOTHING
 };
@@ -93,9 +90,6 @@ pub(super) const STEP: CheckDef = CheckDef {
         next: "Time batches of operations instead of single ones; use the processor's counter instead of a system call (see E101).",
     },
     hazards: &[Hazard::Clock],
-    warning_spoils: &[Purpose::ShortOperations],
-    failure_spoils: &[Purpose::ShortOperations, Purpose::TailLatency],
-    decides: &[Purpose::ShortOperations],
     judge: step,
     ..CheckDef::OF_NOTHING
 };
@@ -129,7 +123,6 @@ pub(super) const CROSS_CPU: CheckDef = CheckDef {
         next: "Measure one CPU at a time and trust only durations within a CPU; on hardware update the firmware (TSC_ADJUST).",
     },
     hazards: &[Hazard::ClockOffset],
-    failure_spoils: &[Purpose::TailLatency, Purpose::ShortOperations],
     judge: cross_cpu,
     ..CheckDef::OF_NOTHING
 };

@@ -3,10 +3,10 @@
 use machmeter_data::{Hazard, code};
 use machmeter_sys::topology::CpuSet;
 
+use super::CheckDef;
 use super::inputs::{Inputs, Seen, look, texts_of, three_digits};
 use super::outcome::{Judged, Outcome};
 use super::rights::effective;
-use super::{CheckDef, Purpose};
 
 /// Device interrupts per second and measured CPU.
 const INTERRUPTS_WARN_HZ: f64 = 10.0;
@@ -98,8 +98,6 @@ pub(super) const TRACERS: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["kernel.tracers"],
-    warning_spoils: &[Purpose::ShortOperations],
-    failure_spoils: &[Purpose::ShortOperations, Purpose::TailLatency, Purpose::RealTime],
     judge: tracers,
     ..CheckDef::OF_NOTHING
 };
@@ -182,8 +180,6 @@ pub(super) const INTERRUPTS: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["irq.targets"],
-    warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     judge: interrupts,
     ..CheckDef::OF_NOTHING
 };

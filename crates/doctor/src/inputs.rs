@@ -14,14 +14,12 @@ pub struct Inputs<'a> {
     /// The machine some time later, for rates.
     pub later: Option<&'a Facts>,
     pub clock: Option<&'a ClockInput>,
-    /// What was measured on the running machine.
     pub live: Option<&'a Live>,
     pub for_cpus: &'a CpuSet,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockInput {
-    /// Name of the tick source.
     pub source: String,
     /// Uncertainty of the measured rate, parts per million; `None` if the source needs no rate.
     pub rate_error_ppm: Option<f64>,
@@ -49,7 +47,7 @@ impl From<&Qualification> for ClockInput {
             rate_error_ppm: q.rate.as_ref().map(|r| r.error_ppm),
             kernel_deviation_ppm: q.deviation_ppm,
             step_ns: q.step().map(|s| s.granularity_ticks * rate.ns_per_tick()),
-            read_ns: q.read_cost().map(|c| c.mean_ns()),
+            read_ns: q.read_cost_ns(),
             cross_cpu_bound_ns: q.cross_cpu_bound_ns(),
             compared_cpus: q.cross_cpu.len(),
             backward_steps: q.backward_steps() as u64,

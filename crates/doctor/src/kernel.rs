@@ -6,7 +6,7 @@ use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, named};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose, rights};
+use super::{CheckDef, rights};
 
 pub(super) const PREEMPTION: CheckDef = CheckDef {
     code: code! { "E301" "preemption model",
@@ -18,8 +18,6 @@ pub(super) const PREEMPTION: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.preempt"],
-    warning_spoils: &[Purpose::RealTime],
-    decides: &[Purpose::RealTime],
     judge: preemption,
     ..CheckDef::OF_NOTHING
 };
@@ -49,7 +47,6 @@ pub(super) const ISOLATION: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.isolated", "kernel.nohz_full", "kernel.boot.rcu_nocbs"],
-    warning_spoils: &[Purpose::RealTime],
     judge: isolation,
     ..CheckDef::OF_NOTHING
 };
@@ -172,11 +169,9 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
         "limits.cap_sys_nice",
         "limits.user_namespace",
     ],
-    warning_spoils: &[Purpose::RealTime],
     // What every such kernel does by itself; figures are taken under the ordinary policy unless asked otherwise.
     of_machine: true,
     judge: real_time_share,
-    ..CheckDef::OF_NOTHING
 };
 
 /// The server's settings for all measured CPUs, as the largest share any CPU has.

@@ -31,7 +31,7 @@ pub use live::{Consumer, Live, RealTimeTask};
 pub use outcome::{Judged, Outcome};
 pub use verdict::{Purpose, Verdict, verdict};
 
-/// One check: its texts, what it reads, what it can say, what it means for measurements.
+/// One check: its texts, what it reads, what it can say. What it means for measurements is in [`Purpose`].
 #[derive(Debug, Clone, Copy)]
 pub struct CheckDef {
     /// Stable code with all texts of `machmeter explain`.
@@ -42,10 +42,6 @@ pub struct CheckDef {
     pub of_machine: bool,
     /// Facts without which the check is unknown (or, where the machine cannot have them, n/a).
     pub needs: &'static [&'static str],
-    pub warning_spoils: &'static [Purpose],
-    pub failure_spoils: &'static [Purpose],
-    /// Purposes that stay undecided while this check is unknown.
-    pub decides: &'static [Purpose],
     /// The judgment; `Err` holds the outcome of a fact that could not be had.
     pub judge: fn(&Inputs) -> Judged,
 }
@@ -89,19 +85,15 @@ pub static CHECKS: &[CheckDef] = &[
 ];
 
 impl CheckDef {
-    /// Reads, spoils and decides nothing: what the others are made from.
+    /// Reads and weakens nothing: what the others are made from.
     const OF_NOTHING: Self = Self {
         code: Code { id: "", name: "", what: "", why: "", how: "", next: "", undo: None },
         hazards: &[],
         of_machine: false,
         needs: &[],
-        warning_spoils: &[],
-        failure_spoils: &[],
-        decides: &[],
         judge: |_| Err(Outcome::unknown("nothing is judged")),
     };
 
-    /// Judges `inputs`.
     pub fn check(&self, inputs: &Inputs) -> Check {
         let outcome = (self.judge)(inputs).unwrap_or_else(|missing| missing);
         let weakens = matches!(outcome.state, CheckState::Warn | CheckState::Fail | CheckState::Unknown);
@@ -120,12 +112,10 @@ impl CheckDef {
     }
 }
 
-/// All checks on one machine, by ascending code.
 pub fn run(inputs: &Inputs) -> Vec<Check> {
     CHECKS.iter().map(|def| def.check(inputs)).collect()
 }
 
-/// The codes of all checks, ascending.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
     CHECKS.iter().map(|def| &def.code)
 }

@@ -7,6 +7,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use machmeter_stats::quantile::quantile;
+use machmeter_sys::counters::stat::NS_PER_TICK;
+use machmeter_sys::process::Stat;
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::CpuSet;
 
@@ -25,7 +27,6 @@ const FEWEST_BLOCKS: usize = 6;
 /// The parent of all kernel threads has this number where the process is in the initial PID namespace.
 const KTHREADD: u32 = 2;
 
-/// What was measured of the running machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
     /// Time between the two looks, ns.
@@ -113,12 +114,8 @@ impl Look {
         if self.listed == 0 {
             return Some("/proc shows no process".to_owned());
         }
-        (self.looked_at < self.listed).then(|| {
-            format!(
-                "only {} of {} processes could be looked at in the time allowed",
-                self.looked_at, self.listed
-            )
-        })
+        let (seen, all) = (self.looked_at, self.listed);
+        (seen < all).then(|| format!("only {seen} of {all} processes could be looked at in the time allowed"))
     }
 }
 
@@ -179,7 +176,7 @@ fn idle(
         (from == to || (cpu != from && cpu != to)).then(|| gained.saturating_sub(own_ns))
     };
     let cpus = after.keys().flatten().copied();
-    cpus.filter(|cpu| by_others(*cpu).is_some_and(|ns| ns <= 2 * procfs::NS_PER_TICK)).collect()
+    cpus.filter(|cpu| by_others(*cpu).is_some_and(|ns| ns <= 2 * NS_PER_TICK)).collect()
 }
 
 /// CPU time between two looks of each thread that was there in the second, ns. A thread that began meanwhile counts from 0.
@@ -204,7 +201,7 @@ fn consumers(
     largest.sort_by_key(|(pid, ns)| (std::cmp::Reverse(*ns), *pid));
     let named = largest.into_iter().take(10).map(|(pid, ns)| Consumer {
         pid,
-        comm: procfs::stat(pid, pid).map_or_else(|| "ended".to_owned(), |s| s.comm),
+        comm: Stat::of_thread(pid, pid).map_or_else(|| "ended".to_owned(), |s| s.comm),
         cpu_percent: 100.0 * ns as f64 / window_ns.max(1) as f64,
     });
     let named: Vec<Consumer> = named.collect();
@@ -220,11 +217,11 @@ fn real_time_above(
     incomplete: Option<String>,
 ) -> Result<Vec<RealTimeTask>, String> {
     let own = std::process::id();
-    let ours = procfs::stat(own, machmeter_sys::thread::tid() as u32);
+    let ours = Stat::of_thread(own, machmeter_sys::thread::tid() as u32);
     let our_priority = ours.filter(|s| s.real_time().is_some()).map_or(0, |s| s.priority);
     let mut above = Vec::new();
     for ((pid, tid), ns) in used.iter().filter(|((pid, _), _)| *pid != own) {
-        let Some(stat) = procfs::stat(*pid, *tid) else { continue };
+        let Some(stat) = Stat::of_thread(*pid, *tid) else { continue };
         let Some(policy) = stat.real_time().filter(|p| *p == "deadline" || stat.priority > our_priority)
         else {
             continue;
@@ -240,7 +237,7 @@ fn real_time_above(
         });
     }
     // Every kernel has real-time threads of its own. Who cannot see the kernel's threads cannot see those of others.
-    let kernel_is_seen = procfs::stat(KTHREADD, KTHREADD).is_some_and(|s| s.kernel);
+    let kernel_is_seen = Stat::of_thread(KTHREADD, KTHREADD).is_some_and(|s| s.kernel);
     let incomplete = incomplete.or_else(|| {
         (!kernel_is_seen).then(|| "threads of others are hidden from here (container or hidepid)".to_owned())
     });
@@ -350,10 +347,9 @@ mod tests {
 
     #[test]
     fn a_cpu_is_idle_if_only_the_meter_ran_there() {
-        let busy =
-            |times: [u64; 3]| (0..3).map(|cpu| (Some(cpu), times[cpu] * procfs::NS_PER_TICK)).collect();
+        let busy = |times: [u64; 3]| (0..3).map(|cpu| (Some(cpu), times[cpu] * NS_PER_TICK)).collect();
         let (before, after): (Busy, Busy) = (busy([5, 5, 5]), busy([18, 18, 6]));
-        let at = |cpu, ticks: u64| Some((cpu, ticks * procfs::NS_PER_TICK));
+        let at = |cpu, ticks: u64| Some((cpu, ticks * NS_PER_TICK));
         assert_eq!(idle(&before, &after, at(1, 0), at(1, 13)).to_string(), "1-2");
         assert_eq!(idle(&before, &after, at(0, 0), at(1, 13)).to_string(), "2", "the meter moved");
         assert!(idle(&before, &after, None, at(1, 13)).is_empty(), "nothing is known of the meter");

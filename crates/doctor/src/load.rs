@@ -2,10 +2,10 @@
 
 use machmeter_data::{Hazard, code};
 
+use super::CheckDef;
 use super::inputs::{Inputs, Seen, amount_in, three_digits};
 use super::live::{Consumer, Live, RealTimeTask};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose};
 
 const PRESSURE_WARN_PERCENT: f64 = 2.0;
 const PRESSURE_FAIL_PERCENT: f64 = 20.0;
@@ -59,9 +59,6 @@ pub(super) const PRESSURE: CheckDef = CheckDef {
     hazards: OTHERS,
     of_machine: false,
     needs: &["load.psi_cpu_10s"],
-    warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
-    failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
-    decides: &[Purpose::TailLatency, Purpose::RealTime],
     judge: pressure,
 };
 
@@ -109,9 +106,6 @@ pub(super) const RUN_QUEUE: CheckDef = CheckDef {
     },
     hazards: OTHERS,
     needs: &["load.running", "cpu.count"],
-    warning_spoils: &[Purpose::TailLatency],
-    failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
-    decides: &[Purpose::TailLatency],
     judge: run_queue,
     ..CheckDef::OF_NOTHING
 };
@@ -154,9 +148,6 @@ pub(super) const CONSUMERS: CheckDef = CheckDef {
         undo: "taskset -cp with the former list.",
     },
     hazards: OTHERS,
-    warning_spoils: &[Purpose::TailLatency],
-    failure_spoils: &[Purpose::TailLatency],
-    decides: &[Purpose::TailLatency],
     judge: consumers,
     ..CheckDef::OF_NOTHING
 };
@@ -200,9 +191,6 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
         undo: "chrt and taskset with the former values, which the text shows.",
     },
     hazards: &[Hazard::Preemption],
-    warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[Purpose::RealTime, Purpose::TailLatency],
-    decides: &[Purpose::RealTime],
     judge: real_time,
     ..CheckDef::OF_NOTHING
 };

@@ -2,9 +2,9 @@
 
 use machmeter_data::{Hazard, code};
 
+use super::CheckDef;
 use super::inputs::{Inputs, amount_in, size, three_digits};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// Share of all memory, and least amount, below which the kernel begins to look for pages.
@@ -26,8 +26,6 @@ pub(super) const FREE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.available", "memory.total", "cgroup.memory_max"],
-    warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
     judge: free,
     ..CheckDef::OF_NOTHING
 };
@@ -58,8 +56,6 @@ pub(super) const SWAP: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.swap_total", "memory.swap_free"],
-    warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[Purpose::TailLatency, Purpose::Throughput, Purpose::RealTime],
     judge: swap,
     ..CheckDef::OF_NOTHING
 };
@@ -91,7 +87,6 @@ pub(super) const CHANGED: CheckDef = CheckDef {
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.total"],
-    failure_spoils: &[Purpose::Throughput],
     judge: changed,
     ..CheckDef::OF_NOTHING
 };

@@ -70,7 +70,6 @@ impl Outcome {
         self
     }
 
-    /// With another source than the facts of the check.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into().into_boxed_str());
@@ -80,18 +79,13 @@ impl Outcome {
     /// With advice; a check that passed needs none and gets none.
     #[must_use]
     pub fn next(mut self, next: impl Into<String>) -> Self {
-        if self.state != CheckState::Pass {
-            self.next = Some(next.into().into_boxed_str());
-        }
+        self.next = (self.state != CheckState::Pass).then(|| next.into().into_boxed_str());
         self
     }
 
-    /// With the way back from what [`Outcome::next`] says.
     #[must_use]
     pub fn undo(mut self, undo: impl Into<String>) -> Self {
-        if self.state != CheckState::Pass {
-            self.undo = Some(undo.into().into_boxed_str());
-        }
+        self.undo = (self.state != CheckState::Pass).then(|| undo.into().into_boxed_str());
         self
     }
 }

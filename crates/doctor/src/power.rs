@@ -3,9 +3,9 @@
 use machmeter_data::{Fact, Hazard, code};
 use machmeter_sys::topology::CpuSet;
 
+use super::CheckDef;
 use super::inputs::{Inputs, Seen, duration, named, three_digits};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose};
 
 /// A core that wakes in less than this is as good as awake for the latencies of interest.
 const EXIT_LIMIT_NS: f64 = 10_000.0;
@@ -59,7 +59,6 @@ pub(super) const GOVERNOR: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.governor", "power.epp"],
-    warning_spoils: &[Purpose::RealTime],
     judge: governor,
     ..CheckDef::OF_NOTHING
 };
@@ -102,7 +101,6 @@ pub(super) const SMT: CheckDef = CheckDef {
     },
     hazards: &[Hazard::SharedCore],
     needs: &["cpu.smt", "cpu.topology", "virt.hypervisor"],
-    warning_spoils: &[Purpose::RealTime],
     judge: smt,
     ..CheckDef::OF_NOTHING
 };
@@ -188,7 +186,6 @@ pub(super) const IDLE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::WakeUp],
     needs: &["power.idle_states"],
-    warning_spoils: &[Purpose::RealTime],
     judge: idle,
     ..CheckDef::OF_NOTHING
 };
@@ -241,7 +238,6 @@ pub(super) const THROTTLE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.throttle_count"],
-    failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
     judge: throttle,
     ..CheckDef::OF_NOTHING
 };
@@ -270,8 +266,6 @@ pub(super) const DRIFT: CheckDef = CheckDef {
         next: "See E201, E203 and E205 for the cause; fix the frequency, or measure longer and compare block by block.",
     },
     hazards: &[Hazard::Frequency],
-    failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations],
-    decides: &[Purpose::Throughput, Purpose::ShortOperations],
     judge: drift,
     ..CheckDef::OF_NOTHING
 };

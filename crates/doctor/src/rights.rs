@@ -3,9 +3,9 @@
 use machmeter_data::facts::FactState;
 use machmeter_data::{Hazard, code};
 
+use super::CheckDef;
 use super::inputs::{Inputs, Seen, size, three_digits};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose};
 use machmeter_engine::placement::AUTO_FIFO_PRIORITY;
 
 /// Buffers, stacks and lists of a noise run on a large machine.
@@ -35,10 +35,7 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.rtprio", "limits.cap_sys_nice", "limits.user_namespace", "limits.rt_group"],
-    warning_spoils: &[Purpose::RealTime],
-    decides: &[Purpose::RealTime],
     judge: real_time,
-    ..CheckDef::OF_NOTHING
 };
 
 fn real_time(inputs: &Inputs) -> Judged {
@@ -81,7 +78,6 @@ pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
     of_machine: true,
     needs: &["limits.memlock", "limits.cap_ipc_lock", "limits.user_namespace"],
     judge: locked_memory,
-    ..CheckDef::OF_NOTHING
 };
 
 fn locked_memory(inputs: &Inputs) -> Judged {
@@ -122,7 +118,6 @@ pub(super) const PERF: CheckDef = CheckDef {
         "limits.user_namespace",
     ],
     judge: perf,
-    ..CheckDef::OF_NOTHING
 };
 
 fn perf(inputs: &Inputs) -> Judged {
@@ -159,10 +154,7 @@ pub(super) const TRACEFS: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.tracefs"],
-    warning_spoils: &[Purpose::Causes],
-    decides: &[Purpose::Causes],
     judge: tracefs,
-    ..CheckDef::OF_NOTHING
 };
 
 fn tracefs(inputs: &Inputs) -> Judged {

@@ -129,6 +129,9 @@ fn every_code_is_unique_sorted_and_fully_explained() {
         assert!(find(&c.id.to_lowercase()).is_some());
     }
     assert!(find("E000").is_none());
+    for code in Purpose::ALL.iter().flat_map(|p| p.checks()).flat_map(str::split_whitespace) {
+        assert!(find(code).is_some_and(|def| def.code.id == code), "{code} counts for a purpose");
+    }
 }
 
 /// A check that passes where it did not before.

@@ -2,8 +2,6 @@
 
 use machmeter_data::{Check, CheckState};
 
-use super::find;
-
 /// What a machine may be measured for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
@@ -21,6 +19,26 @@ impl Purpose {
     pub const ALL: [Self; 5] =
         [Self::Throughput, Self::ShortOperations, Self::TailLatency, Self::RealTime, Self::Causes];
 
+    /// The codes of the checks whose warning spoils it, of those whose failure does, and of those that leave it undecided while
+    /// they are unknown.
+    pub(super) fn checks(self) -> [&'static str; 3] {
+        match self {
+            Self::Throughput => ["E114", "E101 E110 E113 E205 E206 E401 E402 E405", "E101 E113 E206"],
+            Self::ShortOperations => ["E101 E102 E307", "E101 E102 E103 E205 E206 E307", "E101 E102 E206"],
+            Self::TailLatency => [
+                "E104 E105 E106 E110",
+                "E101 E102 E103 E104 E105 E106 E107 E110 E113 E205 E307 E309 E401 E402",
+                "E101 E104 E105 E106 E110 E113",
+            ],
+            Self::RealTime => [
+                "E104 E107 E110 E111 E114 E201 E202 E204 E301 E302 E306 E309 E401 E402 E501",
+                "E104 E105 E107 E110 E111 E113 E307 E309 E401 E402",
+                "E104 E107 E111 E301 E501",
+            ],
+            Self::Causes => ["E112 E504", "", "E504"],
+        }
+    }
+
     /// As in the verdict's sentence.
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +51,6 @@ impl Purpose {
     }
 }
 
-/// What the machine is fit for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Nothing speaks against these, and everything that decides them was seen.
@@ -47,18 +64,19 @@ pub struct Verdict {
 /// that decides it is unknown, or missing from `checks`.
 pub fn verdict(checks: &[Check]) -> Verdict {
     let spoiled = |purpose: &Purpose| {
+        let [warning, failure, _] = purpose.checks();
         checks.iter().any(|check| {
-            let Some(def) = find(&check.id) else { return false };
-            match check.state {
-                CheckState::Warn => def.warning_spoils.contains(purpose),
-                CheckState::Fail => def.failure_spoils.contains(purpose),
-                _ => false,
-            }
+            let spoiling = match check.state {
+                CheckState::Warn => warning,
+                CheckState::Fail => failure,
+                _ => "",
+            };
+            spoiling.split_whitespace().any(|code| check.id.eq_ignore_ascii_case(code))
         })
     };
     let unseen = |purpose: &Purpose| {
-        super::CHECKS.iter().filter(|def| def.decides.contains(purpose)).any(|def| {
-            let state = checks.iter().find(|c| c.id == def.code.id).map(|c| c.state);
+        purpose.checks()[2].split_whitespace().any(|code| {
+            let state = checks.iter().find(|c| c.id == code).map(|c| c.state);
             matches!(state, None | Some(CheckState::Unknown))
         })
     };

@@ -3,9 +3,9 @@
 use machmeter_data::{Hazard, code};
 use machmeter_sys::topology::CpuSet;
 
+use super::CheckDef;
 use super::inputs::{Inputs, duration, named, three_digits};
 use super::outcome::{Judged, Outcome};
-use super::{CheckDef, Purpose};
 
 const STEAL_WARN_PERCENT: f64 = 0.5;
 const STEAL_FAIL_PERCENT: f64 = 5.0;
@@ -24,9 +24,6 @@ pub(super) const STEAL: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["virt.hypervisor", "virt.steal", "cpu.count", "time.uptime"],
-    warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
-    failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
-    decides: &[Purpose::TailLatency],
     judge: steal,
     ..CheckDef::OF_NOTHING
 };
@@ -75,9 +72,6 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
     hazards: &[Hazard::Preemption, Hazard::SharedCore, Hazard::MemoryPlacement],
     of_machine: true,
     needs: &["virt.hypervisor"],
-    warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[Purpose::RealTime],
-    decides: &[Purpose::RealTime],
     judge: hypervisor,
 };
 
@@ -101,9 +95,7 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["virt.container"],
-    warning_spoils: &[Purpose::Causes],
     judge: container,
-    ..CheckDef::OF_NOTHING
 };
 
 fn container(inputs: &Inputs) -> Judged {
@@ -126,8 +118,6 @@ pub(super) const CGROUP: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["cgroup.cpu_quota", "cgroup.cpuset"],
-    failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
-    decides: &[Purpose::Throughput, Purpose::TailLatency],
     judge: cgroup,
     ..CheckDef::OF_NOTHING
 };
@@ -170,7 +160,6 @@ pub(super) const BURST: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Frequency, Hazard::Preemption],
     needs: &["virt.hypervisor", "virt.product"],
-    warning_spoils: &[Purpose::Throughput, Purpose::RealTime],
     judge: burst,
     ..CheckDef::OF_NOTHING
 };

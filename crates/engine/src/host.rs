@@ -94,7 +94,7 @@ pub fn clock_record(q: &Qualification) -> ClockRecord {
         rate_error_ppm: q.rate.as_ref().map_or(0.0, |r| r.error_ppm),
         kernel_deviation_ppm: q.deviation_ppm,
         step_ticks: q.step_ticks(),
-        read_cost_ticks: q.read_cost().map_or(0.0, |c| c.mean_ticks),
+        read_cost_ticks: q.read_cost_ticks().unwrap_or(0.0),
         cross_cpu_ticks: q.cross_cpu_bound_ns().map(|ns| ns / rate.ns_per_tick()),
         backward_steps: q.backward_steps() as u64,
         why: why.join("; "),

@@ -13,7 +13,8 @@ use std::process::ExitStatus;
 use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo};
 use machmeter_engine::role::{Role, RoleError};
-use machmeter_sys::cgroup::{CgroupError, Group, Plan, Request};
+use machmeter_sys::Refused;
+use machmeter_sys::cgroup::{Group, Plan, Request};
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pressure::{self, Resource};
@@ -83,7 +84,7 @@ fn run(work: &Work) -> Result<(), LoadError> {
     load.run()
 }
 
-fn own_group(work: &Work, limit_bytes: u64) -> Result<Group, CgroupError> {
+fn own_group(work: &Work, limit_bytes: u64) -> Result<Group, Refused> {
     let request = Request { memory_bytes: Some(limit_bytes), ..Request::default() };
     let plan = Plan::new(&request, "memload")?;
     for directory in plan.directories() {

@@ -224,7 +224,7 @@ fn one_launch(
     let bound: &[usize] = if ranks <= cpus.len() { &cpus[..ranks] } else { &[] };
     let start = Start { ranks, cpus: bound, oversubscribe: ranks > cpus.len(), set: &[] };
     let command = command(mpi, &start).map_err(|e| e.to_string())?;
-    let mut spawn = Spawn::worker(WORKER.name).under(command).new_group().die_with_parent().piped();
+    let mut spawn = Spawn::worker_under(command, WORKER.name).new_group().die_with_parent().piped();
     if let Some(lib) = &params.lib {
         spawn = spawn.arg(lib);
     }

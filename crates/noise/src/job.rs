@@ -198,7 +198,7 @@ impl Job<'_> {
                 Begin::Aligned => soon().map(|t: u64| t.next_multiple_of(schedule.window_ticks)),
                 Begin::Agreed(agree) => Ok(agree().map_err(cannot)?),
             };
-            let t0_ticks = t0_ticks.map_err(|e: clock::ClockError| cannot(e))?;
+            let t0_ticks = t0_ticks.map_err(|e: machmeter_sys::Refused| cannot(e))?;
             let begun_ns = thread::monotonic_ns();
             let now = clock::now(self.host.source()).map_err(cannot)?;
             let t0_ns = begun_ns + self.host.rate.ns(t0_ticks.saturating_sub(now)) as u64;

@@ -64,24 +64,21 @@ fn open(directory: &Path) -> io::Result<File> {
 
 /// Removes the directories in `parent` whose makers were killed, with all that is in them.
 pub fn sweep(parent: &Path, prefix: &str) {
-    sweep_by(parent, prefix, |directory| {
-        let _ = fs::remove_dir_all(directory);
-    });
+    sweep_by(parent, prefix, |directory| drop(fs::remove_dir_all(directory)));
 }
 
 pub(crate) fn sweep_by(parent: &Path, prefix: &str, remove: impl Fn(&Path)) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let path = entry.path();
-        if is_ours(&entry.file_name().to_string_lossy(), prefix, &path) && is_unlocked(&path) {
+        let maker = maker(&entry.file_name().to_string_lossy(), prefix);
+        let is_of_this_user = |m: fs::Metadata| m.is_dir() && m.uid() == effective_user();
+        if maker.is_some_and(|pid| !pid_is_alive(pid))
+            && fs::symlink_metadata(&path).is_ok_and(is_of_this_user)
+            && is_unlocked(&path)
+        {
             remove(&path);
         }
     }
-}
-
-/// Whether it is a directory of this user, named as ours are, whose maker does not live.
-fn is_ours(name: &str, prefix: &str, path: &Path) -> bool {
-    let ours = fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == effective_user());
-    ours && maker(name, prefix).is_some_and(|pid| !pid_is_alive(pid))
 }
 
 fn maker(name: &str, prefix: &str) -> Option<i32> {

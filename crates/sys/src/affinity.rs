@@ -1,33 +1,25 @@
 //! Which CPUs the calling thread may run on, and where it is.
 
+use crate::Refused;
 use crate::topology::CpuSet;
-
-/// Why CPUs cannot be had or told, in one line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AffinityError(String);
 
 /// Bits of the first mask buffer; doubled until the kernel's own mask fits.
 const FIRST_MASK_BITS: usize = 1024;
 const LARGEST_MASK_BITS: usize = 1 << 20;
 
 /// The CPUs the calling thread may run on. Errors: the kernel refuses, as seccomp filters make it do.
-pub fn mask() -> Result<CpuSet, AffinityError> {
+pub fn mask() -> Result<CpuSet, Refused> {
     let mut bits = FIRST_MASK_BITS;
     loop {
         let mut words = vec![0_u64; bits / 64];
         // SAFETY: `words` is writable for the stated number of bytes, and any bit pattern is a valid `u64`.
         let rc = unsafe { libc::sched_getaffinity(0, bits / 8, words.as_mut_ptr().cast()) };
         if rc == 0 {
-            let set_bits = |(i, w): (usize, &u64)| {
-                let w = *w;
-                (0..64).filter(move |b| w >> b & 1 == 1).map(move |b| i * 64 + b)
-            };
-            return Ok(words.iter().enumerate().flat_map(set_bits).collect());
+            return Ok((0..bits).filter(|cpu| words[cpu / 64] >> (cpu % 64) & 1 == 1).collect());
         }
         let os = std::io::Error::last_os_error();
         if os.raw_os_error() != Some(libc::EINVAL) || bits >= LARGEST_MASK_BITS {
-            return Err(AffinityError(format!("can't read the CPU affinity: {os}")));
+            return Err(Refused(format!("can't read the CPU affinity: {os}")));
         }
         bits *= 2;
     }
@@ -35,13 +27,13 @@ pub fn mask() -> Result<CpuSet, AffinityError> {
 
 /// Lets the calling thread run on `cpus` only; the kernel leaves out those that are offline or outside the cpuset.
 /// Errors: an empty set, or no CPU of it can be used.
-pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
-    let empty = || AffinityError("empty CPU set: name at least one CPU".to_owned());
+pub fn set_mask(cpus: &CpuSet) -> Result<(), Refused> {
+    let empty = || Refused("empty CPU set: name at least one CPU".to_owned());
     let highest = cpus.iter().next_back().ok_or_else(empty)?;
     let refused = |os: &str| {
         let why =
             format!("can't run on CPU {cpus}: none of them is online and inside the cgroup's cpuset ({os})");
-        Err(AffinityError(why))
+        Err(Refused(why))
     };
     if highest >= LARGEST_MASK_BITS {
         return refused("no such CPU");
@@ -56,7 +48,7 @@ pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
 }
 
 /// Binds the calling thread to one CPU. The thread runs there when the call returns.
-pub fn pin(cpu: usize) -> Result<(), AffinityError> {
+pub fn pin(cpu: usize) -> Result<(), Refused> {
     set_mask(&CpuSet::single(cpu))
 }
 
@@ -72,18 +64,16 @@ mod tests {
 
     #[test]
     fn a_pinned_thread_runs_on_its_cpu_and_the_mask_is_given_back() {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let before = mask().unwrap();
-                assert!(!before.is_empty());
-                for cpu in before.iter() {
-                    pin(cpu).unwrap();
-                    assert_eq!(mask().unwrap(), CpuSet::single(cpu));
-                    assert_eq!(current_cpu(), Some(cpu));
-                }
-                set_mask(&before).unwrap();
-                assert_eq!(mask().unwrap(), before);
-            });
+        crate::testing::in_thread(|| {
+            let before = mask().unwrap();
+            assert!(!before.is_empty());
+            for cpu in before.iter() {
+                pin(cpu).unwrap();
+                assert_eq!(mask().unwrap(), CpuSet::single(cpu));
+                assert_eq!(current_cpu(), Some(cpu));
+            }
+            set_mask(&before).unwrap();
+            assert_eq!(mask().unwrap(), before);
         });
     }
 

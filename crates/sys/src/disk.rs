@@ -66,13 +66,8 @@ impl BlockFile {
             Err(e) if is_refusal(&e) => (unnamed(directory, OFlags::empty())?, true),
             opened => (opened?, false),
         };
-        let mut new = Self {
-            file,
-            align_bytes: USUAL_ALIGN_BYTES,
-            why_buffered: None,
-            proven: false,
-            unwritten_bytes: 0,
-        };
+        let align_bytes = USUAL_ALIGN_BYTES;
+        let mut new = Self { file, align_bytes, why_buffered: None, proven: false, unwritten_bytes: 0 };
         match direct_align_bytes(&new.file) {
             _ if refused => new.fall_back("the file system refuses O_DIRECT")?,
             Some(0) => new.fall_back("the file system has no direct I/O")?,
@@ -191,13 +186,8 @@ fn unnamed(directory: &Path, more: OFlags) -> io::Result<File> {
 fn direct_align_bytes(file: &File) -> Option<usize> {
     let stat = rustix::fs::statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let said = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
-    said.then(|| {
-        if stat.stx_dio_offset_align == 0 {
-            0
-        } else {
-            stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize
-        }
-    })
+    let align_bytes = stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize;
+    said.then_some(if stat.stx_dio_offset_align == 0 { 0 } else { align_bytes })
 }
 
 /// Bytes that an ordinary user may still write below `path`.
@@ -290,8 +280,7 @@ mod tests {
         let mut file = BlockFile::create(directory.path()).unwrap();
         let block = pattern(&file, 3);
         let Some(begin) = DeviceTraffic::of_current_thread() else {
-            println!("skipped: this kernel counts no input and output");
-            return;
+            return println!("skipped: this kernel counts no input and output");
         };
         let moved_bytes = 32 * BLOCK_BYTES as u64;
         for i in 0..32 {
@@ -300,8 +289,7 @@ mod tests {
         file.write_back().unwrap();
         let written = DeviceTraffic::of_current_thread().unwrap().since(&begin).written_bytes;
         if written == 0 {
-            println!("skipped: {} is no real disk", directory.path().display());
-            return;
+            return println!("skipped: {} is no real disk", directory.path().display());
         }
         let mut read = AlignedBytes::new(BLOCK_BYTES, file.align_bytes());
         for i in 0..32 {
@@ -348,26 +336,23 @@ mod tests {
     #[test]
     fn a_full_disk_is_called_full_and_takes_no_more() {
         let directory = tempfile::tempdir().unwrap();
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                if let Err(e) = small_file_system(directory.path(), c"size=1m") {
-                    println!("skipped: no file system of our own ({e})");
-                    return;
+        crate::testing::in_thread(|| {
+            if let Err(e) = small_file_system(directory.path(), c"size=1m") {
+                return println!("skipped: no file system of our own ({e})");
+            }
+            assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20);
+            let mut file = BlockFile::create(directory.path()).unwrap();
+            let block = pattern(&file, 1);
+            let mut blocks = 0;
+            let e = loop {
+                match file.write_at(block.as_slice(), blocks * BLOCK_BYTES as u64) {
+                    Ok(()) => blocks += 1,
+                    Err(e) => break e,
                 }
-                assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20);
-                let mut file = BlockFile::create(directory.path()).unwrap();
-                let block = pattern(&file, 1);
-                let mut blocks = 0;
-                let e = loop {
-                    match file.write_at(block.as_slice(), blocks * BLOCK_BYTES as u64) {
-                        Ok(()) => blocks += 1,
-                        Err(e) => break e,
-                    }
-                };
-                assert_eq!((e.kind(), blocks), (io::ErrorKind::StorageFull, 16));
-                drop(file);
-                assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20, "nothing is left");
-            });
+            };
+            assert_eq!((e.kind(), blocks), (io::ErrorKind::StorageFull, 16));
+            drop(file);
+            assert_eq!(free_bytes(directory.path()).unwrap(), 1 << 20, "nothing is left");
         });
     }
 }

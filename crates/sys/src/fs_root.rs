@@ -28,7 +28,6 @@ impl FsRoot {
         &self.root
     }
 
-    /// The tree of what lies at `path`.
     pub(crate) fn below(&self, path: &str) -> Self {
         Self { root: self.join(path) }
     }
@@ -59,20 +58,17 @@ impl FsRoot {
         self.text(path)?.parse().ok()
     }
 
-    /// Whether there is something at `path`.
     pub fn exists(&self, path: &str) -> bool {
         self.join(path).exists()
     }
 
     /// The numbers of the entries `<prefix><number>` (`cpu0`, `node1`) of a directory, ascending.
     pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<usize> {
-        let number = |entry: fs::DirEntry| {
-            let name = entry.file_name();
-            let digits = name.to_str()?.strip_prefix(prefix)?;
+        let number = |name: String| {
+            let digits = name.strip_prefix(prefix)?;
             digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
         };
-        let entries = fs::read_dir(self.join(directory)).into_iter().flatten().flatten();
-        let mut numbers: Vec<usize> = entries.filter_map(number).collect();
+        let mut numbers: Vec<usize> = self.names(directory).into_iter().filter_map(number).collect();
         numbers.sort_unstable();
         numbers
     }
@@ -113,20 +109,9 @@ pub(crate) mod tests {
     }
 
     fn unescape(content: &str) -> String {
-        let mut out = String::new();
-        let mut characters = content.chars();
-        while let Some(c) = characters.next() {
-            out.push(match c {
-                '\\' => match characters.next().unwrap() {
-                    'n' => '\n',
-                    't' => '\t',
-                    other => other,
-                },
-                c => c,
-            });
-        }
+        let parts = content.split(r"\\").map(|part| part.replace(r"\n", "\n").replace(r"\t", "\t"));
         // As the kernel ends its files.
-        out + "\n"
+        parts.collect::<Vec<_>>().join("\\") + "\n"
     }
 
     #[test]

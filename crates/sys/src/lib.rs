@@ -37,3 +37,8 @@ pub mod topology;
 pub mod trace;
 #[cfg(feature = "user-threads")]
 pub mod user_threads;
+
+/// Why something cannot be had, in one line for people: nobody tells these reasons apart.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(String);

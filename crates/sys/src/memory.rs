@@ -180,14 +180,12 @@ mod tests {
 
     #[test]
     fn a_prepared_stack_takes_no_faults() {
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let locked = prepare_stack(256 * 1024);
-                let faults = faults(|| {
-                    touch_stack(200 * 1024);
-                });
-                assert!(faults < 8, "{faults} faults, {locked:?}");
+        crate::testing::in_thread(|| {
+            let locked = prepare_stack(256 * 1024);
+            let faults = faults(|| {
+                touch_stack(200 * 1024);
             });
+            assert!(faults < 8, "{faults} faults, {locked:?}");
         });
     }
 }

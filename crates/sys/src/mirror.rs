@@ -63,7 +63,6 @@ impl Memory {
         // SAFETY: both have that many bytes; they may overlap.
         unsafe { std::ptr::copy(self.at(offset, bytes), to.at(to_offset, bytes), bytes) };
     }
-    /// Writes bytes.
     pub fn fill(&self, offset: usize, bytes: &[u8]) {
         assert!(self.has(offset, bytes.len()), "{} B at {offset}", bytes.len());
         // SAFETY: it has that many bytes, and the source is no part of it.

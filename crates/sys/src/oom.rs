@@ -7,7 +7,7 @@ use std::io;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::cgroup::{self, MemoryLimit};
+use crate::cgroup::{Controller, field, place};
 use crate::facts::memory::amount;
 use crate::fs_root::FsRoot;
 
@@ -39,13 +39,13 @@ impl MemoryLeft {
     /// What the machine, the control groups above this process and a limit of address space leave it. A container's limit
     /// counts, since beyond it the out-of-memory killer chooses in the container.
     pub fn of_this_process(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_groups_above(tree)?.within(cgroup::memory_limit(tree, true)))
+        Self::within_limits(tree, true)
     }
 
     /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
     /// own, which is meant to reach its limit.
     pub fn of_groups_above(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, false)).within(address_space(tree)))
+        Self::within_limits(tree, false)
     }
 
     /// What a request is held against: from 2 MiB on what is left to this process, below what the machine has. A
@@ -54,28 +54,47 @@ impl MemoryLeft {
         if bytes < LARGE_BYTES { Self::of_machine(tree) } else { Self::of_this_process(tree) }
     }
 
-    fn within(self, limit: Option<MemoryLimit>) -> Self {
-        match limit {
-            Some(limit) => Self {
-                total_bytes: self.total_bytes.min(limit.limit_bytes),
-                available_bytes: self.available_bytes.min(limit.room_bytes),
-                ..self
-            },
-            None => self,
-        }
+    /// What the tightest limit leaves: of address space, of the groups above and, if `own_counts`, of the own one.
+    fn within_limits(tree: &FsRoot, own_counts: bool) -> Result<Self, String> {
+        let machine = Self::of_machine(tree)?;
+        let own = place(tree, Controller::Memory).ok();
+        let groups = std::iter::successors(own.as_ref().map(|o| o.directory.as_str()), |group| {
+            let mount = &own.as_ref()?.mount;
+            Some(group.rsplit_once('/')?.0).filter(|above| above.len() >= mount.len())
+        });
+        let of_groups = groups.skip(usize::from(!own_counts)).filter_map(|group| limit_of(tree, group));
+        let tightest = of_groups.chain(address_space(tree)).min_by_key(|(_, room_bytes)| *room_bytes);
+        Ok(tightest.map_or(machine, |(limit_bytes, room_bytes)| Self {
+            total_bytes: machine.total_bytes.min(limit_bytes),
+            available_bytes: machine.available_bytes.min(room_bytes),
+            ..machine
+        }))
     }
 }
 
 /// Half of the address space that a limit (`ulimit -v`) leaves: heap and stacks need the other half, or the process is ended.
-fn address_space(tree: &FsRoot) -> Option<MemoryLimit> {
+fn address_space(tree: &FsRoot) -> Option<(u64, u64)> {
     let limit_bytes = getrlimit(Resource::As).current?;
     let taken_bytes = amount(&tree.text("proc/self/status")?, "VmSize")?;
-    Some(MemoryLimit { limit_bytes, room_bytes: limit_bytes.saturating_sub(taken_bytes) / 2 })
+    Some((limit_bytes, limit_bytes.saturating_sub(taken_bytes) / 2))
+}
+
+/// The limit of a group and what is left of it, counting page cache that can be dropped as free; bytes.
+fn limit_of(tree: &FsRoot, directory: &str) -> Option<(u64, u64)> {
+    // Version 1 writes "no limit" as a number near 2^63.
+    const NO_LIMIT_BYTES: u64 = 1 << 62;
+    let number = |file: &str| tree.number::<u64>(&format!("{directory}/{file}"));
+    let limits = ["memory.max", "memory.high", "memory.limit_in_bytes"].map(number);
+    let limit_bytes = limits.into_iter().flatten().filter(|bytes| *bytes < NO_LIMIT_BYTES).min()?;
+    let used_bytes = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let stat = tree.text(&format!("{directory}/memory.stat")).unwrap_or_default();
+    let droppable = field(&stat, "total_inactive_file").or_else(|| field(&stat, "inactive_file"));
+    Some((limit_bytes, limit_bytes.saturating_sub(used_bytes.saturating_sub(droppable.unwrap_or(0)))))
 }
 
 /// Processes that the out-of-memory killer ended since the system was started, in all groups; `None` before Linux 4.13.
 pub fn kills_of_machine(tree: &FsRoot) -> Option<u64> {
-    cgroup::field(&tree.text("proc/vmstat")?, "oom_kill")
+    field(&tree.text("proc/vmstat")?, "oom_kill")
 }
 
 /// The out-of-memory killer chooses this process and its children first. Taking it back needs a right.
@@ -127,8 +146,7 @@ mod tests {
         let Some(group) = crate::testing::group("memory=16M") else { return };
         let left = MemoryLeft::of_machine(&tree).unwrap();
         if left.swap_free_bytes > 0 {
-            println!("skipped: with swap the group would swap");
-            return;
+            return println!("skipped: with swap the group would swap");
         }
         // Waits for a line, then takes 48 MiB within the group of 16 MiB.
         let script =

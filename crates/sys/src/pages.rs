@@ -112,10 +112,8 @@ impl Pages {
             let advised = unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, advice) };
             // A kernel without transparent huge pages knows neither advice: small pages are all there is then.
             if advised.is_err() && backing == Backing::Huge {
-                return Err(io::Error::new(
-                    io::ErrorKind::Unsupported,
-                    "this kernel has no transparent huge pages",
-                ));
+                let why = "this kernel has no transparent huge pages";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, why));
             }
         }
         Ok(pages)

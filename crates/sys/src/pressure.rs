@@ -16,7 +16,6 @@ pub enum Resource {
 impl Resource {
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
 
-    /// The kernel's name of it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -47,10 +46,7 @@ impl Pressure {
     /// Reads the kernel's text; `None` if it is not understood or holds a value that is impossible.
     pub fn parse(text: &str) -> Option<Self> {
         let line = |kind: &str| text.lines().find_map(|l| l.strip_prefix(kind)).map(stall);
-        let full = match line("full ") {
-            Some(full) => Some(full?),
-            None => None,
-        };
+        let full = line("full ").map_or(Some(None), |full| full.map(Some))?;
         Some(Self { some: line("some ")??, full })
     }
 }

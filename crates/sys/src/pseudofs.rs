@@ -11,31 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KernelFs {
-    Trace,
-    /// debugfs: here only scheduler parameters are read from it.
-    Debug,
-}
-
-impl KernelFs {
-    fn name(self) -> &'static CStr {
-        match self {
-            Self::Trace => c"tracefs",
-            Self::Debug => c"debugfs",
-        }
-    }
-
-    /// Mount points in the order tried, each with a file that proves that the file system is there.
-    fn mounts(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Trace => {
-                &[("/sys/kernel/tracing", "instances"), ("/sys/kernel/debug/tracing", "instances")]
-            }
-            Self::Debug => &[("/sys/kernel/debug", "sched")],
-        }
-    }
-}
+const TRACEFS: &CStr = c"tracefs";
 
 /// Access to a kernel file system; dropping it closes a mount of our own.
 #[derive(Debug)]
@@ -46,19 +22,27 @@ pub struct KernelMount {
 }
 
 impl KernelMount {
-    /// Opens `kind`. Errors: one line with the reason: no permission, absent, or forbidden by lockdown.
-    pub fn open(kind: KernelFs) -> io::Result<Self> {
-        if let Some((root, _)) =
-            kind.mounts().iter().find(|(at, proof)| fs::exists(Path::new(at).join(proof)).unwrap_or(false))
-        {
-            return Ok(Self { root: PathBuf::from(root), _mount: None });
+    /// Errors: one line with the reason: no permission, absent, or forbidden by lockdown.
+    pub fn of_tracefs() -> io::Result<Self> {
+        Self::open(TRACEFS, "instances", &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"])
+    }
+
+    /// As [`Self::of_tracefs`]; here only scheduler parameters are read from it.
+    pub fn of_debugfs() -> io::Result<Self> {
+        Self::open(c"debugfs", "sched", &["/sys/kernel/debug"])
+    }
+
+    /// `proof` is a file that shows that the file system is there.
+    fn open(name: &CStr, proof: &str, mounts: &[&str]) -> io::Result<Self> {
+        let there = |at: &&&str| fs::exists(Path::new(at).join(proof)).unwrap_or(false);
+        match mounts.iter().find(there) {
+            Some(root) => Ok(Self { root: PathBuf::from(root), _mount: None }),
+            None => Self::mount(name),
         }
-        Self::mount(kind)
     }
 
     /// Makes a mount of our own even if another exists.
-    fn mount(kind: KernelFs) -> io::Result<Self> {
-        let name = kind.name();
+    fn mount(name: &CStr) -> io::Result<Self> {
         let mount = detached(name).map_err(|e| {
             let why = match e.raw_os_error() {
                 Some(libc::EPERM) => "needs root (CAP_SYS_ADMIN)".to_owned(),
@@ -93,7 +77,7 @@ mod tests {
     #[test]
     fn a_detached_mount_is_usable_and_seen_by_nobody() {
         let before = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        match KernelMount::mount(KernelFs::Trace) {
+        match KernelMount::mount(TRACEFS) {
             Ok(mount) => {
                 assert!(mount.path().join("instances").is_dir());
                 assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), before);

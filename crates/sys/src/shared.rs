@@ -55,7 +55,6 @@ impl SharedCounters {
         Ok(Self { memory, mapping, len })
     }
 
-    /// The descriptor to pass to another process.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

@@ -8,6 +8,7 @@ use std::panic;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
+use crate::Refused;
 use crate::affinity;
 use crate::counters::schedstat::{Schedstat, SchedstatReader};
 use crate::memory;
@@ -18,17 +19,8 @@ use crate::task_headroom::TaskHeadroom;
 const PREPARED_STACK_BYTES: usize = 256 * 1024;
 
 /// Why a thread is not where, or does not run as, it should.
-#[derive(Debug, thiserror::Error)]
-#[error("thread '{name}': {why}")]
-pub struct PlaceError {
-    name: String,
-    why: String,
-}
-
-impl PlaceError {
-    fn new(name: &str, why: &impl ToString) -> Self {
-        Self { name: name.to_owned(), why: why.to_string() }
-    }
+fn misplaced(name: &str, why: &Refused) -> Refused {
+    Refused(format!("thread '{name}': {why}"))
 }
 
 /// What a placed thread reported before its work began.
@@ -92,7 +84,7 @@ pub fn spawn_placed<T: Send + 'static>(
     cpu: Option<usize>,
     policy: Policy,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<PlacedThread<T>, PlaceError> {
+) -> Result<PlacedThread<T>, Refused> {
     let (report, reported) = mpsc::sync_channel(1);
     let body = place_and_run(name.to_owned(), cpu, policy, report, work);
     placed(name, Builder::new().name(name.to_owned()).spawn(body).map(Handle::Own), &reported)
@@ -105,7 +97,7 @@ pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
     cpu: Option<usize>,
     policy: Policy,
     work: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedPlacedThread<'scope, T>, PlaceError> {
+) -> Result<ScopedPlacedThread<'scope, T>, Refused> {
     let (report, reported) = mpsc::sync_channel(1);
     let body = place_and_run(name.to_owned(), cpu, policy, report, work);
     placed(
@@ -131,15 +123,11 @@ pub fn on_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-fn spawn_error(name: &str, source: io::Error) -> PlaceError {
-    PlaceError::new(name, &format_args!("cannot be started: {}", TaskHeadroom::explain(source)))
-}
-
 fn place_and_run<T>(
     name: String,
     cpu: Option<usize>,
     policy: Policy,
-    report: mpsc::SyncSender<Result<Placed, PlaceError>>,
+    report: mpsc::SyncSender<Result<Placed, Refused>>,
     work: impl FnOnce() -> T,
 ) -> impl FnOnce() -> Option<T> {
     move || {
@@ -154,10 +142,11 @@ fn place_and_run<T>(
 fn placed<'scope, T>(
     name: &str,
     started: io::Result<Handle<'scope, T>>,
-    reported: &mpsc::Receiver<Result<Placed, PlaceError>>,
-) -> Result<ScopedPlacedThread<'scope, T>, PlaceError> {
-    let handle = started.map_err(|e| spawn_error(name, e))?;
-    let died = |_| Err(spawn_error(name, io::Error::other("it ended before it was placed")));
+    reported: &mpsc::Receiver<Result<Placed, Refused>>,
+) -> Result<ScopedPlacedThread<'scope, T>, Refused> {
+    let failed = |e| misplaced(name, &Refused(format!("cannot be started: {}", TaskHeadroom::explain(e))));
+    let handle = started.map_err(failed)?;
+    let died = |_| Err(failed(io::Error::other("it ended before it was placed")));
     match reported.recv().unwrap_or_else(died) {
         Ok(placed) => Ok(ScopedPlacedThread { placed, handle }),
         Err(e) => {
@@ -168,15 +157,15 @@ fn placed<'scope, T>(
 }
 
 /// Pins, prepares and schedules the calling thread. The policy comes last, so that nothing slow happens in real time.
-/// Errors: [`PlaceError`] with `name` in its text; the thread may then be pinned already.
-pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<Placed, PlaceError> {
+/// Errors: with `name` in its text; the thread may then be pinned already.
+pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<Placed, Refused> {
     if let Some(cpu) = cpu {
-        affinity::pin(cpu).map_err(|e| PlaceError::new(name, &e))?;
+        affinity::pin(cpu).map_err(|e| misplaced(name, &e))?;
     }
     // A stack that the limits keep from being locked is touched all the same.
     let _ = memory::prepare_stack(PREPARED_STACK_BYTES);
     let in_force = sched::apply(policy).and_then(|()| sched::current());
-    let policy = in_force.map_err(|e| PlaceError::new(name, &e))?;
+    let policy = in_force.map_err(|e| misplaced(name, &e))?;
     Ok(Placed { tid: tid(), policy })
 }
 
@@ -294,20 +283,16 @@ pub(crate) fn as_nobody(work: impl FnOnce() + Send) {
         assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
         work();
     };
-    std::thread::scope(|s| s.spawn(without_rights).join().unwrap());
+    crate::testing::in_thread(without_rights);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn allowed_cpu() -> usize {
-        affinity::mask().unwrap().first().unwrap()
-    }
-
     #[test]
     fn a_placed_thread_runs_where_and_how_it_was_told() {
-        let cpu = allowed_cpu();
+        let cpu = affinity::mask().unwrap().first().unwrap();
         let thread = spawn_placed("placed", Some(cpu), Policy::Batch, move || {
             (tid(), affinity::mask().unwrap().to_vec(), sched::current().unwrap())
         })
@@ -363,8 +348,7 @@ mod tests {
     #[test]
     fn schedstat_run_time_grows_with_work() {
         let Ok(before) = schedstat() else {
-            println!("skipped: no schedstat here");
-            return;
+            return println!("skipped: no schedstat here");
         };
         let until_ns = monotonic_ns() + 20_000_000;
         while monotonic_ns() < until_ns {}

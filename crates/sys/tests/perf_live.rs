@@ -1,9 +1,5 @@
 //! Context-switch records against the real kernel, with and without rights.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests: clippy.toml allows this only inside test functions"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "allowed inside test functions as well")]
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -133,7 +133,7 @@ fn played(machine: &Machine, options: &Options, mpi: &Installed) -> Result<Found
     let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false, set: &[] };
     let command = command(mpi, &start).map_err(|e| e.to_string())?;
     let part = if options.quick { 2 } else { 1 };
-    let spawn = Spawn::worker(WORKER.name).under(command).new_group().die_with_parent().piped();
+    let spawn = Spawn::worker_under(command, WORKER.name).new_group().die_with_parent().piped();
     let spawn = spawn.arg(&mpi.library).arg(options.seed.to_string()).arg((CLOCKS / part).to_string());
     let mut role = Role::<Asked, Result<Found, String>>::start(spawn).map_err(|e| e.to_string())?;
     let asked = Asked { source: machine.clock.source(), tick_hz: machine.rate.hz() };

@@ -56,7 +56,7 @@ fn shown(lab: &Lab) -> Shown {
     let hold = Some(Hold { rank: HELD_RANK, every: EVERY, ticks: hold_ticks });
     let batch = Batch { collective: Collective::Allreduce, turns: TURNS, units: UNITS, hold };
     let planted = Planted { source: lab.machine.clock.source(), batch };
-    let spawn = Spawn::worker(LATE.name).under(command).new_group().die_with_parent().piped();
+    let spawn = Spawn::worker_under(command, LATE.name).new_group().die_with_parent().piped();
     let mut role = Role::<Planted, Said>::start(spawn).map_err(|e| e.to_string())?;
     let said = role.ask(&planted, WITHIN_NS).map_err(|e| format!("the ranks {e}"));
     if said.is_err() || role.peer_mut().wait(WITHIN_NS).is_none() {

@@ -111,7 +111,7 @@ pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
 fn turn(lab: &Lab, costs: &Costs, what: &str) -> SelfCheck {
     let least =
         |xs: &[f64]| xs.iter().copied().min_by(f64::total_cmp).map(|t| t * lab.machine.rate.ns_per_tick());
-    let read_ns = lab.machine.clock.read_cost().map_or(f64::INFINITY, |c| c.mean_ns());
+    let read_ns = lab.machine.clock.read_cost_ns().unwrap_or(f64::INFINITY);
     let (Some(ours), Some(bare)) = (least(&costs.ours), least(&costs.bare)) else {
         return SelfCheck::not_shown("loop.turn", what, "-", "there is no bare loop for this processor");
     };

@@ -105,11 +105,8 @@ impl Waiting {
             epoll::add(&epoll, &e.0, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
         events[count - 1].add(1)?;
-        let polled = events
-            .iter()
-            .map(|e| libc::pollfd { fd: e.0.as_raw_fd(), events: libc::POLLIN, revents: 0 })
-            .collect();
-        Ok(Self { epoll, events, polled })
+        let polled = |e: &Event| libc::pollfd { fd: e.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        Ok(Self { epoll, polled: events.iter().map(polled).collect(), events })
     }
 
     /// `epoll_wait` without waiting.

@@ -31,9 +31,7 @@ impl PrivateDirectory {
         abandoned::sweep(parent, CALLS);
         let path = abandoned::choose(parent, CALLS);
         let removed = path.clone();
-        let removal = Guard::new("files to time calls on", move || {
-            let _ = fs::remove_dir_all(removed);
-        });
+        let removal = Guard::new("files to time calls on", move || drop(fs::remove_dir_all(removed)));
         let lock = abandoned::create(&path)?;
         Ok(Self { path, _removal: removal, _lock: lock })
     }

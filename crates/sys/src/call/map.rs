@@ -5,13 +5,10 @@ use std::io;
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
+pub use crate::mirror::page_bytes;
 use crate::pages::{Backing, HUGE_PAGE_BYTES, Pages};
 use crate::region::{Mapping, READ_WRITE};
 use crate::thread::Usage;
-
-pub fn page_bytes() -> usize {
-    rustix::param::page_size()
-}
 
 /// `mmap` of `bytes` of private memory that nobody touches, and `munmap`.
 #[inline]

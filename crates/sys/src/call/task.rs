@@ -167,7 +167,6 @@ fn fork() -> io::Result<Option<libc::pid_t>> {
     }
 }
 
-/// Waits for a child and compares its exit code.
 fn wait_for(child: libc::pid_t, expected: libc::c_int) -> io::Result<()> {
     let mut status = 0;
     loop {

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::layout::{self, Parent};
 use super::limits;
 use super::removal::{PREFIX, remove_directory, sweep_directory};
-use super::{CgroupError, Request, field};
+use super::{Request, field, refused_to, unusable};
+use crate::Refused;
 use crate::fs_root::{FsRoot, write_existing};
 use crate::guard::Guard;
 
@@ -46,16 +47,20 @@ pub struct Plan {
 impl Plan {
     /// Looks for the places for the limits of `request`: below this process's own group, in version 2 beside it
     /// where the own one may have no children. `name` only helps those who look. Errors: with the true cause.
-    pub fn new(request: &Request, name: &str) -> Result<Self, CgroupError> {
+    pub fn new(request: &Request, name: &str) -> Result<Self, Refused> {
         let controllers = request.controllers();
         if controllers.is_empty() {
-            return Err(CgroupError::Empty);
+            return Err(Refused("control group: the request limits nothing".to_owned()));
         }
         let tree = FsRoot::host();
         let parents = layout::parents(&tree, &controllers)
-            .map_err(|(controller, cause)| CgroupError::Unusable { controller, cause })?;
+            .map_err(|(controller, cause)| unusable(controller, &cause))?;
         let leaf = leaf_name(name);
-        let made = parents.iter().map(|p| Made::below(p, &tree, &leaf)).collect();
+        let made = |p: &Parent| Made {
+            directory: tree.root().join(&p.directory).join(&leaf),
+            own: tree.root().join(&p.own),
+        };
+        let made = parents.iter().map(made).collect();
         Ok(Self { request: request.clone(), parents, made, leaf })
     }
 
@@ -65,8 +70,8 @@ impl Plan {
     }
 
     /// Makes the group. Groups that processes of ours left behind when they were killed are removed first.
-    /// Errors: [`CgroupError`] with the true cause; nothing is then left behind.
-    pub fn make(self) -> Result<Group, CgroupError> {
+    /// Errors: with the true cause; nothing is then left behind.
+    pub fn make(self) -> Result<Group, Refused> {
         let tree = FsRoot::host();
         for parent in &self.parents {
             sweep_directory(&tree.root().join(&parent.directory));
@@ -77,16 +82,13 @@ impl Plan {
                 remove_directory(directory, own);
             }
         });
-        let mut group = Group {
-            _guard: guard,
-            switched_on: Vec::new(),
-            made: self.made,
-            locks: Vec::new(),
-            caveats: Vec::new(),
-        };
+        let (switched_on, locks, caveats) = (Vec::new(), Vec::new(), Vec::new());
+        let mut group = Group { _guard: guard, switched_on, made: self.made, locks, caveats };
         for (made, parent) in group.made.iter().zip(&self.parents) {
             group.switched_on.extend(switch_on(&tree, parent)?);
-            make_directory(&made.directory, &parent.directory)?;
+            fs::create_dir(&made.directory).map_err(|e| {
+                refused_to(&made.directory, "making it", layout::refusal(&parent.directory, &e))
+            })?;
             group.locks.extend(crate::abandoned::lock(&made.directory));
             limits::put(&made.directory, &limits::plan(&self.request, parent, &tree)?)?;
             group.caveats.extend(made.real_time_caveat());
@@ -96,21 +98,17 @@ impl Plan {
 }
 
 impl Group {
-    /// [`Plan::new`] and [`Plan::make`] in one.
-    pub fn create(request: &Request, name: &str) -> Result<Self, CgroupError> {
+    pub fn create(request: &Request, name: &str) -> Result<Self, Refused> {
         Plan::new(request, name)?.make()
     }
 
     /// Puts a process with all its threads into the group; children it starts from then on are in it too.
-    /// Errors: [`CgroupError::Member`] with the cause; it may then be in some of the hierarchies already.
-    pub fn add(&self, pid: i32) -> Result<(), CgroupError> {
+    /// Errors: with the cause; it may then be in some of the hierarchies already.
+    pub fn add(&self, pid: i32) -> Result<(), Refused> {
         self.made.iter().try_for_each(|made| {
             write_existing(&made.directory.join("cgroup.procs"), &pid.to_string()).map_err(|e| {
-                CgroupError::Member {
-                    pid,
-                    group: made.directory.clone(),
-                    cause: made.cause_of_membership(&e),
-                }
+                let (group, cause) = (made.directory.display(), made.cause_of_membership(&e));
+                Refused(format!("control group {group}: process {pid} cannot join: {cause}"))
             })
         })
     }
@@ -132,10 +130,6 @@ impl Group {
 }
 
 impl Made {
-    fn below(parent: &Parent, tree: &FsRoot, leaf: &str) -> Self {
-        Self { directory: tree.root().join(&parent.directory).join(leaf), own: tree.root().join(&parent.own) }
-    }
-
     fn without_real_time_budget(&self) -> bool {
         let text = fs::read_to_string(self.directory.join("cpu.rt_runtime_us"));
         text.is_ok_and(|t| t.trim() == "0")
@@ -180,34 +174,21 @@ fn leaf_name(name: &str) -> String {
     format!("{PREFIX}{}-{number}-{}", std::process::id(), safe.collect::<String>())
 }
 
-fn make_directory(directory: &Path, parent: &str) -> Result<(), CgroupError> {
-    fs::create_dir(directory).map_err(|e| CgroupError::Refused {
-        what: "making it".to_owned(),
-        group: directory.to_owned(),
-        cause: layout::refusal(parent, &e),
-    })
-}
-
 /// Lets the root of version 2 pass controllers on; undone when the guards are dropped.
-fn switch_on(tree: &FsRoot, parent: &Parent) -> Result<Vec<Guard>, CgroupError> {
+fn switch_on(tree: &FsRoot, parent: &Parent) -> Result<Vec<Guard>, Refused> {
     let control = tree.root().join(&parent.directory).join("cgroup.subtree_control");
     parent
         .enable
         .iter()
         .map(|controller| {
             let off = (control.clone(), format!("-{controller}"));
-            let guard = Guard::new(format!("{controller} controller switched on"), move || {
-                let _ = write_existing(&off.0, &off.1);
-            });
+            let undo = move || drop(write_existing(&off.0, &off.1));
+            let guard = Guard::new(format!("{controller} controller switched on"), undo);
             match write_existing(&control, &format!("+{controller}")) {
                 Ok(()) => Ok(guard),
                 Err(e) => {
                     guard.disarm();
-                    Err(CgroupError::Refused {
-                        what: format!("cgroup.subtree_control = +{controller}"),
-                        group: control.clone(),
-                        cause: e.to_string(),
-                    })
+                    Err(refused_to(&control, &format!("cgroup.subtree_control = +{controller}"), e))
                 }
             }
         })
@@ -281,16 +262,15 @@ mod tests {
         assert!(status.contains(&format!("Cpus_allowed_list:\t{first}\n")), "{status}");
         drop(group);
         let e = Group::create(&"cpus=1000".parse().unwrap(), "far").unwrap_err();
-        assert!(matches!(e, CgroupError::Refused { .. } | CgroupError::NotInForce { .. }), "{e}");
-        println!("{e}");
+        let said = e.to_string();
+        assert!(said.contains(" refused: ") || said.contains(" but holds "), "{said}");
     }
 
     #[test]
     fn real_time_threads_are_kept_out_of_a_group_without_budget() {
         let Some(group) = group("weight=100") else { return };
         if group.caveats().is_empty() {
-            println!("skipped: new groups have a real-time budget here");
-            return;
+            return println!("skipped: new groups have a real-time budget here");
         }
         let mut child = Command::new("chrt").args(["-f", "1", "sleep", "60"]).spawn().unwrap();
         let pid = child.id();
@@ -302,15 +282,15 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         if !real_time {
-            println!("skipped: no right to start a real-time process");
-            return;
+            return println!("skipped: no right to start a real-time process");
         }
         assert!(joined.unwrap_err().to_string().contains("cpu.rt_runtime_us = 0"));
     }
 
     #[test]
     fn nobody_asks_for_nothing_and_a_user_without_rights_is_told_what_would_help() {
-        assert!(matches!(Group::create(&Request::default(), "x"), Err(CgroupError::Empty)));
+        let e = Group::create(&Request::default(), "x").unwrap_err().to_string();
+        assert!(e.contains("limits nothing"), "{e}");
         crate::thread::as_nobody(|| {
             let e = Group::create(&"pids=7".parse().unwrap(), "x").unwrap_err().to_string();
             println!("{e}");

@@ -60,14 +60,14 @@ pub(super) fn parents(tree: &FsRoot, controllers: &[Controller]) -> Result<Vec<P
 }
 
 /// A group, and the top of what can be seen of its hierarchy; both relative to the tree's root.
-pub(super) struct Place {
+pub(crate) struct Place {
     version: Version,
-    pub(super) directory: String,
-    pub(super) mount: String,
+    pub(crate) directory: String,
+    pub(crate) mount: String,
 }
 
 /// This process's own group for `controller`.
-pub(super) fn place(tree: &FsRoot, controller: Controller) -> Result<Place, String> {
+pub(crate) fn place(tree: &FsRoot, controller: Controller) -> Result<Place, String> {
     let membership = tree.read("proc/self/cgroup").map_err(|e| format!("/proc/self/cgroup: {e}"))?;
     let mounts = tree.read("proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
     let name = controller.name();

@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 
 use super::layout::{Parent, Version};
-use super::{CgroupError, Controller, Request};
+use super::{Controller, Request, refused_to, unusable};
+use crate::Refused;
 use crate::fs_root::{FsRoot, write_existing};
-use crate::topology::CpuQuota;
+use crate::topology::CpuSet;
 
 /// A file and what is written to it; the kernel must read back the same.
 type Limit = (&'static str, String);
@@ -18,72 +19,42 @@ fn shares(weight: u32) -> u64 {
 }
 
 /// What to write into a group under `parent`. Errors: a limit that this version does not have.
-pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<Vec<Limit>, CgroupError> {
-    let mut limits = Vec::new();
-    for controller in &parent.controllers {
-        match (controller, parent.version) {
-            (Controller::Cpu, version) => cpu(request, version, &mut limits),
-            (Controller::Cpuset, Version::One) => {
-                // A new group of version 1 has no memory node, and takes no process before it has.
-                let file =
-                    |name| tree.text(&format!("{}/{name}", parent.directory)).filter(|t| !t.is_empty());
-                let nodes = file("cpuset.effective_mems").or_else(|| file("cpuset.mems"));
-                limits.push(("cpuset.mems", nodes.unwrap_or_else(|| "0".to_owned())));
-                push(&mut limits, "cpuset.cpus", request.cpus.as_ref());
-            }
-            (Controller::Cpuset, Version::Two) => push(&mut limits, "cpuset.cpus", request.cpus.as_ref()),
-            (Controller::Memory, version) => memory(request, version, &mut limits)?,
-            (Controller::Pids, _) => push(&mut limits, "pids.max", request.pids.as_ref()),
-        }
+pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<Vec<Limit>, Refused> {
+    use Controller::{Cpu, Cpuset, Memory, Pids};
+    use Version::{One, Two};
+    let asks = |controller, version| parent.version == version && parent.controllers.contains(&controller);
+    if request.memory_high_bytes.is_some() && asks(Memory, One) {
+        return Err(unusable(Memory, "memory-high exists in version 2 only, and this machine has version 1"));
     }
-    Ok(limits)
-}
-
-fn push(limits: &mut Vec<Limit>, file: &'static str, value: Option<&impl ToString>) {
-    limits.extend(value.map(|v| (file, v.to_string())));
-}
-
-fn cpu(request: &Request, version: Version, limits: &mut Vec<Limit>) {
-    let us = |q: CpuQuota| (q.quota_ns / 1_000, q.period_ns / 1_000);
-    match version {
-        Version::One => {
-            push(limits, "cpu.shares", request.weight.map(shares).as_ref());
-            if let Some((quota_us, period_us)) = request.max.map(us) {
-                push(limits, "cpu.cfs_period_us", Some(&period_us));
-                push(limits, "cpu.cfs_quota_us", Some(&quota_us));
-            }
-        }
-        Version::Two => {
-            push(limits, "cpu.weight", request.weight.as_ref());
-            let text = request.max.map(us).map(|(quota_us, period_us)| format!("{quota_us} {period_us}"));
-            push(limits, "cpu.max", text.as_ref());
-        }
-    }
-}
-
-fn memory(request: &Request, version: Version, limits: &mut Vec<Limit>) -> Result<(), CgroupError> {
+    // A new group of version 1 has no memory node, and takes no process before it has.
+    let file = |name| tree.text(&format!("{}/{name}", parent.directory)).filter(|t| !t.is_empty());
+    let nodes = file("cpuset.effective_mems").or_else(|| file("cpuset.mems"));
+    let text = |number: Option<u64>| number.map(|n| n.to_string());
     let page_bytes = rustix::param::page_size() as u64;
-    let whole = |bytes: u64| bytes / page_bytes * page_bytes;
-    match version {
-        Version::One if request.memory_high_bytes.is_some() => {
-            return Err(CgroupError::Unusable {
-                controller: Controller::Memory,
-                cause: "memory-high exists in version 2 only, and this machine has version 1".to_owned(),
-            });
-        }
-        Version::One => {
-            push(limits, "memory.limit_in_bytes", request.memory_bytes.map(whole).as_ref());
-        }
-        Version::Two => {
-            push(limits, "memory.high", request.memory_high_bytes.map(whole).as_ref());
-            push(limits, "memory.max", request.memory_bytes.map(whole).as_ref());
-        }
-    }
-    Ok(())
+    let pages = |bytes: Option<u64>| text(bytes.map(|b| b / page_bytes * page_bytes));
+    let (quota_us, period_us) = request.max.map(|q| (q.quota_ns / 1_000, q.period_ns / 1_000)).unzip();
+    let cpus = request.cpus.as_ref().map(CpuSet::to_string);
+    let limits = [
+        (Cpu, One, "cpu.shares", text(request.weight.map(shares))),
+        (Cpu, One, "cpu.cfs_period_us", text(period_us)),
+        (Cpu, One, "cpu.cfs_quota_us", text(quota_us)),
+        (Cpu, Two, "cpu.weight", text(request.weight.map(u64::from))),
+        (Cpu, Two, "cpu.max", quota_us.zip(period_us).map(|(quota, period)| format!("{quota} {period}"))),
+        (Cpuset, One, "cpuset.mems", Some(nodes.unwrap_or_else(|| "0".to_owned()))),
+        (Cpuset, One, "cpuset.cpus", cpus.clone()),
+        (Cpuset, Two, "cpuset.cpus", cpus),
+        (Memory, One, "memory.limit_in_bytes", pages(request.memory_bytes)),
+        (Memory, Two, "memory.high", pages(request.memory_high_bytes)),
+        (Memory, Two, "memory.max", pages(request.memory_bytes)),
+        (Pids, One, "pids.max", text(request.pids)),
+        (Pids, Two, "pids.max", text(request.pids)),
+    ];
+    let asked = limits.into_iter().filter(|(controller, version, ..)| asks(*controller, *version));
+    Ok(asked.filter_map(|(_, _, file, value)| Some((file, value?))).collect())
 }
 
 /// Writes `limits` and reads each back. Errors: the cause of a refusal, or another value is read back.
-pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
+pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), Refused> {
     for (file, value) in limits {
         write_existing(&group.join(file), value).map_err(|source| refused(group, file, value, &source))?;
     }
@@ -97,20 +68,17 @@ pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
     }
 }
 
-fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), CgroupError> {
+fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), Refused> {
     let path = group.join(file);
-    let found = fs::read_to_string(&path).map_err(|e| CgroupError::Refused {
-        what: format!("reading {file}"),
-        group: group.to_owned(),
-        cause: e.to_string(),
-    })?;
+    let found = fs::read_to_string(&path).map_err(|e| refused_to(group, &format!("reading {file}"), e))?;
     if found.trim() == asked {
         return Ok(());
     }
-    Err(CgroupError::NotInForce { file: path, asked: asked.to_owned(), found: found.trim().to_owned() })
+    let (file, found) = (path.display(), found.trim());
+    Err(Refused(format!("control group: {file} was set to '{asked}' but holds '{found}'")))
 }
 
-fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> CgroupError {
+fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> Refused {
     let above = |file: &str| {
         let path = group.parent().map(|p| p.join(file));
         path.and_then(|p| fs::read_to_string(p).ok()).unwrap_or_default().trim().to_owned()
@@ -128,7 +96,7 @@ fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> CgroupEr
         }
         _ => error.to_string(),
     };
-    CgroupError::Refused { what: format!("{file} = {value}"), group: group.to_owned(), cause }
+    refused_to(group, &format!("{file} = {value}"), cause)
 }
 
 #[cfg(test)]
@@ -137,14 +105,8 @@ mod tests {
     use crate::fs_root::tests::tree_of;
 
     fn parent(version: Version, controllers: &[Controller]) -> Parent {
-        let directory = "g".to_owned();
-        Parent {
-            version,
-            own: directory.clone(),
-            directory,
-            controllers: controllers.to_vec(),
-            enable: vec![],
-        }
+        let (own, directory) = ("g".to_owned(), "g".to_owned());
+        Parent { version, own, directory, controllers: controllers.to_vec(), enable: vec![] }
     }
 
     fn pairs(limits: &[Limit]) -> Vec<(&str, &str)> {
@@ -204,7 +166,7 @@ mod tests {
 
         std::os::unix::fs::symlink("/dev/null", group.join("cpu.weight")).unwrap();
         let lost = ("cpu.weight", "7".to_owned());
-        assert!(matches!(put(group, &[lost]).unwrap_err(), CgroupError::NotInForce { .. }));
+        assert!(put(group, &[lost]).unwrap_err().to_string().contains("was set to '7' but holds ''"));
 
         fs::write(group.join("cpuset.cpus"), "").unwrap();
         fs::write(group.join("cpuset.cpus.effective"), "0\n").unwrap();

@@ -7,18 +7,17 @@
 mod group;
 mod layout;
 mod limits;
-mod memory_headroom;
 mod removal;
 mod request;
 
 pub use group::{Group, Plan};
-pub(crate) use layout::{group_of, groups_above, mount_of};
-pub(crate) use memory_headroom::{MemoryLimit, memory_limit};
-pub use request::{Request, RequestError};
+pub(crate) use layout::{group_of, groups_above, mount_of, place};
+pub use request::Request;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
+use crate::Refused;
 use crate::fs_root::FsRoot;
 
 /// Removes the groups that processes of ours left when they were killed, beside where new ones are made.
@@ -44,10 +43,8 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// All that a [`Request`] knows.
     pub const ALL: [Self; 4] = [Self::Cpu, Self::Cpuset, Self::Memory, Self::Pids];
 
-    /// The kernel's name of it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -64,21 +61,10 @@ impl fmt::Display for Controller {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum CgroupError {
-    #[error("control group: the request limits nothing")]
-    Empty,
-    #[error("control group with the {controller} controller: {cause}")]
-    Unusable { controller: Controller, cause: String },
-    #[error("control group {group}: {what} refused: {cause}", group = group.display())]
-    Refused { what: String, group: PathBuf, cause: String },
-    #[error("control group: {file} was set to '{asked}' but holds '{found}'", file = file.display())]
-    NotInForce {
-        /// The limit's file.
-        file: PathBuf,
-        asked: String,
-        found: String,
-    },
-    #[error("control group {group}: process {pid} cannot join: {cause}", group = group.display())]
-    Member { pid: i32, group: PathBuf, cause: String },
+fn unusable(controller: Controller, cause: &str) -> Refused {
+    Refused(format!("control group with the {controller} controller: {cause}"))
+}
+
+fn refused_to(group: &Path, what: &str, cause: impl fmt::Display) -> Refused {
+    Refused(format!("control group {}: {what} refused: {cause}", group.display()))
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::Controller;
+use crate::Refused;
 use crate::topology::{CpuQuota, CpuSet};
 
 /// Period of a CPU limit that is given in percent, ns; the kernel's own default.
@@ -21,26 +22,14 @@ const WEIGHT_MAX: u32 = 10_000;
 /// tasks).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Share against other groups under the same parent, 1 to 10000 with 100 as normal.
     pub weight: Option<u32>,
-    /// CPU time per period over all CPUs.
     pub max: Option<CpuQuota>,
     pub cpus: Option<CpuSet>,
     /// Bytes that may be in use; beyond it the group reclaims, then the out-of-memory killer chooses within.
     pub memory_bytes: Option<u64>,
     /// Memory from which on the group is slowed down and reclaims, bytes (version 2 only).
     pub memory_high_bytes: Option<u64>,
-    /// Highest number of tasks (processes and threads).
     pub pids: Option<u64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "control group '{text}': {why} (write for example weight=50,max=40%,cpus=0-1,memory=256M,memory-high=200M,pids=200)"
-)]
-pub struct RequestError {
-    pub text: String,
-    pub why: String,
 }
 
 impl Request {
@@ -73,10 +62,12 @@ impl Request {
 }
 
 impl FromStr for Request {
-    type Err = RequestError;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, RequestError> {
-        let fail = |why: String| RequestError { text: text.to_owned(), why };
+    fn from_str(text: &str) -> Result<Self, Refused> {
+        let example = "weight=50,max=40%,cpus=0-1,memory=256M,memory-high=200M,pids=200";
+        let fail =
+            |why: String| Refused(format!("control group '{text}': {why} (write for example {example})"));
         let mut pairs: Vec<(&str, String)> = Vec::new();
         for part in text.split(',').map(str::trim) {
             match (part.split_once('='), pairs.last_mut()) {

@@ -44,6 +44,11 @@ pub fn barrier() {
     unsafe { asm!("isb", options(nostack, preserves_flags)) };
 }
 
+/// By architecture.
+pub(super) fn is_steady() -> bool {
+    true
+}
+
 /// The rate firmware published in `cntfrq_el0`, which is what the kernel uses; Hz.
 pub(super) fn counter_hz() -> u64 {
     let hz: u64;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{ClockError, Exchange, MonotonicRaw, TickSource, pinned};
+use super::{Exchange, MonotonicRaw, TickSource, pinned};
+use crate::Refused;
 
 /// A cache line of its own for each direction (two lines, because x86 prefetches them in pairs).
 #[repr(align(128))]
@@ -48,12 +49,12 @@ const TURNS_PER_LOOK: u32 = 256;
 
 /// Exchanges stamps of `S`, an ordered source, between two CPUs until `count` are done or `limit_ns` is over.
 /// Errors: a thread could not be bound, or the two did not meet within the limit.
-pub fn exchange<S: TickSource>(
+pub(super) fn exchange<S: TickSource>(
     from: usize,
     to: usize,
     count: usize,
     limit_ns: u64,
-) -> Result<Vec<Exchange>, ClockError> {
+) -> Result<Vec<Exchange>, Refused> {
     let deadline_ns = MonotonicRaw::now() + limit_ns;
     let channel = Arc::new(Channel::default());
     let partner_channel = Arc::clone(&channel);
@@ -64,8 +65,8 @@ pub fn exchange<S: TickSource>(
     if exchanges.is_empty() {
         // Tell a partner that could not be bound from one that got no time.
         partner.wait_until(deadline_ns)?;
-        let reason = format!("no exchange with CPU {from} within {:.0} ms", limit_ns as f64 / 1e6);
-        return Err(ClockError::NoCpuTime { cpu: to, reason });
+        let within_ms = limit_ns as f64 / 1e6;
+        return Err(pinned::unexamined(to, format!("no exchange with CPU {from} within {within_ms:.0} ms")));
     }
     Ok(exchanges)
 }
@@ -136,8 +137,7 @@ mod tests {
     fn stamps_of_one_exchange_are_ordered_in_the_askers_clock() {
         let cpus: Vec<usize> = affinity::mask().unwrap().iter().collect();
         let [from, .., to] = cpus[..] else {
-            println!("skipped: this process may use one CPU only");
-            return;
+            return println!("skipped: this process may use one CPU only");
         };
         let exchanges = exchange::<MonotonicRaw>(from, to, 50, 5_000_000_000).unwrap();
         assert!(!exchanges.is_empty());

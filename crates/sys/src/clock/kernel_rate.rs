@@ -9,7 +9,8 @@ pub struct KernelRate {
 
 /// The kernel's most exact figure for this counter; `None` where it shows none (no perf, no CPUID leaf).
 pub fn kernel_rate() -> Option<KernelRate> {
-    from_perf_page().or_else(from_cpu)
+    let from_perf_page = crate::perf::page_clock().map(|c| rate_from_mult(c.mult, c.shift));
+    from_perf_page.or_else(from_cpu)
 }
 
 /// What the hypervisor states in CPUID leaf 0x40000010, or crystal rate and ratio of leaf 0x15.
@@ -34,11 +35,7 @@ fn published(rate_hz: f64, half_digit_hz: f64) -> KernelRate {
     KernelRate { rate_hz, rounding_ppm: half_digit_hz / rate_hz * 1e6 }
 }
 
-/// `ns = ticks * mult >> shift` of a perf event's page.
-fn from_perf_page() -> Option<KernelRate> {
-    crate::perf::page_clock().map(|c| rate_from_mult(c.mult, c.shift))
-}
-
+/// Of `ns = ticks * mult >> shift`.
 fn rate_from_mult(mult: u32, shift: u16) -> KernelRate {
     let ns_per_tick = f64::from(mult) / 2_f64.powi(i32::from(shift));
     KernelRate { rate_hz: 1e9 / ns_per_tick, rounding_ppm: 0.5e6 / f64::from(mult) }

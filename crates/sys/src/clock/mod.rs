@@ -10,7 +10,6 @@
 mod cost;
 mod exchange;
 mod kernel_rate;
-mod monotonic;
 mod offset;
 mod pinned;
 mod qualify;
@@ -26,10 +25,7 @@ mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{Cntvct, CntvctIsb, barrier};
-pub use cost::{ReadCost, backward_steps, read_cost_from_deltas};
-pub use exchange::exchange;
 pub use kernel_rate::{KernelRate, kernel_rate};
-pub use monotonic::MonotonicRaw;
 pub use offset::{Exchange, OffsetEstimate, offset_from_exchanges};
 pub use qualify::{CpuQuality, CrossCpu, Qualification, SourceQuality, qualify};
 pub use rate::{Bracket, RateEstimate, TickRate, rate_from_brackets};
@@ -41,6 +37,8 @@ pub(crate) use x86_64::hypervisor_signature;
 pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp, barrier};
 
 use serde::{Deserialize, Serialize};
+
+use crate::Refused;
 
 /// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(target_arch = "x86_64")]
@@ -59,6 +57,23 @@ pub trait TickSource: Copy + Send + Sync + 'static {
     const ID: SourceId;
 
     fn now() -> u64;
+}
+
+/// `clock_gettime(CLOCK_MONOTONIC_RAW)`; one tick is 1 ns, not steered by NTP, as the kernel's own rate. It works everywhere, and costs a vDSO
+/// call or, where the kernel distrusts the counter, a system call.
+#[derive(Debug, Clone, Copy)]
+pub struct MonotonicRaw;
+
+impl TickSource for MonotonicRaw {
+    const ID: SourceId = SourceId::MonotonicRaw;
+
+    #[inline(always)]
+    fn now() -> u64 {
+        let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `t` is a live timespec, and the clock exists since Linux 2.6.28: the call can't fail.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut t) };
+        t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    }
 }
 
 /// Names of all tick sources, of every architecture, so that a record can be read anywhere.
@@ -85,7 +100,6 @@ impl SourceId {
     pub const ALL: [Self; 6] =
         [Self::Rdtsc, Self::LfenceRdtsc, Self::Rdtscp, Self::Cntvct, Self::CntvctIsb, Self::MonotonicRaw];
 
-    /// The name used in records and options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rdtsc => "rdtsc",
@@ -102,7 +116,6 @@ impl SourceId {
         now(self).is_ok()
     }
 
-    /// The sources this machine can read, in the order of [`SourceId::ALL`].
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|s| s.is_available()).collect()
     }
@@ -128,7 +141,7 @@ pub trait WithSource {
 }
 
 /// Runs `work` compiled for the source `id`. Errors: this machine has none such; `work` has not run then.
-pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, ClockError> {
+pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, Refused> {
     match id {
         SourceId::MonotonicRaw => Ok(work.run::<MonotonicRaw>()),
         #[cfg(target_arch = "x86_64")]
@@ -141,12 +154,12 @@ pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, Clock
         SourceId::Cntvct => Ok(work.run::<Cntvct>()),
         #[cfg(target_arch = "aarch64")]
         SourceId::CntvctIsb => Ok(work.run::<CntvctIsb>()),
-        _ => Err(ClockError::Unavailable { source_id: id }),
+        _ => Err(Refused(format!("clock source `{id}` is not available on this machine: use monotonic_raw"))),
     }
 }
 
 /// The counter of the source `id` now, ticks; where it is compared or stored, not where time is measured by it.
-pub fn now(id: SourceId) -> Result<u64, ClockError> {
+pub fn now(id: SourceId) -> Result<u64, Refused> {
     struct Now;
     impl WithSource for Now {
         type Output = u64;
@@ -155,19 +168,6 @@ pub fn now(id: SourceId) -> Result<u64, ClockError> {
         }
     }
     dispatch(id, Now)
-}
-
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ClockError {
-    #[error("clock source `{source_id}` is not available on this machine: use monotonic_raw")]
-    Unavailable { source_id: SourceId },
-    /// `qualify` was called without CPUs.
-    #[error("no CPU given to qualify the clock on: name at least one")]
-    NoCpu,
-    #[error("CPU {cpu} could not be examined: {reason}")]
-    NoCpuTime { cpu: usize, reason: String },
-    #[error("clock rate can't be told: {reason}")]
-    NoRate { reason: String },
 }
 
 #[cfg(test)]

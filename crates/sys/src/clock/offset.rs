@@ -58,17 +58,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pages::mix;
 
     /// Exchanges of two counters, B `offset` ahead; flights of 60 to 160 ns, every seventh held up.
     fn exchanges(offset: i64, step: u64, seed: u64, held_up_ns: u64) -> Vec<Exchange> {
         let floor = |t: u64| t / step * step;
-        let (mut x, mut t) = (seed | 1, 1_u64 << 40);
-        let mut flight = |i: u64| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            60 + x % 100 + if i.is_multiple_of(7) { held_up_ns } else { 0 }
-        };
+        let mut t = 1_u64 << 40;
+        let flight = |i: u64| 60 + mix(seed, i) % 100 + if i.is_multiple_of(7) { held_up_ns } else { 0 };
         (0..200)
             .map(|i| {
                 let sent_ticks = floor(t);

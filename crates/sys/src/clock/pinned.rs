@@ -3,17 +3,23 @@
 //! These threads are not joined: a real-time thread may own the CPU, and then the work would hold its caller for as
 //! long as that thread likes. Late work finds nobody waiting and ends.
 
+use std::fmt::Display;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use super::{ClockError, MonotonicRaw, TickSource};
+use super::{MonotonicRaw, TickSource};
+use crate::Refused;
 use crate::affinity;
 use crate::sched::{self, Policy};
 
 pub(super) struct Pending<T> {
     cpu: usize,
     started_ns: u64,
-    result: Receiver<Result<T, ClockError>>,
+    result: Receiver<Result<T, Refused>>,
+}
+
+pub(super) fn unexamined(cpu: usize, why: impl Display) -> Refused {
+    Refused(format!("CPU {cpu} could not be examined: {why}"))
 }
 
 /// Starts `work`, which must end by itself within milliseconds, on a new thread bound to `cpu`. Where permitted, the
@@ -21,42 +27,36 @@ pub(super) struct Pending<T> {
 pub(super) fn start<T: Send + 'static>(
     cpu: usize,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<Pending<T>, ClockError> {
+) -> Result<Pending<T>, Refused> {
     let (sender, result) = channel();
     let body = move || {
         // Without the right, or under a real-time caller whose policy the thread has inherited, all stays as it is.
         if sched::current().is_ok_and(|policy| !policy.is_real_time()) {
             drop(sched::apply(Policy::Fifo(1)));
         }
-        let outcome = affinity::pin(cpu)
-            .map(|()| work())
-            .map_err(|e| ClockError::NoCpuTime { cpu, reason: e.to_string() });
+        let outcome = affinity::pin(cpu).map(|()| work()).map_err(|e| unexamined(cpu, e));
         // A receiver that gave up is no error: the answer came too late.
         drop(sender.send(outcome));
     };
     std::thread::Builder::new()
         .name(format!("clock-cpu{cpu}"))
         .spawn(body)
-        .map_err(|e| ClockError::NoCpuTime { cpu, reason: format!("no thread could be started: {e}") })?;
+        .map_err(|e| unexamined(cpu, format_args!("no thread could be started: {e}")))?;
     Ok(Pending { cpu, started_ns: MonotonicRaw::now(), result })
 }
 
 impl<T> Pending<T> {
     /// The result, if it comes before `deadline_ns` of `CLOCK_MONOTONIC_RAW`.
-    pub(super) fn wait_until(self, deadline_ns: u64) -> Result<T, ClockError> {
-        let cpu = self.cpu;
-        let allowed_ns = deadline_ns.saturating_sub(self.started_ns);
-        let left_ns = deadline_ns.saturating_sub(MonotonicRaw::now());
-        let limit = Duration::from_nanos(left_ns);
-        self.result.recv_timeout(limit).map_err(|e| ClockError::NoCpuTime {
-            cpu,
-            reason: match e {
-                RecvTimeoutError::Timeout => {
-                    format!("the CPU gave no time within {:.0} ms", allowed_ns as f64 / 1e6)
-                }
+    pub(super) fn wait_until(self, deadline_ns: u64) -> Result<T, Refused> {
+        let allowed_ms = deadline_ns.saturating_sub(self.started_ns) as f64 / 1e6;
+        let limit = Duration::from_nanos(deadline_ns.saturating_sub(MonotonicRaw::now()));
+        self.result.recv_timeout(limit).unwrap_or_else(|e| {
+            let why = match e {
+                RecvTimeoutError::Timeout => format!("the CPU gave no time within {allowed_ms:.0} ms"),
                 RecvTimeoutError::Disconnected => "the thread ended early".to_owned(),
-            },
-        })?
+            };
+            Err(unexamined(self.cpu, why))
+        })
     }
 }
 

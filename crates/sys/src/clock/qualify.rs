@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cost::{ReadCost, backward_steps, read_cost_from_deltas};
+use super::cost::{backward_steps, read_cost_ticks};
 use super::exchange::exchange;
 use super::kernel_rate::{KernelRate, kernel_rate};
 use super::offset::{OffsetEstimate, offset_from_exchanges};
@@ -10,7 +10,8 @@ use super::rate::{Bracket, RateEstimate, TickRate, rate_from_brackets};
 use super::step::{StepEstimate, step_from_deltas};
 use super::survey::{Deltas, survey};
 use super::trust::{Verdict, choose_unmeasured, kernel_clocksource, made_from_counter};
-use super::{ClockError, Counter, MonotonicRaw, OrderedCounter, SourceId, TickSource};
+use super::{Counter, MonotonicRaw, OrderedCounter, SourceId, TickSource};
+use crate::Refused;
 
 /// Time between the ends of the rate measurement; leaves room within 50 ms for waking late.
 const RATE_SPAN_NS: u64 = 40_000_000;
@@ -26,7 +27,9 @@ const LARGEST_OFFSET_NS: f64 = 1000.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SourceQuality {
-    pub cost: ReadCost,
+    pub source: SourceId,
+    /// Mean cost of one read, in ticks of the source.
+    pub cost_ticks: f64,
     /// Its step; `None` if it did not advance at all.
     pub step: Option<StepEstimate>,
     /// Reads that gave less than the read before.
@@ -60,7 +63,6 @@ pub struct Qualification {
     pub kernel_rate: Option<KernelRate>,
     /// Measured rate against the published one, parts per million.
     pub deviation_ppm: Option<f64>,
-    /// Per CPU: cost, step, backward steps of every source.
     pub cpus: Vec<CpuQuality>,
     /// Per further CPU: offset against the first one.
     pub cross_cpu: Vec<CrossCpu>,
@@ -84,7 +86,7 @@ impl Qualification {
 
     /// A source as seen on the first CPU that could be used.
     pub fn quality(&self, source: SourceId) -> Option<SourceQuality> {
-        self.sources().find(|s| s.cost.source == source).copied()
+        self.sources().find(|s| s.source == source).copied()
     }
 
     /// Step of the source to measure with; ticks.
@@ -97,13 +99,17 @@ impl Qualification {
         self.step().map_or(1, |s| s.granularity_ticks.ceil().max(1.0) as u64)
     }
 
-    pub fn read_cost(&self) -> Option<ReadCost> {
-        Some(self.quality(self.verdict.source)?.cost)
+    pub fn read_cost_ticks(&self) -> Option<f64> {
+        Some(self.quality(self.verdict.source)?.cost_ticks)
+    }
+
+    pub fn read_cost_ns(&self) -> Option<f64> {
+        Some(self.read_cost_ticks()? * self.tick_rate().ns_per_tick())
     }
 
     pub fn backward_steps(&self) -> usize {
         let source = self.verdict.source;
-        let of_source = self.sources().filter(|s| s.cost.source == source);
+        let of_source = self.sources().filter(|s| s.source == source);
         of_source.map(|s| s.backward_steps).sum()
     }
 
@@ -122,13 +128,14 @@ impl Qualification {
 
 /// Examines the clock on `cpus` (the first is the reference) in about 41 ms on two CPUs, mostly asleep; a CPU that
 /// gives no time costs 7 ms alone, 10 ms a pair, and has the reason. Errors: `cpus` is empty.
-pub fn qualify(cpus: &[usize]) -> Result<Qualification, ClockError> {
-    let first = *cpus.first().ok_or(ClockError::NoCpu)?;
+pub fn qualify(cpus: &[usize]) -> Result<Qualification, Refused> {
+    let none = || Refused("no CPU given to qualify the clock on: name at least one".to_owned());
+    let first = *cpus.first().ok_or_else(none)?;
     let began_ns = MonotonicRaw::now();
     let start = brackets();
     let from_counter = made_from_counter(kernel_clocksource().as_deref());
     let unmeasured = choose_unmeasured();
-    let surveys: Vec<(usize, Result<Vec<Deltas>, ClockError>)> =
+    let surveys: Vec<(usize, Result<Vec<Deltas>, Refused>)> =
         cpus.iter().map(|cpu| (*cpu, survey(*cpu, MonotonicRaw::now() + SURVEY_LIMIT_NS))).collect();
     let step_ticks = surveys.iter().filter_map(|(_, s)| counter_step(s.as_ref().ok()?)).min().unwrap_or(1);
     let others = cpus.iter().filter(|to| **to != first);
@@ -138,7 +145,6 @@ pub fn qualify(cpus: &[usize]) -> Result<Qualification, ClockError> {
     std::thread::sleep(Duration::from_nanos(RATE_SPAN_NS.saturating_sub(elapsed_ns)));
     let slack_ticks = if from_counter { 0 } else { step_ticks };
     let rate = rate_from_brackets(&start, &brackets(), slack_ticks);
-    let tick_rate = rate.as_ref().ok().and_then(|r| TickRate::from_hz(r.rate_hz).ok());
     let deviation_ppm = match (&rate, published) {
         (Ok(rate), Some(kernel)) => Some((rate.rate_hz / kernel.rate_hz - 1.0) * 1e6),
         _ => None,
@@ -148,7 +154,7 @@ pub fn qualify(cpus: &[usize]) -> Result<Qualification, ClockError> {
         rate: rate.as_ref().ok().copied(),
         kernel_rate: published,
         deviation_ppm,
-        cpus: surveys.into_iter().map(|(cpu, s)| summarize(cpu, s, tick_rate)).collect(),
+        cpus: surveys.into_iter().map(|(cpu, s)| summarize(cpu, s)).collect(),
         cross_cpu,
     };
     result.verdict = judge(&result, rate.err());
@@ -180,18 +186,11 @@ fn cross(from: usize, to: usize, step_ticks: u64) -> CrossCpu {
     CrossCpu { from, to, offset }
 }
 
-fn summarize(
-    cpu: usize,
-    survey: Result<Vec<Deltas>, ClockError>,
-    counter_rate: Option<TickRate>,
-) -> CpuQuality {
+fn summarize(cpu: usize, survey: Result<Vec<Deltas>, Refused>) -> CpuQuality {
     let quality = |d: Deltas| {
-        let rate = match d.source {
-            SourceId::MonotonicRaw => TickRate::NANOSECONDS,
-            _ => counter_rate?,
-        };
         Some(SourceQuality {
-            cost: read_cost_from_deltas(d.source, &d.close_ticks, rate)?,
+            source: d.source,
+            cost_ticks: read_cost_ticks(&d.close_ticks)?,
             step: step_from_deltas(&d.varied_ticks),
             backward_steps: backward_steps(&d.close_ticks) + backward_steps(&d.varied_ticks),
         })
@@ -200,7 +199,7 @@ fn summarize(
     CpuQuality { cpu, sources: sources.map_err(|e| e.to_string()) }
 }
 
-fn judge(q: &Qualification, rate_error: Option<ClockError>) -> Verdict {
+fn judge(q: &Qualification, rate_error: Option<Refused>) -> Verdict {
     let mut verdict = q.verdict.clone();
     if verdict.source == SourceId::MonotonicRaw {
         return verdict;
@@ -217,13 +216,9 @@ fn judge(q: &Qualification, rate_error: Option<ClockError>) -> Verdict {
         q.cross_cpu.iter().find_map(|c| {
             let o = c.offset.as_ref().ok()?;
             let far = o.consistent && o.excludes_zero() && apart_ns(o) > LARGEST_OFFSET_NS;
+            let CrossCpu { from, to, .. } = c;
             far.then(|| {
-                format!(
-                    "counters of CPU {} and CPU {} are at least {:.0} ns apart",
-                    c.to,
-                    c.from,
-                    apart_ns(o)
-                )
+                format!("counters of CPU {to} and CPU {from} are at least {:.0} ns apart", apart_ns(o))
             })
         })
     };
@@ -289,7 +284,7 @@ mod tests {
         }
         assert_eq!(q.cross_cpu.len(), q.cpus.len() - 1);
         assert!(q.step().is_some_and(|s| s.step_ticks >= 1));
-        assert!(q.read_cost().is_some_and(|c| c.mean_ns() > 0.0));
+        assert!(q.read_cost_ticks().is_some_and(|ticks| ticks > 0.0));
         if let (Some(deviation), Some(kernel)) = (q.deviation_ppm, q.kernel_rate) {
             assert!(deviation.abs() <= 1.0 + kernel.rounding_ppm || !q.verdict.notes.is_empty(), "{q:?}");
         }
@@ -297,7 +292,7 @@ mod tests {
 
     #[test]
     fn cpus_that_do_not_exist_are_reported_and_the_rest_examined() {
-        assert_eq!(qualify(&[]), Err(ClockError::NoCpu));
+        assert!(qualify(&[]).unwrap_err().to_string().starts_with("no CPU given"));
         let here = affinity::mask().unwrap().first().unwrap();
         let q = qualify(&[here, 50_000]).unwrap();
         assert!(q.cpus[1].sources.as_ref().is_err_and(|why| why.contains("50000")), "{q:?}");
@@ -328,13 +323,11 @@ mod tests {
         assert!(verdict.fallback_reason.unwrap().contains("at least 10000 ns apart"));
 
         let mut backward = good();
-        let deltas = [26, 26, -26, 52];
-        let cost = read_cost_from_deltas(Counter::ID, &deltas, TickRate::NANOSECONDS).unwrap();
-        let quality = SourceQuality { cost, step: None, backward_steps: 1 };
+        let quality = SourceQuality { source: Counter::ID, cost_ticks: 26.0, step: None, backward_steps: 1 };
         backward.cpus = vec![CpuQuality { cpu: 0, sources: Ok(vec![quality]) }];
         assert!(judge(&backward, None).fallback_reason.unwrap().contains("ran backward 1 times"));
 
-        let no_rate = ClockError::NoRate { reason: "the counter did not advance".to_owned() };
+        let no_rate = Refused("the counter did not advance".to_owned());
         assert_eq!(judge(&good(), Some(no_rate)).source, SourceId::MonotonicRaw);
     }
 

@@ -1,6 +1,6 @@
 //! From ticks to ns: the conversion, and the rate estimated from brackets of tick reads around kernel clock reads.
 
-use super::ClockError;
+use crate::Refused;
 
 /// How fast a tick source runs. Take differences of stamps first: an `f64` may not hold stamps exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,11 +13,11 @@ impl TickRate {
     pub const NANOSECONDS: Self = Self { hz: 1e9 };
 
     /// A rate in ticks per second. Errors: `hz` is not finite and positive.
-    pub fn from_hz(hz: f64) -> Result<Self, ClockError> {
+    pub fn from_hz(hz: f64) -> Result<Self, Refused> {
         if hz.is_finite() && hz > 0.0 {
             Ok(Self { hz })
         } else {
-            Err(ClockError::NoRate { reason: format!("{hz} Hz is not a positive number") })
+            Err(no_rate(&format!("{hz} Hz is not a positive number")))
         }
     }
 
@@ -40,6 +40,10 @@ impl TickRate {
     }
 }
 
+fn no_rate(why: &str) -> Refused {
+    Refused(format!("clock rate can't be told: {why}"))
+}
+
 /// One kernel clock read between two tick reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bracket {
@@ -49,7 +53,6 @@ pub struct Bracket {
     pub after_ticks: u64,
 }
 
-/// A rate with its hard error bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateEstimate {
     /// Ticks per second of the kernel's unadjusted clock.
@@ -73,20 +76,19 @@ struct End {
 /// bracket is wide and drops out by itself, and the varying phase of many narrow ones pins the offset down further
 /// than the best single one. `slack_ticks` widens every bracket at its end: the counter's step where the kernel's
 /// clock is not made from the same counter, else 0.
-/// Errors: [`ClockError::NoRate`] if a group has no valid bracket (`before <= after`), or time did not advance.
+/// Errors: a group has no valid bracket (`before <= after`), or time did not advance.
 pub fn rate_from_brackets(
     start: &[Bracket],
     end: &[Bracket],
     slack_ticks: u64,
-) -> Result<RateEstimate, ClockError> {
-    let refuse = |reason: &str| ClockError::NoRate { reason: reason.to_owned() };
-    let first = narrowest(start).ok_or_else(|| refuse("no valid bracket at the start"))?;
-    let last = narrowest(end).ok_or_else(|| refuse("no valid bracket at the end"))?;
+) -> Result<RateEstimate, Refused> {
+    let first = narrowest(start).ok_or_else(|| no_rate("no valid bracket at the start"))?;
+    let last = narrowest(end).ok_or_else(|| no_rate("no valid bracket at the end"))?;
     if last.kernel_ns <= first.kernel_ns {
-        return Err(refuse("the kernel clock did not advance between the two ends"));
+        return Err(no_rate("the kernel clock did not advance between the two ends"));
     }
     if last.before_ticks <= first.before_ticks {
-        return Err(refuse("the counter did not advance between the two ends"));
+        return Err(no_rate("the counter did not advance between the two ends"));
     }
     let span_ns = last.kernel_ns - first.kernel_ns;
     // Good to some ppm, which over the microseconds of one end is far below a tick.
@@ -121,16 +123,16 @@ fn intersect(brackets: &[Bracket], best: Bracket, ticks_per_ns: f64, slack_ticks
         (low, from_origin(b.after_ticks) + slack_ticks as f64 - elapsed_ticks)
     };
     let valid = brackets.iter().filter(|b| b.after_ticks >= b.before_ticks);
-    let (low, high) = valid
-        .map(interval)
-        .fold((f64::NEG_INFINITY, f64::INFINITY), |(low, high), (l, h)| (low.max(l), high.min(h)));
-    if low <= high {
-        return End { origin, low_ticks: low, high_ticks: high };
+    let (highest, lowest) =
+        valid.map(interval).fold((interval(&best), interval(&best)), |(highest, lowest), i| {
+            (if i.0 > highest.0 { i } else { highest }, if i.1 < lowest.1 { i } else { lowest })
+        });
+    if highest.0 <= lowest.1 {
+        return End { origin, low_ticks: highest.0, high_ticks: lowest.1 };
     }
-    // The brackets contradict each other (the counter jumped, or the thread moved to a CPU with another offset): the
-    // narrowest one alone is the best that can be said, and the contradiction widens it.
-    let (l, h) = interval(&best);
-    End { origin, low_ticks: l - (low - high), high_ticks: h + (low - high) }
+    // The brackets contradict each other (the counter jumped, or the thread moved to a CPU with another offset): the two that
+    // are furthest apart hold the offsets before and after.
+    End { origin, low_ticks: lowest.0, high_ticks: highest.1 }
 }
 
 #[cfg(test)]
@@ -138,6 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pages::mix;
 
     /// A made-up machine: a counter of `hz` advancing in `step` ticks, and a kernel clock cut off to whole ns.
     struct Machine {
@@ -154,23 +157,18 @@ mod tests {
 
         /// `n` brackets, reads 5 to 40 ns apart; `pause(i)` comes before (even) or after (odd) the kernel read.
         fn brackets(&self, mut t_ns: f64, n: usize, seed: u64, pause: impl Fn(usize) -> f64) -> Vec<Bracket> {
-            let mut x = seed | 1;
-            let mut next_ns = || {
-                x ^= x << 13;
-                x ^= x >> 7;
-                x ^= x << 17;
-                5.0 + (x % 3500) as f64 / 100.0
-            };
-            let mut out = Vec::new();
-            for i in 0..n {
+            let mut apart_ns = (0..).map(|i| 5.0 + (mix(seed, i) % 3500) as f64 / 100.0);
+            let mut next_ns = || apart_ns.next().unwrap();
+            let bracket = |i| {
                 let before_ticks = self.ticks_at(t_ns);
                 t_ns += next_ns() + if i % 2 == 0 { pause(i) } else { 0.0 };
                 let kernel_ns = t_ns as u64;
                 t_ns += next_ns() + if i % 2 == 1 { pause(i) } else { 0.0 };
-                out.push(Bracket { before_ticks, kernel_ns, after_ticks: self.ticks_at(t_ns) });
+                let after_ticks = self.ticks_at(t_ns);
                 t_ns += next_ns();
-            }
-            out
+                Bracket { before_ticks, kernel_ns, after_ticks }
+            };
+            (0..n).map(bracket).collect()
         }
 
         fn error_ppm(&self, estimate: &RateEstimate) -> f64 {
@@ -225,23 +223,23 @@ mod tests {
     #[test]
     fn a_counter_that_jumps_back_widens_the_bound_or_is_refused() {
         let machine = Machine { hz: 1e9, step: 1, boot_ticks: 1 << 30 };
-        let start = machine.brackets(1e9, 32, 3, |_| 0.0);
-        let mut end = machine.brackets(1.04e9, 32, 5, |_| 0.0);
-        let good = rate_from_brackets(&start, &end, 1).unwrap();
-        for b in &mut end[16..] {
-            b.before_ticks -= 5_000;
-            b.after_ticks -= 5_000;
+        for seed in 0..200 {
+            let start = machine.brackets(1e9, 32, seed, |_| 0.0);
+            let mut end = machine.brackets(1.04e9, 32, seed + 1_000, |_| 0.0);
+            let good = rate_from_brackets(&start, &end, 1).unwrap();
+            for b in &mut end[16..] {
+                b.before_ticks -= 5_000;
+                b.after_ticks -= 5_000;
+            }
+            let jumped = rate_from_brackets(&start, &end, 1).unwrap();
+            assert!(jumped.error_ppm > 10.0 * good.error_ppm, "{jumped:?} {good:?}");
+            assert!(machine.error_ppm(&jumped) <= jumped.error_ppm, "{seed}: {jumped:?}");
+            for b in &mut end {
+                (b.before_ticks, b.after_ticks) = (5, 6);
+            }
+            let e = rate_from_brackets(&start, &end, 1).unwrap_err().to_string();
+            assert!(e.contains("counter did not advance"), "{e}");
         }
-        let jumped = rate_from_brackets(&start, &end, 1).unwrap();
-        assert!(jumped.error_ppm > 10.0 * good.error_ppm, "{jumped:?} {good:?}");
-        assert!(machine.error_ppm(&jumped) <= jumped.error_ppm);
-        for b in &mut end {
-            b.before_ticks = 5;
-            b.after_ticks = 6;
-        }
-        assert!(
-            rate_from_brackets(&start, &end, 1).unwrap_err().to_string().contains("counter did not advance")
-        );
     }
 
     #[test]

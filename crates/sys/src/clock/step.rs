@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-/// The step of a counter as seen in differences of successive reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepEstimate {
     /// Greatest common divisor of the differences but for rare ones: a virtual CPU that is moved shifts the
@@ -120,11 +119,14 @@ mod tests {
 
     use super::*;
 
+    fn found(deltas_ticks: &[i64]) -> (u64, f64) {
+        let step = step_from_deltas(deltas_ticks).unwrap();
+        (step.step_ticks, step.granularity_ticks)
+    }
+
     #[test]
     fn zen_step_of_26_with_zeros_backward_steps_and_preemptions() {
-        let deltas = [26, 52, 26, 0, -26, 26 * 40_000, 78, 52];
-        let step = step_from_deltas(&deltas).unwrap();
-        assert_eq!((step.step_ticks, step.granularity_ticks), (26, 26.0));
+        assert_eq!(found(&[26, 52, 26, 0, -26, 26 * 40_000, 78, 52]), (26, 26.0));
     }
 
     #[test]
@@ -141,26 +143,22 @@ mod tests {
             })
             .collect();
         assert!(deltas.iter().filter(|d| **d == 1).count() > 50 && deltas.contains(&25));
-        let step = step_from_deltas(&deltas).unwrap();
-        assert_eq!((step.step_ticks, step.granularity_ticks), (26, 26.0));
+        assert_eq!(found(&deltas), (26, 26.0));
     }
 
     #[test]
     fn a_few_phase_shifts_do_not_hide_the_step_but_many_odd_values_do() {
         let mut deltas: Vec<i64> = (0..1000).map(|i| 26 * (1 + i % 4)).collect();
         deltas.extend([27, 1_000_003, 53]);
-        let step = step_from_deltas(&deltas).unwrap();
-        assert_eq!((step.step_ticks, step.granularity_ticks), (26, 26.0));
+        assert_eq!(found(&deltas), (26, 26.0));
         deltas.extend((0..40).map(|i| 27 + 26 * (i % 4)));
-        assert_eq!(step_from_deltas(&deltas).unwrap().step_ticks, 1);
+        assert_eq!(found(&deltas).0, 1);
     }
 
     #[test]
     fn a_counter_that_steps_by_one_is_one() {
-        let step = step_from_deltas(&[17, 18, 21, 30, 1004]).unwrap();
-        assert_eq!((step.step_ticks, step.granularity_ticks), (1, 1.0));
-        let slow = step_from_deltas(&[0, 0, 1, 0, 1, 0, 2]).unwrap();
-        assert_eq!((slow.step_ticks, slow.granularity_ticks), (1, 1.0));
+        assert_eq!(found(&[17, 18, 21, 30, 1004]), (1, 1.0));
+        assert_eq!(found(&[0, 0, 1, 0, 1, 0, 2]), (1, 1.0));
     }
 
     #[test]

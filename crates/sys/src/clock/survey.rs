@@ -1,6 +1,7 @@
 //! Reads of every available source on one CPU: the material for step, read cost and backward steps.
 
-use super::{ClockError, SourceId, TickSource, WithSource, dispatch, pinned};
+use super::{SourceId, TickSource, WithSource, dispatch, pinned};
+use crate::Refused;
 
 const COST_READS: usize = 4096;
 const STEP_READS: usize = 1024;
@@ -14,7 +15,7 @@ pub(super) struct Deltas {
 }
 
 /// Reads all sources on `cpu`; gives up at `deadline_ns` of `CLOCK_MONOTONIC_RAW`.
-pub(super) fn survey(cpu: usize, deadline_ns: u64) -> Result<Vec<Deltas>, ClockError> {
+pub(super) fn survey(cpu: usize, deadline_ns: u64) -> Result<Vec<Deltas>, Refused> {
     let all = || SourceId::ALL.into_iter().filter_map(|id| dispatch(id, Read).ok()).collect();
     pinned::start(cpu, all)?.wait_until(deadline_ns)
 }

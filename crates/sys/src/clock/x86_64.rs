@@ -7,6 +7,8 @@ use core::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _rdtsc, CpuidResult};
 use std::sync::OnceLock;
 
 use super::{SourceId, TickSource};
+use crate::facts::field;
+use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Rdtsc;
@@ -101,7 +103,29 @@ pub(super) fn has_rdtscp() -> bool {
     *HAS.get_or_init(|| leaf(0x8000_0001).is_some_and(|r| r[3] >> 27 & 1 == 1))
 }
 
-/// CPUID 0x80000007 EDX bit 8: the counter runs at one rate in all P, C and T states.
-pub(super) fn has_invariant_tsc() -> bool {
-    leaf(0x8000_0007).is_some_and(|r| r[3] >> 8 & 1 == 1)
+/// Whether the counter runs at one rate in all P, C and T states: by CPUID 0x80000007 EDX bit 8, or by the kernel's word.
+pub(super) fn is_steady() -> bool {
+    // The first CPU's part; the rest can take the kernel long on a large machine.
+    let cpuinfo = || FsRoot::host().read_start("proc/cpuinfo", 4096).unwrap_or_default();
+    leaf(0x8000_0007).is_some_and(|r| r[3] >> 8 & 1 == 1) || is_steady_to_kernel(&cpuinfo())
+}
+
+/// The rate does not follow the core's frequency (`constant_tsc`), and it runs on in deep idle states (`nonstop_tsc`).
+fn is_steady_to_kernel(cpuinfo: &str) -> bool {
+    let flags = field(cpuinfo, "flags").unwrap_or_default();
+    ["constant_tsc", "nonstop_tsc"].iter().all(|flag| flags.split_whitespace().any(|f| f == *flag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_must_state_both_parts_of_a_steady_counter() {
+        assert!(is_steady_to_kernel("processor\t: 0\nflags\t\t: fpu nonstop_tsc constant_tsc rdtscp\n"));
+        for flags in ["fpu constant_tsc", "fpu nonstop_tsc", "", "fpu xconstant_tsc nonstop_tsc"] {
+            assert!(!is_steady_to_kernel(&format!("flags\t\t: {flags}\n")), "{flags}");
+        }
+        assert!(!is_steady_to_kernel(""));
+    }
 }

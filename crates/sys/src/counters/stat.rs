@@ -1,5 +1,8 @@
 //! `/proc/stat`: how the kernel accounts each CPU's time, in steps of 1/`USER_HZ` (10 ms on common machines).
 
+/// `USER_HZ` is 100 on every Linux that machmeter runs on.
+pub const NS_PER_TICK: u64 = 10_000_000;
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTime {
     pub cpu: usize,

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::{from_file, in_unit, unread};
+use super::{absent, from_file, in_unit, unread};
 use crate::counters::interrupts::InterruptCounts;
 use crate::fs_root::FsRoot;
-use crate::pseudofs::{KernelFs, KernelMount};
+use crate::pseudofs::KernelMount;
 use crate::sched::GroupBudget;
 
 const IRQ: &str = "proc/irq";
@@ -39,7 +39,7 @@ pub(super) fn add_live(facts: &mut Facts) {
     };
     facts.set("limits.rt_group", Fact::known(text, "/proc/thread-self/cgroup cpu.rt_runtime_us"));
     if facts.get("kernel.tracers").is_none_or(|f| f.value.is_none()) {
-        let fact = match KernelMount::open(KernelFs::Trace) {
+        let fact = match KernelMount::of_tracefs() {
             Ok(mount) => tracers(&FsRoot::at(mount.path())),
             Err(e) => unread(&e, TRACERS),
         };
@@ -79,7 +79,7 @@ fn targets(tree: &FsRoot) -> Fact {
         // A list with holes would show CPUs as free of interrupts that are not.
         Some(e) => unread(&e, &source),
         None if !tree.exists(IRQ) || interrupts.is_none() => {
-            Fact::missing(FactState::Absent, source, "no /proc/irq or no /proc/interrupts on this system")
+            absent(source, "no /proc/irq or no /proc/interrupts on this system")
         }
         None => Fact::known(list, source),
     }

@@ -1,32 +1,27 @@
 //! The limits of this process's control groups.
 
-use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
+use machmeter_data::facts::{Fact, Facts};
 
-use super::{from_file, in_unit};
+use super::{from_file, in_unit, known_or};
 use crate::cgroup::groups_above;
 use crate::fs_root::FsRoot;
 use crate::topology::Cgroup;
 
 pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let cgroup = Cgroup::read(tree);
-    let file = |source: &Option<String>| format!("/{}", source.as_deref().unwrap_or("proc/self/cgroup"));
-    let limit = |value: Option<FactValue>, source: String| match value {
-        Some(value) => Fact::known(value, source),
-        None if cgroup.known => Fact::known("unlimited", source),
-        None => Fact::missing(FactState::Absent, source, "the process's control groups are not shown"),
+    let no_limit = || {
+        let why = "the process's control groups are not shown";
+        known_or(cgroup.known.then_some("unlimited"), "/proc/self/cgroup", why)
     };
-    let cpuset = cgroup.cpuset.as_ref().map(|cpus| cpus.to_string().into());
-    facts.set("cgroup.cpuset", limit(cpuset, file(&cgroup.cpuset_source)));
-    let source = file(&cgroup.quota_source);
-    let quota = match cgroup.quota {
-        Some(quota) => {
-            let period = Fact::known(quota.period_ns, source.clone()).with_unit("ns");
-            facts.set("cgroup.cpu_quota_period", period);
-            limit(Some(quota.cpus().into()), source).with_unit("1")
-        }
-        None => limit(None, source),
-    };
-    facts.set("cgroup.cpu_quota", quota);
+    let cpuset = cgroup.cpuset.map(|(cpus, file)| Fact::known(cpus.to_string(), format!("/{file}")));
+    facts.set("cgroup.cpuset", cpuset.unwrap_or_else(no_limit));
+    let quota = cgroup.quota.map(|(quota, file)| {
+        let source = format!("/{file}");
+        let period = Fact::known(quota.period_ns, source.clone()).with_unit("ns");
+        facts.set("cgroup.cpu_quota_period", period);
+        Fact::known(quota.cpus(), source).with_unit("1")
+    });
+    facts.set("cgroup.cpu_quota", quota.unwrap_or_else(no_limit));
     facts.set("cgroup.memory_max", memory_max(tree));
 }
 

@@ -1,8 +1,10 @@
 //! Model, instruction sets that matter to measurements, and the shape of the machine.
 
-use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
+use std::collections::BTreeSet;
 
-use super::{field, flag, in_unit, known_or, list_or, unread};
+use machmeter_data::facts::{Fact, FactValue, Facts};
+
+use super::{absent, field, flag, in_unit, known_or, list_or, unread};
 use crate::fs_root::FsRoot;
 use crate::topology::{Cache, CacheKind, CpuSet, Topology};
 
@@ -22,7 +24,7 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
         Ok(topology) => shape(facts, &topology),
         Err(e) => {
             for key in ["count", "online", "present", "packages", "cores", "caches", "topology"] {
-                let fact = Fact::missing(FactState::Absent, "/sys/devices/system/cpu", e.to_string());
+                let fact = absent("/sys/devices/system/cpu", e.to_string());
                 facts.set(format!("cpu.{key}"), fact);
             }
         }
@@ -70,14 +72,8 @@ fn model(facts: &mut Facts, tree: &FsRoot) {
 /// Arm kernels give no name; the codes of the first CPU stand for it. Machines with unlike cores show all codes.
 fn arm_name(cpuinfo: &str) -> Option<String> {
     let implementer = field(cpuinfo, "CPU implementer")?;
-    let mut parts: Vec<&str> = cpuinfo
-        .lines()
-        .filter_map(|l| l.split_once(':'))
-        .filter(|(k, _)| k.trim() == "CPU part")
-        .map(|(_, v)| v.trim())
-        .collect();
-    parts.sort_unstable();
-    parts.dedup();
+    let parts: BTreeSet<&str> = cpuinfo.lines().filter_map(|line| field(line, "CPU part")).collect();
+    let parts: Vec<&str> = parts.into_iter().collect();
     Some(format!("Arm implementer {implementer} part {}", parts.join("+")))
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, Facts};
 
-use super::{chosen, flag, from_file, in_unit, int, known_or, text};
+use super::{absent, chosen, flag, from_file, in_unit, int, known_or, text};
 use crate::fs_root::FsRoot;
 
 const SYSCTL: &str = "proc/sys/kernel";
@@ -48,11 +48,7 @@ pub(super) fn add_fair_server(facts: &mut Facts, debug: &FsRoot) {
     let cpus = tree.numbered("", "cpu");
     let missing = match cpus.first().map(|cpu| tree.read(&format!("cpu{cpu}/runtime"))) {
         Some(Err(e)) => super::unread(&e, source),
-        _ => Fact::missing(
-            FactState::Absent,
-            source,
-            "debugfs is not mounted or not readable here, or the kernel is older than 6.12",
-        ),
+        _ => absent(source, "debugfs is not mounted or not readable here, or the kernel is older than 6.12"),
     };
     let of_cpu = |cpu: usize| {
         let number = |name: &str| tree.number::<u64>(&format!("cpu{cpu}/{name}"));

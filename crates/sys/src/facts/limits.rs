@@ -2,7 +2,7 @@
 
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::{field, in_unit, int, unread};
+use super::{absent, field, in_unit, int, unread};
 use crate::fs_root::FsRoot;
 
 const LIMITS: &str = "proc/self/limits";
@@ -41,7 +41,7 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
 fn soft_limit(limits: &str, row: &str, source: &str, unit: &str) -> Fact {
     let value = limits.lines().find_map(|l| l.strip_prefix(row)?.split_whitespace().next());
     match value {
-        None => Fact::missing(FactState::Absent, source, "no such row"),
+        None => absent(source, "no such row"),
         Some("unlimited") => Fact::known("unlimited", source),
         Some(number) => number.parse::<u64>().map_or_else(
             |_| Fact::missing(FactState::Unreadable, source, format!("not a number: `{number}`")),
@@ -58,11 +58,7 @@ fn tracefs(tree: &FsRoot) -> Fact {
             return Fact::known(if readable { "readable" } else { "refused" }, format!("/{mount}"));
         }
     }
-    Fact::missing(
-        FactState::Absent,
-        "/sys/kernel/tracing",
-        "tracefs is not mounted, or hidden from this user",
-    )
+    absent("/sys/kernel/tracing", "tracefs is not mounted, or hidden from this user")
 }
 
 fn status(facts: &mut Facts, tree: &FsRoot) {

@@ -5,9 +5,9 @@ use std::io;
 
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::kernel;
+use super::{absent, kernel};
 use crate::fs_root::FsRoot;
-use crate::pseudofs::{KernelFs, KernelMount};
+use crate::pseudofs::KernelMount;
 
 pub(super) fn add(facts: &mut Facts) {
     add_hz(facts);
@@ -18,7 +18,7 @@ pub(super) fn add(facts: &mut Facts) {
     facts.set("memory.page_size", page_size);
     // Debugfs may be there without being mounted; reading it tells two things that matter to real-time runs.
     if facts.get("kernel.fair_server_runtime").is_some_and(|f| f.value.is_none())
-        && let Ok(mount) = KernelMount::open(KernelFs::Debug)
+        && let Ok(mount) = KernelMount::of_debugfs()
     {
         let debug = FsRoot::at(mount.path());
         kernel::add_fair_server(facts, &debug);
@@ -34,12 +34,12 @@ fn add_tracefs(facts: &mut Facts) {
         return;
     }
     let source = "fsopen(tracefs)";
-    let fact = match KernelMount::open(KernelFs::Trace) {
+    let fact = match KernelMount::of_tracefs() {
         Ok(_) => Fact::known("mountable", source),
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
             Fact::missing(FactState::Denied, source, e.to_string())
         }
-        Err(e) => Fact::missing(FactState::Absent, source, e.to_string()),
+        Err(e) => absent(source, e.to_string()),
     };
     facts.set("limits.tracefs", fact);
 }

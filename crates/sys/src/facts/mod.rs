@@ -65,9 +65,13 @@ pub fn fingerprint_keys() -> &'static [&'static str] {
     ]
 }
 
+fn absent(source: impl Into<String>, why: impl Into<String>) -> Fact {
+    Fact::missing(FactState::Absent, source, why)
+}
+
 fn unread(error: &io::Error, source: &str) -> Fact {
     match error.kind() {
-        io::ErrorKind::NotFound => Fact::missing(FactState::Absent, source, "no such file on this system"),
+        io::ErrorKind::NotFound => absent(source, "no such file on this system"),
         io::ErrorKind::PermissionDenied => {
             Fact::missing(FactState::Denied, source, "the system does not let this user read it")
         }
@@ -77,10 +81,7 @@ fn unread(error: &io::Error, source: &str) -> Fact {
 
 /// The fact of a value, or that there is none, for this reason.
 fn known_or<V: Into<FactValue>>(value: Option<V>, source: &str, why: impl Into<String>) -> Fact {
-    match value {
-        Some(value) => Fact::known(value, source),
-        None => Fact::missing(FactState::Absent, source, why),
-    }
+    value.map_or_else(|| absent(source, why), |value| Fact::known(value, source))
 }
 
 /// The fact of a list; an empty one says that there is none, for this reason.
@@ -94,7 +95,10 @@ fn from_file<V: Into<FactValue>>(tree: &FsRoot, file: &str, parse: impl FnOnce(&
     match tree.read(file) {
         Err(e) => unread(&e, &source),
         Ok(text) => parse(&text).map_or_else(
-            || Fact::missing(FactState::Unreadable, &source, format!("not understood: `{}`", head(&text))),
+            || {
+                let start: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+                Fact::missing(FactState::Unreadable, &source, format!("not understood: `{start}`"))
+            },
             |value| Fact::known(value, &source),
         ),
     }
@@ -107,11 +111,6 @@ fn text(tree: &FsRoot, file: &str) -> Fact {
 
 fn int(tree: &FsRoot, file: &str, unit: &str) -> Fact {
     in_unit(from_file(tree, file, |t| t.parse::<i64>().ok()), unit)
-}
-
-/// A file of one number in kHz, as a fact in Hz.
-fn khz(tree: &FsRoot, file: &str) -> Fact {
-    in_unit(from_file(tree, file, |t| t.parse::<f64>().ok().map(|v| v * 1e3)), "Hz")
 }
 
 /// A file of 0 or 1.
@@ -131,11 +130,6 @@ fn chosen(tree: &FsRoot, file: &str) -> Fact {
 /// Units belong to values only.
 fn in_unit(fact: Fact, unit: &str) -> Fact {
     if fact.value.is_some() { fact.with_unit(unit) } else { fact }
-}
-
-/// The start of a text, for messages.
-fn head(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(60).collect()
 }
 
 /// The value of the first line `key<spaces>:<spaces>value`.

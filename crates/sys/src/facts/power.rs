@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, Facts};
 
-use super::{flag, from_file, in_unit, khz, known_or, list_or, text};
+use super::{absent, flag, from_file, in_unit, known_or, list_or, text};
 use crate::fs_root::FsRoot;
 use crate::topology::CpuSet;
 
@@ -23,7 +23,9 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
         ("allowed_max", "scaling_max_freq"),
         ("base", "base_frequency"),
     ] {
-        facts.set(format!("power.{key}"), khz(tree, &format!("{CPU}/cpu{first}/cpufreq/{file}")));
+        let file = format!("{CPU}/cpu{first}/cpufreq/{file}");
+        let hz = from_file(tree, &file, |khz| Some(khz.parse::<f64>().ok()? * 1e3));
+        facts.set(format!("power.{key}"), in_unit(hz, "Hz"));
     }
     facts.set("power.turbo", turbo(tree));
     facts.set("power.idle_driver", text(tree, &format!("{CPU}/cpuidle/current_driver")));
@@ -41,7 +43,7 @@ fn text_of_all(tree: &FsRoot, cpus: &[usize], file: &str) -> Fact {
     match different.len() {
         0 => {
             let why = "no cpufreq: the machine or its hypervisor sets the frequency";
-            Fact::missing(FactState::Absent, source, why)
+            absent(source, why)
         }
         1 => Fact::known(all[0].0.as_str(), source),
         _ => {

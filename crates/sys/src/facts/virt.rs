@@ -1,13 +1,12 @@
 //! Hypervisors and containers, and the time a hypervisor kept for itself.
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, Facts};
 
-use super::{field, from_file, in_unit, text};
+use super::{absent, field, from_file, in_unit, known_or, text};
+use crate::counters::stat::NS_PER_TICK;
 use crate::fs_root::FsRoot;
 
 const DMI: &str = "sys/class/dmi/id";
-/// /proc/stat counts in units of 1/100 s on every Linux (`USER_HZ`).
-const NS_PER_TICK: u64 = 10_000_000;
 
 pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("virt.hypervisor", hypervisor(tree));
@@ -55,11 +54,7 @@ fn hypervisor(tree: &FsRoot) -> Fact {
             Fact::known(*name, format!("/{DMI}/sys_vendor"))
         }
         _ if flagged == Some(true) => Fact::known("unnamed", "/proc/cpuinfo flags"),
-        _ => Fact::missing(
-            FactState::Absent,
-            format!("/{DMI}"),
-            "nothing here tells a hypervisor from bare metal",
-        ),
+        _ => absent(format!("/{DMI}"), "nothing here tells a hypervisor from bare metal"),
     }
 }
 
@@ -107,8 +102,5 @@ fn container(tree: &FsRoot) -> Fact {
             return Fact::known(name, "/proc/1/cgroup");
         }
     }
-    match membership {
-        Some(_) => Fact::known("none", "/proc/1/cgroup"),
-        None => Fact::missing(FactState::Absent, "/proc/1/cgroup", "no marker file and no cgroup to look at"),
-    }
+    known_or(membership.map(|_| "none"), "/proc/1/cgroup", "no marker file and no cgroup to look at")
 }

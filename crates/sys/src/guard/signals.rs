@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,6 @@ use super::restore_all;
 /// What asks the program to stop: keyboard, `kill`, a service manager, a closed terminal, `ulimit -t`.
 const ASKING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXCPU];
 
-/// A signal that asked the program to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signal(i32);
 
@@ -44,7 +43,6 @@ pub fn stop_flag() -> &'static AtomicBool {
     &STOP
 }
 
-/// The signal that asked to stop, if one came.
 pub fn stop_requested() -> Option<Signal> {
     STOP.load(Ordering::Acquire).then(|| Signal(FIRST.load(Ordering::Acquire)))
 }
@@ -67,11 +65,7 @@ pub fn install() -> io::Result<()> {
     let (second_signal, wake) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     crate::thread::spawn_plain("machmeter-signal", move || restore_on_second(second_signal))?;
     // The write end must outlive every handler, that is, the process.
-    let wake: RawFd = {
-        let fd = wake.as_raw_fd();
-        std::mem::forget(wake);
-        fd
-    };
+    let wake = wake.into_raw_fd();
     for signal in ASKING.into_iter().filter(|s| !is_ignored(*s)) {
         // SAFETY: the action touches atomics and calls clock_gettime and write only, all async-signal-safe.
         unsafe { signal_hook::low_level::register(signal, move || on_signal(signal, wake)) }?;
@@ -80,7 +74,6 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the process ignores a signal now.
 fn is_ignored(number: i32) -> bool {
     // SAFETY: all bytes 0 are a valid `sigaction`.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };

@@ -101,6 +101,11 @@ pub(super) const fn strided(loads: u32, stores: u32) -> Declared {
     Declared { loads, stores, load_bytes: loads * 8, store_bytes: stores * 8, ..register(Chain::Independent) }
 }
 
+/// A kernel of 64 bits that every processor of the architecture can run.
+pub(super) const fn general(name: &'static str, declared: Declared, walk: Walk, code: Code) -> Kernel {
+    Kernel { name, width_bits: 64, available: || true, declared, walk, code }
+}
+
 pub(super) const fn of_registers(
     name: &'static str,
     width_bits: u32,
@@ -113,15 +118,15 @@ pub(super) const fn of_registers(
 
 /// A chain of so many additions.
 pub(super) const fn adds(name: &'static str, count: u32, code: Code) -> Kernel {
-    of_registers(name, 64, || true, additions(count), code)
+    general(name, additions(count), Walk::Register, code)
 }
 
 /// Eight reads, and eight writes, a stride apart.
 pub(super) const fn strided_kernels(read: Code, write: Code) -> [Kernel; 2] {
-    const fn row(name: &'static str, declared: Declared, code: Code) -> Kernel {
-        Kernel { name, width_bits: 64, available: || true, declared, walk: Walk::Strided(8), code }
-    }
-    [row("read.strided8", strided(8, 0), read), row("write.strided8", strided(0, 8), write)]
+    [
+        general("read.strided8", strided(8, 0), Walk::Strided(8), read),
+        general("write.strided8", strided(0, 8), Walk::Strided(8), write),
+    ]
 }
 
 /// Sixteen loads of one chain, each followed by a store of what it loaded to where it was.
@@ -139,14 +144,7 @@ pub(super) const fn chase(ways: u32) -> Declared {
 macro_rules! chase_kernels {
     () => {
         const fn row(name: &'static str, ways: u32, code: Code) -> Kernel {
-            Kernel {
-                name,
-                width_bits: 64,
-                available: || true,
-                declared: chase(ways),
-                walk: Walk::Chase,
-                code,
-            }
+            general(name, chase(ways), Walk::Chase, code)
         }
 
         pub(in crate::kernel) const KERNELS: &[Kernel] = &[

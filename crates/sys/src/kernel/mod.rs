@@ -21,6 +21,7 @@ use aarch64 as instructions;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as instructions;
 
+use crate::Refused;
 use crate::pages::Extent;
 
 /// Machine code of a kernel: `passes`, `turns` per pass (both at least 1), three operands, bytes from one access to the next
@@ -89,13 +90,9 @@ pub fn named(name: &str) -> Option<&'static Kernel> {
     all().find(|k| k.name == name)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KernelError {
-    #[error("kernel {0} needs instructions this processor does not have")]
-    Unavailable(&'static str),
-    /// The operands are too small, misaligned, or of a kind the kernel does not take.
-    #[error("kernel {name}: {why}")]
-    Operands { name: &'static str, why: String },
+/// The operands are too small, misaligned, or of a kind the kernel does not take.
+fn unfit(name: &str, why: &str) -> Refused {
+    Refused(format!("kernel {name}: {why}"))
 }
 
 /// A kernel with operands that were found to fit, ready to run in a measuring loop without further checks.
@@ -144,10 +141,11 @@ impl Kernel {
         turns: u64,
         operands: [Extent<'a>; 3],
         step_bytes: u64,
-    ) -> Result<Ready<'a>, KernelError> {
-        let wrong = |why: String| KernelError::Operands { name: self.name, why };
+    ) -> Result<Ready<'a>, Refused> {
+        let wrong = |why: String| unfit(self.name, &why);
         if !(self.available)() {
-            return Err(KernelError::Unavailable(self.name));
+            let why = format!("kernel {} needs instructions this processor does not have", self.name);
+            return Err(Refused(why));
         }
         if turns == 0 {
             return Err(wrong("0 turns".to_owned()));

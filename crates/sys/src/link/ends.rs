@@ -47,7 +47,6 @@ impl End {
         Ok(Self { transport: transport.name, fds: vec![stream.into()], is_first: false })
     }
 
-    /// An end of a connected UDP socket.
     pub fn of_datagrams(transport: &Transport, socket: UdpSocket) -> Self {
         Self { transport: transport.name, fds: vec![socket.into()], is_first: false }
     }
@@ -64,7 +63,6 @@ impl End {
         self.fds.iter().map(AsFd::as_fd)
     }
 
-    /// Opens it.
     /// Errors: [`io::ErrorKind::Unsupported`] where it cannot wait so, [`io::ErrorKind::InvalidInput`] where the descriptor is another thing;
     /// else the system's error.
     pub fn open(self, wait: Wait) -> io::Result<Box<dyn Link + Send>> {

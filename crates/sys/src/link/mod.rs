@@ -50,12 +50,10 @@ pub trait Link {
 /// What a call waits without progress, ns.
 pub const LIMIT_NS: u64 = 2_000_000_000;
 
-/// A way to make links.
 #[derive(Debug)]
 pub struct Transport {
     /// As in `--transports` and in parameters of metrics.
     pub name: &'static str,
-    /// One line for people.
     pub what: &'static str,
     /// Whether its ends may be on different machines.
     pub crosses_machines: bool,
@@ -76,7 +74,6 @@ const fn local(
     Transport { name, what, crosses_machines: false, sleeps: true, loses: false, pair }
 }
 
-/// All transports.
 pub const TRANSPORTS: &[Transport] = &[
     local(
         "shm",
@@ -115,7 +112,6 @@ impl Patience {
         Self { limit_ns, until_ns: None }
     }
 
-    /// Looks at the clock.
     /// Errors: [`io::ErrorKind::TimedOut`] when the limit is over.
     fn look(&mut self) -> io::Result<()> {
         let now_ns = monotonic_ns();
@@ -130,7 +126,6 @@ fn late(limit_ns: u64) -> io::Error {
 }
 
 impl Transport {
-    /// The transport of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         TRANSPORTS.iter().find(|t| t.name == name)
     }

@@ -9,7 +9,6 @@ mod record;
 mod ring;
 mod switches;
 
-pub use open::PerfError;
 pub use record::{PageClock, Switch};
 pub use switches::{SwitchLog, TickMap};
 

@@ -4,26 +4,22 @@ use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Why there are no context-switch records, with the setting or limit that refused them.
-#[derive(Debug, thiserror::Error)]
-#[error("context-switch records{0}")]
-pub struct PerfError(String);
+use crate::Refused;
 
-impl PerfError {
-    pub(super) fn refused(why: impl std::fmt::Display) -> Self {
-        Self(format!(" are not available: {why}"))
-    }
+/// Why there are no context-switch records: the setting or limit that refused them.
+pub(super) fn unavailable(why: impl std::fmt::Display) -> Refused {
+    Refused(format!("context-switch records are not available: {why}"))
+}
 
-    pub(super) fn ring(pages: usize, e: &io::Error) -> Self {
-        let why = match e.raw_os_error() {
-            Some(libc::EPERM) => {
-                "locked memory of this user is used up (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK); ask for fewer pages"
-            }
-            Some(libc::EINVAL) => "the number of pages must be a power of two",
-            _ => &e.to_string(),
-        };
-        Self(format!(": the ring buffer of {pages} pages cannot be mapped: {why}"))
-    }
+pub(super) fn no_ring(pages: usize, e: &io::Error) -> Refused {
+    let why = match e.raw_os_error() {
+        Some(libc::EPERM) => {
+            "locked memory of this user is used up (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK); ask for fewer pages"
+        }
+        Some(libc::EINVAL) => "the number of pages must be a power of two",
+        _ => &e.to_string(),
+    };
+    Refused(format!("context-switch records: the ring buffer of {pages} pages cannot be mapped: {why}"))
 }
 
 /// `struct perf_event_attr` as of version 3 (96 bytes), the first with `use_clockid`'s field.
@@ -47,6 +43,8 @@ struct Attr {
     clock_id: i32,
 }
 
+const _: () = assert!(size_of::<Attr>() == 96);
+
 const TYPE_SOFTWARE: u32 = 1;
 const COUNT_SW_DUMMY: u64 = 9;
 const SAMPLE_TID: u64 = 1 << 1;
@@ -69,7 +67,7 @@ pub(super) struct Event {
 }
 
 /// Opens the switch records of the calling thread; stamped by `clock_id`, or by the kernel's own clock.
-pub(super) fn open_switch_event(clock_id: Option<libc::clockid_t>) -> Result<Event, PerfError> {
+pub(super) fn open_switch_event(clock_id: Option<libc::clockid_t>) -> Result<Event, Refused> {
     let clock_flag = if clock_id.is_some() { USE_CLOCK_ID } else { 0 };
     let attr = Attr {
         kind: TYPE_SOFTWARE,
@@ -87,7 +85,7 @@ pub(super) fn open_switch_event(clock_id: Option<libc::clockid_t>) -> Result<Eve
         }
         other => other.map(|fd| Event { fd, counts_lost: true }),
     };
-    opened.map_err(|e| PerfError::refused(refusal(&e, paranoid().as_deref(), filtered())))
+    opened.map_err(|e| unavailable(refusal(&e, paranoid().as_deref(), filtered())))
 }
 
 fn open(attr: &Attr) -> io::Result<OwnedFd> {
@@ -150,10 +148,5 @@ mod tests {
         assert!(of(libc::ENOSYS, None, false).contains("CONFIG_PERF_EVENTS"));
         assert!(of(libc::EACCES, Some("2"), false).contains("security module"));
         assert!(of(libc::EINVAL, Some("2"), false).contains("4.3"));
-    }
-
-    #[test]
-    fn the_attributes_have_the_size_of_their_version() {
-        assert_eq!(size_of::<Attr>(), 96);
     }
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::open::{Event, PerfError};
+use super::open::{Event, no_ring};
 use super::record::PageClock;
+use crate::Refused;
 use crate::region::{Mapping, READ_WRITE};
 
 // Offsets in `struct perf_event_mmap_page`, which are part of the kernel's interface.
@@ -30,12 +31,12 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Maps `pages` data pages (a power of two) of `event`.
-    pub(super) fn map(event: Event, pages: usize) -> Result<Self, PerfError> {
+    pub(super) fn map(event: Event, pages: usize) -> Result<Self, Refused> {
         let page_bytes = rustix::param::page_size();
         let data_bytes = pages * page_bytes;
         let shared = rustix::mm::MapFlags::SHARED;
         let mapping = Mapping::of_file(&event.fd, page_bytes + data_bytes, READ_WRITE, shared)
-            .map_err(|e| PerfError::ring(pages, &e))?;
+            .map_err(|e| no_ring(pages, &e))?;
         Ok(Self { mapping, page_bytes, data_bytes, event })
     }
 

@@ -1,8 +1,9 @@
 //! The switch log of one thread.
 
-use super::open::{PerfError, open_switch_event};
+use super::open::{open_switch_event, unavailable};
 use super::record::{Entry, PageClock, Switch, take};
 use super::ring::Ring;
+use crate::Refused;
 
 /// Two simultaneous readings of `CLOCK_MONOTONIC_RAW` and the tick counter, and the rate between them, as clock qualification
 /// finds them.
@@ -23,29 +24,13 @@ impl TickMap {
     }
 }
 
-/// How record times become ticks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum SwitchClock {
-    /// By the kernel's published conversion: exact up to its rounding to nanoseconds.
-    Page(PageClock),
-    /// By the caller's map from `CLOCK_MONOTONIC_RAW`.
-    Map(TickMap),
-}
-
-impl SwitchClock {
-    fn ticks(&self, time_ns: u64) -> u64 {
-        match self {
-            Self::Page(clock) => clock.ticks(time_ns),
-            Self::Map(map) => map.ticks_at(time_ns),
-        }
-    }
-}
-
 /// Records the context switches of the thread that opened it. May be moved to another thread for draining.
 #[derive(Debug)]
 pub struct SwitchLog {
     ring: Ring,
-    clock: SwitchClock,
+    /// The kernel's published conversion to ticks, exact up to its rounding to ns; without it, the caller's map is used.
+    clock: Option<PageClock>,
+    map: TickMap,
     lost: u64,
     bytes: Vec<u8>,
 }
@@ -53,19 +38,18 @@ pub struct SwitchLog {
 impl SwitchLog {
     /// Starts recording the calling thread, with a ring of `pages` (128 switches each; rounded up to a power of
     /// two). `map` is used where the kernel's event clock does not follow the counter. Errors: what refused it.
-    pub fn open_for_current_thread(pages: usize, map: TickMap) -> Result<Self, PerfError> {
+    pub fn open_for_current_thread(pages: usize, map: TickMap) -> Result<Self, Refused> {
         let pages = pages.max(1).next_power_of_two();
-        let ring = Ring::map(open_switch_event(None)?, pages)?;
-        let (ring, clock) = if let Some(clock) = ring.clock() {
-            (ring, SwitchClock::Page(clock))
-        } else {
+        let mut ring = Ring::map(open_switch_event(None)?, pages)?;
+        let clock = ring.clock();
+        if clock.is_none() {
             drop(ring);
-            let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
-            (Ring::map(event, pages)?, SwitchClock::Map(map))
-        };
-        ring.enable(true).map_err(|e| PerfError::refused(format_args!("it cannot be started: {e}")))?;
+            ring = Ring::map(open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?, pages)?;
+        }
+        ring.enable(true).map_err(|e| unavailable(format_args!("it cannot be started: {e}")))?;
         // Draining shall take no page fault, and one ring's worth is the most there can be.
-        Ok(Self { ring, clock, lost: 0, bytes: Vec::with_capacity(pages * rustix::param::page_size()) })
+        let bytes = Vec::with_capacity(pages * rustix::param::page_size());
+        Ok(Self { ring, clock, map, lost: 0, bytes })
     }
 
     /// Appends the switches since the last call to `switches`, in order, and returns their number.
@@ -73,7 +57,9 @@ impl SwitchLog {
         let before = switches.len();
         self.ring.take(&mut self.bytes);
         let mut rest = self.bytes.as_slice();
-        while let Some((entry, size)) = take(rest, |time_ns| self.clock.ticks(time_ns)) {
+        let (clock, map) = (self.clock, self.map);
+        let ticks = |time_ns| clock.map_or_else(|| map.ticks_at(time_ns), |clock| clock.ticks(time_ns));
+        while let Some((entry, size)) = take(rest, ticks) {
             rest = &rest[size..];
             match entry {
                 Entry::Switch(switch) => switches.push(switch),

@@ -5,6 +5,7 @@ use std::io;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use super::Stat;
 use super::child::look_until;
 use crate::fs_root::FsRoot;
 
@@ -75,36 +76,6 @@ fn send(pid: i32, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(one, signal)?)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stat {
-    state: char,
-    group: i32,
-    threads: u32,
-}
-
-impl Stat {
-    fn of(pid: i32) -> Option<Self> {
-        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    /// The name in parentheses may hold anything, also parentheses and bytes that are no text.
-    fn parse(stat: &[u8]) -> Option<Self> {
-        let after_name = stat.iter().rposition(|b| *b == b')')? + 1;
-        let text = std::str::from_utf8(&stat[after_name..]).ok()?;
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        Some(Self {
-            state: fields.first()?.chars().next()?,
-            group: fields.get(2)?.parse().ok()?,
-            threads: fields.get(17)?.parse().ok()?,
-        })
-    }
-
-    /// The first thread of a process may have ended long before the others.
-    fn is_live(&self) -> bool {
-        !matches!(self.state, 'Z' | 'X' | 'x') || self.threads > 1
-    }
-}
-
 /// State of a process or thread as a letter (`R` running or runnable, `S` sleeping, `D` waiting for a device, `T`
 /// stopped, `Z` ended but not yet reaped, ...); `None` when it is gone.
 pub fn state_of(id: i32) -> Option<char> {
@@ -137,18 +108,6 @@ fn members(belongs: impl Fn(i32) -> bool) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_with_parentheses_and_other_bytes_do_not_shift_the_fields() {
-        let text = b"71 (a) R 9 (\xff) S 1 42 42 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 1 0 98765 1000 1 2 3\n";
-        let stat = Stat::parse(text).unwrap();
-        assert_eq!(stat, Stat { state: 'S', group: 42, threads: 1 });
-        assert!(stat.is_live() && !Stat { state: 'Z', ..stat.clone() }.is_live());
-        assert!(Stat { state: 'Z', threads: 2, ..stat }.is_live(), "only its first thread has ended");
-        for broken in [&b""[..], b"71 no name S 1", b"71 (short) S 1"] {
-            assert_eq!(Stat::parse(broken), None);
-        }
-    }
 
     #[test]
     fn this_process_is_found_and_init_is_not_in_its_group() {

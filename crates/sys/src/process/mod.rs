@@ -10,6 +10,7 @@ mod group;
 mod parent_death;
 mod spawn;
 pub mod start_gate;
+mod stat;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use group::{
 pub use parent_death::{become_subreaper, die_with_parent, take_stdout};
 pub use spawn::Spawn;
 pub(crate) use spawn::keep_passed;
+pub use stat::Stat;
 pub use streams::{InMemory, ReadUntil, TimedWriter};
 
 use std::path::PathBuf;
@@ -38,7 +40,6 @@ pub fn lost_any() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Notes that a worker was ended so.
 pub fn note_lost() {
     LOST.store(true, Ordering::Relaxed);
 }

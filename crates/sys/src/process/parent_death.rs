@@ -12,12 +12,8 @@ pub fn die_with_parent(expected_parent: i32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // A parent that ended before the call above sends no signal any more. Inside a process namespace of its own the child
     // sees none for a parent outside.
-    match rustix::process::getppid() {
-        Some(parent) if parent.as_raw_nonzero().get() != expected_parent => {
-            Err(io::ErrorKind::NotFound.into())
-        }
-        _ => Ok(()),
-    }
+    let is_other = rustix::process::getppid().is_some_and(|p| p.as_raw_nonzero().get() != expected_parent);
+    if is_other { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
 }
 
 /// Orphans below this process become its children, so that it can reap them (`PR_SET_CHILD_SUBREAPER`).

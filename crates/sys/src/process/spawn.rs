@@ -1,6 +1,6 @@
 //! Starting this program again as a worker.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -22,12 +22,9 @@ const FIRST_FREE_FD: RawFd = 3;
 #[derive(Debug)]
 #[must_use = "nothing runs before start()"]
 pub struct Spawn<'fd> {
-    launcher: Option<Command>,
-    arguments: Vec<OsString>,
+    command: Command,
     new_group: bool,
     die_with_parent: bool,
-    piped: bool,
-    user: Option<u32>,
     passed: Vec<RawFd>,
     fds_live: PhantomData<BorrowedFd<'fd>>,
 }
@@ -35,32 +32,29 @@ pub struct Spawn<'fd> {
 impl<'fd> Spawn<'fd> {
     /// This program as `__worker ROLE`.
     pub fn worker(role: &str) -> Self {
-        Self {
-            launcher: None,
-            arguments: vec![WORKER_ARGUMENT.into(), role.into()],
-            new_group: false,
-            die_with_parent: false,
-            piped: false,
-            user: None,
-            passed: Vec::new(),
-            fds_live: PhantomData,
-        }
+        Self::by(Command::new(program()), role)
     }
 
-    /// Started by `launcher` (`mpirun -n 2`), which gets this program and its arguments as last ones.
-    pub fn under(mut self, launcher: Command) -> Self {
-        self.launcher = Some(launcher);
-        self
+    /// As [`Self::worker`], started by `launcher` (`mpirun -n 2`), which gets this program and its arguments as last ones.
+    pub fn worker_under(mut launcher: Command, role: &str) -> Self {
+        // What /proc/self/exe is to the launcher is the launcher.
+        launcher.arg(std::fs::read_link(program()).unwrap_or_else(|_| program()));
+        Self::by(launcher, role)
     }
 
-    /// One more argument.
-    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
-        self.arguments.push(argument.into());
+    fn by(mut command: Command, role: &str) -> Self {
+        command.args([WORKER_ARGUMENT, role]).stdin(Stdio::null()).stdout(Stdio::null());
+        Self { command, new_group: false, die_with_parent: false, passed: Vec::new(), fds_live: PhantomData }
+    }
+
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
         self
     }
 
     /// Makes the worker the leader of a process group of its own.
     pub fn new_group(mut self) -> Self {
+        self.command.process_group(0);
         self.new_group = true;
         self
     }
@@ -74,13 +68,13 @@ impl<'fd> Spawn<'fd> {
 
     /// Stdin and stdout are pipes held by [`Child`].
     pub fn piped(mut self) -> Self {
-        self.piped = true;
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
         self
     }
 
-    /// The worker is of user and group `id`.
+    /// User and group.
     pub fn user(mut self, id: u32) -> Self {
-        self.user = Some(id);
+        self.command.uid(id).gid(id);
         self
     }
 
@@ -90,35 +84,18 @@ impl<'fd> Spawn<'fd> {
         self
     }
 
-    /// Starts the worker.
-    pub fn start(self) -> io::Result<Child> {
+    pub fn start(mut self) -> io::Result<Child> {
         if let Some(fd) = self.passed.iter().find(|fd| **fd < FIRST_FREE_FD) {
             let why = format!(
                 "descriptor {fd} can't be passed to a worker: 0 to 2 are its stdin, stdout and stderr"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let mut command = match self.launcher {
-            // What /proc/self/exe is to the launcher is the launcher.
-            Some(mut launcher) => {
-                launcher.arg(std::fs::read_link(program()).unwrap_or_else(|_| program()));
-                launcher
-            }
-            None => Command::new(program()),
-        };
-        let pipe_or_null = || if self.piped { Stdio::piped() } else { Stdio::null() };
-        command.args(&self.arguments).stdin(pipe_or_null()).stdout(pipe_or_null());
-        if self.new_group {
-            command.process_group(0);
-        }
-        if let Some(id) = self.user {
-            command.uid(id).gid(id);
-        }
         // Only when there is something to do: without it the standard library need not copy this process.
         if self.die_with_parent || !self.passed.is_empty() {
-            prepare(&mut command, self.die_with_parent, self.passed);
+            prepare(&mut self.command, self.die_with_parent, self.passed);
         }
-        let spawned = command.spawn().map_err(|e| match e.kind() {
+        let spawned = self.command.spawn().map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => {
                 io::Error::new(e.kind(), format!("{} is not there: mount /proc", program().display()))
             }
@@ -134,10 +111,9 @@ pub(crate) fn keep_passed(fd: RawFd) -> bool {
     fd >= FIRST_FREE_FD && unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } == 0
 }
 
-/// Arranges what has to happen between fork and exec.
 fn prepare(command: &mut Command, dies_with_parent: bool, passed: Vec<RawFd>) {
     let starter = rustix::process::getpid().as_raw_nonzero().get();
-    let between = move || {
+    let between_fork_and_exec = move || {
         for fd in &passed {
             // SAFETY: an integer argument on a descriptor that the borrow in `Spawn` keeps open.
             if unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) } != 0 {
@@ -153,5 +129,5 @@ fn prepare(command: &mut Command, dies_with_parent: bool, passed: Vec<RawFd>) {
         }
     };
     // SAFETY: the closure makes system calls only and allocates nothing (an error from an OS code holds no memory).
-    unsafe { command.pre_exec(between) };
+    unsafe { command.pre_exec(between_fork_and_exec) };
 }

@@ -20,16 +20,8 @@ pub trait ReadUntil {
 
 impl<T: AsFd> ReadUntil for T {
     fn read_until(&mut self, buffer: &mut [u8], until_ns: Option<u64>) -> io::Result<usize> {
-        loop {
-            if !ready(self.as_fd(), PollFlags::IN, until_ns)? {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            match rustix::io::read(self.as_fd(), &mut *buffer) {
-                Ok(n) => return Ok(n),
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        let read = || rustix::io::read(self.as_fd(), &mut *buffer);
+        moved(self.as_fd(), PollFlags::IN, until_ns, read)?.ok_or_else(|| io::ErrorKind::TimedOut.into())
     }
 }
 
@@ -60,22 +52,32 @@ impl TimedWriter {
 impl Write for TimedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let until_ns = monotonic_ns().saturating_add(self.within_ns);
-        loop {
-            if !ready(self.fd.as_fd(), PollFlags::OUT, Some(until_ns))? {
-                let why = format!("the other side read nothing for {} ms", self.within_ns / 1_000_000);
-                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-            }
-            match rustix::io::write(&self.fd, bytes) {
-                Ok(n) => return Ok(n),
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        let write = || rustix::io::write(&self.fd, bytes);
+        moved(self.fd.as_fd(), PollFlags::OUT, Some(until_ns), write)?.ok_or_else(|| {
+            let why = format!("the other side read nothing for {} ms", self.within_ns / 1_000_000);
+            io::Error::new(io::ErrorKind::TimedOut, why)
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What `call` moves once `fd` is ready for it; `None` when `deadline_ns` came first.
+fn moved(
+    fd: BorrowedFd<'_>,
+    events: PollFlags,
+    deadline_ns: Option<u64>,
+    mut call: impl FnMut() -> rustix::io::Result<usize>,
+) -> io::Result<Option<usize>> {
+    while ready(fd, events, deadline_ns)? {
+        match call() {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            moved => return Ok(Some(moved?)),
+        }
+    }
+    Ok(None)
 }
 
 /// Waits until `fd` is ready for `events` (or was closed by the other side); false when `deadline_ns` came first.

@@ -67,17 +67,8 @@ fn sleep_long() {
     nanosleep_until(monotonic_ns() + 60 * SECOND_NS);
 }
 
-fn within(limit_ns: u64, holds: impl Fn() -> bool) -> bool {
-    let deadline_ns = monotonic_ns() + limit_ns;
-    loop {
-        if holds() {
-            return true;
-        }
-        if monotonic_ns() > deadline_ns {
-            return false;
-        }
-        nanosleep_until(monotonic_ns() + 5_000_000);
-    }
+fn comes_true(holds: impl Fn() -> bool) -> bool {
+    child::look_until(monotonic_ns() + PATIENCE_NS, || holds().then_some(())).is_some()
 }
 
 #[test]
@@ -181,9 +172,9 @@ fn a_stopped_child_is_seen_continued_and_killed() {
     child.said();
     let pid = child.child.pid();
     stop_process(pid).unwrap();
-    assert!(within(PATIENCE_NS, || state_of(pid) == Some('T')));
+    assert!(comes_true(|| state_of(pid) == Some('T')));
     continue_process(pid).unwrap();
-    assert!(within(PATIENCE_NS, || state_of(pid) != Some('T')));
+    assert!(comes_true(|| state_of(pid) != Some('T')));
     stop_process(pid).unwrap();
     child.child.kill_group();
     assert_eq!(child.child.wait(PATIENCE_NS).unwrap().signal(), Some(libc::SIGKILL));
@@ -198,7 +189,7 @@ fn a_child_dies_with_its_parent_and_the_rest_with_the_group() {
     assert!(pid_is_alive(tied) && pid_is_alive(loose));
     // The parent alone is killed: the tied one follows by the kernel's doing, the loose one stays.
     parent.child.kill();
-    assert!(within(PATIENCE_NS, || !pid_is_alive(tied)));
+    assert!(comes_true(|| !pid_is_alive(tied)));
     assert!(pid_is_alive(loose));
     // The end of the leader is noticed: what is left of its group goes.
     assert_eq!(parent.child.wait(PATIENCE_NS).unwrap().signal(), Some(libc::SIGKILL));

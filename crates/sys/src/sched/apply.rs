@@ -2,19 +2,8 @@
 
 use std::io;
 
-use super::cause;
-use super::{Policy, PolicyParseError};
-
-/// Why a policy or an attribute beside it is not in force, in one line: what refused it, and how to lift that.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct SchedError(pub(super) String);
-
-impl From<PolicyParseError> for SchedError {
-    fn from(e: PolicyParseError) -> Self {
-        Self(e.to_string())
-    }
-}
+use super::{Policy, cause};
+use crate::Refused;
 
 /// `struct sched_attr` of the second ABI version (56 bytes, Linux 5.3). Only its first version is passed unless a clamp is
 /// asked for, because every kernel with the call accepts that.
@@ -82,46 +71,42 @@ pub(super) fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> 
 }
 
 /// Gives another thread of this process, which may not get to run, a policy.
-pub fn apply_to(tid: i32, policy: Policy) -> Result<(), SchedError> {
+pub fn apply_to(tid: i32, policy: Policy) -> Result<(), Refused> {
     policy.validate()?;
     set_attr(tid, &policy.into()).map_err(|e| cause::of_refusal(policy, &e))
 }
 
-fn current_attr() -> io::Result<SchedAttr> {
+/// The policy of the calling thread with all attributes; fields that the kernel does not know stay 0.
+pub(super) fn current_with_attr() -> Result<(Policy, SchedAttr), Refused> {
     let mut attr = SchedAttr::default();
     let flags: libc::c_uint = 0;
     // SAFETY: the buffer is a live, writable structure of exactly the size passed.
     let rc = unsafe {
         libc::syscall(libc::SYS_sched_getattr, THREAD_SELF, std::ptr::from_mut(&mut attr), ATTR_BYTES, flags)
     };
-    if rc == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
-}
-
-/// The policy of the calling thread with all attributes; fields that the kernel does not know stay 0.
-pub(super) fn current_with_attr() -> Result<(Policy, SchedAttr), SchedError> {
-    let read = current_attr().and_then(|attr| Ok((attr.to_policy()?, attr)));
-    read.map_err(|e| SchedError(format!("policy read: {e}")))
+    let policy = if rc == 0 { attr.to_policy() } else { Err(io::Error::last_os_error()) };
+    Ok((policy.map_err(|e| Refused(format!("policy read: {e}")))?, attr))
 }
 
 /// The policy of the calling thread. Errors: the system's, or an unknown one (`SCHED_EXT`).
-pub fn current() -> Result<Policy, SchedError> {
+pub fn current() -> Result<Policy, Refused> {
     Ok(current_with_attr()?.0)
 }
 
 /// Applies `policy` to the calling thread and reads it back. Errors: the true cause: the same `EPERM` may mean a
 /// missing right, a resource limit, a group without budget, a narrow affinity, or a seccomp filter.
-pub fn apply(policy: Policy) -> Result<(), SchedError> {
+pub fn apply(policy: Policy) -> Result<(), Refused> {
     policy.validate()?;
     set_attr(THREAD_SELF, &policy.into()).map_err(|e| cause::of_refusal(policy, &e))?;
     in_force(policy, current()?)
 }
 
 /// Errors: the kernel accepted `policy` but reports another one.
-pub(super) fn in_force(policy: Policy, found: Policy) -> Result<(), SchedError> {
+pub(super) fn in_force(policy: Policy, found: Policy) -> Result<(), Refused> {
     if same_policy(policy, found) {
         return Ok(());
     }
-    Err(SchedError(format!("policy {policy} was accepted but the kernel reports {found}")))
+    Err(Refused(format!("policy {policy} was accepted but the kernel reports {found}")))
 }
 
 /// Equality as far as the kernel keeps the parameters (it may round deadline parameters by less than a microsecond).
@@ -140,26 +125,23 @@ fn same_policy(asked: Policy, found: Policy) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::in_thread;
 
     #[test]
     fn batch_and_idle_need_no_right_and_are_read_back() {
-        std::thread::scope(|s| {
-            for policy in [Policy::Batch, Policy::Idle] {
-                s.spawn(move || {
-                    apply(policy).unwrap();
-                    assert_eq!(current().unwrap(), policy);
-                });
-            }
-        });
+        for policy in [Policy::Batch, Policy::Idle] {
+            in_thread(|| {
+                apply(policy).unwrap();
+                assert_eq!(current().unwrap(), policy);
+            });
+        }
     }
 
     #[test]
     fn fifo_is_applied_or_the_refusal_names_a_cause() {
-        std::thread::scope(|s| {
-            s.spawn(|| match apply(Policy::Fifo(3)) {
-                Ok(()) => assert_eq!(current().unwrap(), Policy::Fifo(3)),
-                Err(e) => assert!(e.to_string().len() > "policy fifo:3 refused: ".len(), "{e}"),
-            });
+        in_thread(|| match apply(Policy::Fifo(3)) {
+            Ok(()) => assert_eq!(current().unwrap(), Policy::Fifo(3)),
+            Err(e) => assert!(e.to_string().len() > "policy fifo:3 refused: ".len(), "{e}"),
         });
     }
 
@@ -174,22 +156,16 @@ mod tests {
         let cpus = std::thread::available_parallelism().unwrap().get();
         let capable = cause::Rights::read().is_ok_and(|r| r.sys_nice_effective());
         if cpus < 2 || !capable {
-            println!("skipped: needs two CPUs and CAP_SYS_NICE");
-            return;
+            return println!("skipped: needs two CPUs and CAP_SYS_NICE");
         }
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let first = crate::affinity::mask().unwrap().first().unwrap();
-                crate::affinity::pin(first).unwrap();
-                let policy = Policy::Deadline {
-                    runtime_ns: 1_000_000,
-                    deadline_ns: 100_000_000,
-                    period_ns: 100_000_000,
-                };
-                let e = apply(policy).unwrap_err();
-                let cause = format!("on every CPU of its root domain, this one may use {first} of ");
-                assert!(e.to_string().contains(&cause), "{e}");
-            });
+        in_thread(|| {
+            let first = crate::affinity::mask().unwrap().first().unwrap();
+            crate::affinity::pin(first).unwrap();
+            let period_ns = 100_000_000;
+            let e = apply(Policy::Deadline { runtime_ns: 1_000_000, deadline_ns: period_ns, period_ns })
+                .unwrap_err();
+            let cause = format!("on every CPU of its root domain, this one may use {first} of ");
+            assert!(e.to_string().contains(&cause), "{e}");
         });
     }
 

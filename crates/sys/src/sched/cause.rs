@@ -6,10 +6,11 @@ use std::io;
 use rustix::process::{Resource, getrlimit};
 
 use super::Policy;
-use super::apply::SchedError;
 use super::limits::GroupBudget;
+use crate::Refused;
 use crate::facts::activity::user_namespace;
 use crate::facts::field;
+use crate::fs_root::FsRoot;
 use crate::topology::CpuSet;
 
 const CAP_SYS_NICE: u32 = 23;
@@ -63,23 +64,22 @@ impl Rights {
 }
 
 /// Names the cause of a failed `sched_setattr` of the calling thread.
-pub(super) fn of_refusal(policy: Policy, source: &io::Error) -> SchedError {
+pub(super) fn of_refusal(policy: Policy, source: &io::Error) -> Refused {
     let cause = match source.raw_os_error() {
         Some(libc::EBUSY) => {
             "deadline bandwidth is used up (admission test); lower runtime/period or stop other deadline threads"
                 .to_owned()
         }
         Some(libc::EPERM | libc::EACCES) => match Rights::read() {
-            Ok(rights) => of_eperm(policy, &rights, &GroupBudget::read(), &online_cpus()),
+            Ok(rights) => {
+                let online = FsRoot::host().text("sys/devices/system/cpu/online").unwrap_or_default();
+                of_eperm(policy, &rights, &GroupBudget::read(), &online)
+            }
             Err(e) => format!("{source} (rights could not be read: {e})"),
         },
-        _ => return SchedError(format!("policy {policy}: {source}")),
+        _ => return Refused(format!("policy {policy}: {source}")),
     };
-    SchedError(format!("policy {policy} refused: {cause}"))
-}
-
-fn online_cpus() -> String {
-    fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default().trim().to_owned()
+    Refused(format!("policy {policy} refused: {cause}"))
 }
 
 /// The order follows the kernel's own checks: rights first, then the group's budget, then the deadline affinity.
@@ -149,38 +149,44 @@ mod tests {
         Policy::Deadline { runtime_ns: 1 << 20, deadline_ns: 1 << 24, period_ns: 1 << 24 };
 
     #[test]
-    fn capability_in_a_user_namespace_does_not_count() {
-        let rights = Rights::from_text(STATUS, "0 100000 65536\n", 0, 0);
-        let e = of_eperm(Policy::Fifo(5), &rights, &GroupBudget::NotConfigured, "0-3");
-        assert!(e.contains("only inside this user namespace") && e.contains("RLIMIT_RTPRIO is 0"), "{e}");
-    }
-
-    #[test]
-    fn group_without_budget_is_named_when_rights_suffice() {
-        let rights = Rights::from_text(STATUS, INITIAL, 0, 0);
-        let budget = GroupBudget::Known { group: "/user.slice".to_owned(), runtime_us: 0 };
-        let e = of_eperm(Policy::Rr(1), &rights, &budget, "0-3");
-        assert!(e.contains("cpu.rt_runtime_us") && e.contains("/user.slice"), "{e}");
-    }
-
-    #[test]
-    fn deadline_affinity_is_told_apart_from_seccomp() {
-        let rights = Rights::from_text(STATUS, INITIAL, 0, 0);
-        let e = of_eperm(DEADLINE, &rights, &GroupBudget::NotConfigured, "0-7");
-        assert!(e.contains("this one may use 0-3 of 0-7"), "{e}");
-        let filtered = Rights { seccomp_mode: 2, ..rights };
-        let e = of_eperm(DEADLINE, &filtered, &GroupBudget::NotConfigured, "0,1,2,3");
-        assert!(e.contains("seccomp"), "{e}");
-    }
-
-    #[test]
-    fn a_sufficient_limit_is_not_blamed() {
-        let status = STATUS.replace("0000000000800000", "0");
-        let rights = Rights::from_text(&status, INITIAL, 50, 0);
-        let budget = GroupBudget::Known { group: "/a".to_owned(), runtime_us: 0 };
-        let e = of_eperm(Policy::Fifo(50), &rights, &budget, "0-3");
-        assert!(e.starts_with("the control group /a has no real-time budget"), "{e}");
-        let e = of_eperm(Policy::Fifo(51), &rights, &budget, "0-3");
-        assert!(e.contains("RLIMIT_RTPRIO is 50 (needs 51"), "{e}");
+    fn a_refusal_has_the_cause_that_the_kernel_finds_first() {
+        let of = |status: &str, uid_map, limit| Rights::from_text(status, uid_map, limit, 0);
+        let capable = || of(STATUS, INITIAL, 0);
+        let limited = || of(&STATUS.replace("0000000000800000", "0"), INITIAL, 50);
+        let (free, empty) = (
+            GroupBudget::NotConfigured,
+            GroupBudget::Known { group: "/user.slice".to_owned(), runtime_us: 0 },
+        );
+        for (policy, rights, budget, online, cause) in [
+            (
+                Policy::Fifo(5),
+                of(STATUS, "0 100000 65536\n", 0),
+                &free,
+                "0-3",
+                "only inside this user namespace",
+            ),
+            (Policy::Fifo(5), of(STATUS, "0 100000 65536\n", 0), &free, "0-3", "RLIMIT_RTPRIO is 0"),
+            (
+                Policy::Rr(1),
+                capable(),
+                &empty,
+                "0-3",
+                "the control group /user.slice has no real-time budget",
+            ),
+            (Policy::Rr(1), capable(), &empty, "0-3", "cpu.rt_runtime_us"),
+            (DEADLINE, capable(), &free, "0-7", "this one may use 0-3 of 0-7"),
+            (DEADLINE, Rights { seccomp_mode: 2, ..capable() }, &free, "0,1,2,3", "seccomp"),
+            (
+                Policy::Fifo(50),
+                limited(),
+                &empty,
+                "0-3",
+                "the control group /user.slice has no real-time budget",
+            ),
+            (Policy::Fifo(51), limited(), &empty, "0-3", "RLIMIT_RTPRIO is 50 (needs 51"),
+        ] {
+            let e = of_eperm(policy, &rights, budget, online);
+            assert!(e.contains(cause), "{policy} {rights:?}: {e}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{self, ATTR_BYTES, SchedAttr, THREAD_SELF, current_with_attr, in_force, set_attr};
-use super::{KernelVersion, Policy, SchedError, cause, span};
+use super::{KernelVersion, Policy, cause, span};
+use crate::Refused;
 
 /// The shortest slice the kernel keeps, ns; it would silently raise a shorter one to this.
 pub const SLICE_MIN_NS: u64 = 100_000;
@@ -37,13 +38,12 @@ pub struct Extra {
 }
 
 impl Extra {
-    /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Checks the values against the ranges the kernel keeps and against `policy`.
-    pub fn validate(&self, policy: Policy) -> Result<(), SchedError> {
+    pub fn validate(&self, policy: Policy) -> Result<(), Refused> {
         let fail = |attribute: String, cause| Err(refused(&attribute, policy, cause));
         if let Some(slice_ns) = self.slice_ns {
             let attribute = slice_text(slice_ns);
@@ -77,29 +77,23 @@ impl Extra {
     }
 
     /// What of this is not in force when the kernel reads back `found`.
-    fn lost(
-        self,
-        policy: Policy,
-        found: &SchedAttr,
-        kernel: Option<KernelVersion>,
-    ) -> Result<(), SchedError> {
-        let slice = self.slice_ns.filter(|ns| *ns != found.runtime_ns);
-        let clamped = |(min, max): &(u16, u16)| {
-            (u32::from(*min), u32::from(*max)) != (found.clamp_min, found.clamp_max)
-        };
-        let (attribute, cause) = match (slice, self.clamp.filter(clamped)) {
-            (Some(slice_ns), _) if found.runtime_ns == 0 => {
-                (slice_text(slice_ns), since("slices", SLICES_SINCE, kernel))
+    fn lost(self, policy: Policy, found: &SchedAttr, kernel: Option<KernelVersion>) -> Result<(), Refused> {
+        let reported = |what: String| format!("the kernel reports {what} in force");
+        let in_force = (found.clamp_min, found.clamp_max);
+        let (attribute, cause) = match (self.slice_ns, self.clamp) {
+            (Some(slice_ns), _) if slice_ns != found.runtime_ns => {
+                let old = found.runtime_ns == 0;
+                let cause = if old {
+                    since("slices", SLICES_SINCE, kernel)
+                } else {
+                    reported(slice_text(found.runtime_ns))
+                };
+                (slice_text(slice_ns), cause)
             }
-            (Some(slice_ns), _) => (
-                slice_text(slice_ns),
-                format!("the kernel reports {} in force", slice_text(found.runtime_ns)),
-            ),
-            (None, Some(clamp)) => {
-                let cause = format!("the kernel reports {}..{} in force", found.clamp_min, found.clamp_max);
-                (clamp_text(clamp), cause)
+            (_, Some((min, max))) if (u32::from(min), u32::from(max)) != in_force => {
+                (clamp_text((min, max)), reported(format!("{}..{}", in_force.0, in_force.1)))
             }
-            (None, None) => return Ok(()),
+            _ => return Ok(()),
         };
         Err(refused(&attribute, policy, &cause))
     }
@@ -112,8 +106,8 @@ impl fmt::Display for Extra {
     }
 }
 
-fn refused(attribute: &str, policy: Policy, cause: &str) -> SchedError {
-    SchedError(format!("{attribute} with policy {policy} refused: {cause}"))
+fn refused(attribute: &str, policy: Policy, cause: &str) -> Refused {
+    Refused(format!("{attribute} with policy {policy} refused: {cause}"))
 }
 
 fn slice_text(slice_ns: u64) -> String {
@@ -146,7 +140,7 @@ fn clamp_refusal(error: &io::Error, kernel: Option<KernelVersion>) -> Option<Str
 
 /// Applies `policy` and `extra` to the calling thread and reads both back. Without a slice it gets the kernel's
 /// own; without a clamp it keeps the one it has. Errors: the true cause.
-pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
+pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), Refused> {
     policy.validate()?;
     extra.validate(policy)?;
     if extra.is_empty() {
@@ -167,12 +161,9 @@ pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::in_thread;
 
     const OTHER: Policy = Policy::Other { nice: 0 };
-
-    fn in_thread(work: impl FnOnce() + Send) {
-        std::thread::scope(|s| s.spawn(work).join().unwrap());
-    }
 
     fn attr() -> SchedAttr {
         current_with_attr().unwrap().1

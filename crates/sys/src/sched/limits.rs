@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
 
 use crate::cgroup::{group_of, mount_of};
 use crate::fs_root::FsRoot;
-use crate::pseudofs::{KernelFs, KernelMount};
+use crate::pseudofs::KernelMount;
 
 /// Version of the running kernel, as far as decisions need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,15 +41,10 @@ pub const FAIR_SERVER_SINCE: KernelVersion = KernelVersion { major: 6, minor: 12
 /// The deadline server that gives normal threads a share of a CPU a real-time thread occupies (Linux 6.12 and later).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FairServer {
-    Known {
-        /// Per CPU: number, runtime, period.
-        per_cpu_ns: Vec<(usize, u64, u64)>,
-    },
+    /// Per CPU: number, runtime, period.
+    Known { per_cpu_ns: Vec<(usize, u64, u64)> },
     /// debugfs is not readable, but the kernel is recent enough to have one; the default is 50 ms in each second.
-    Presumed {
-        /// Why the values could not be read.
-        why: String,
-    },
+    Presumed { why: String },
     /// The kernel is older than 6.12.
     Absent,
     /// Neither debugfs nor the kernel version could be read.
@@ -60,8 +54,8 @@ pub enum FairServer {
 impl FairServer {
     /// Reads the server's parameters through debugfs, mounted or not.
     pub fn read(version: Option<KernelVersion>) -> Self {
-        let read = KernelMount::open(KernelFs::Debug).map_err(|e| e.to_string());
-        match read.and_then(|fs| Self::from_tree(&fs.path().join("sched/fair_server"))) {
+        let read = KernelMount::of_debugfs().map_err(|e| e.to_string());
+        match read.and_then(|mount| Self::from_tree(&FsRoot::at(mount.path()))) {
             Ok(per_cpu_ns) => Self::Known { per_cpu_ns },
             Err(why) => Self::without_debugfs(version, why),
         }
@@ -76,26 +70,18 @@ impl FairServer {
         }
     }
 
-    fn from_tree(dir: &Path) -> Result<Vec<(usize, u64, u64)>, String> {
-        let entries = fs::read_dir(dir).map_err(|e| format!("debugfs sched/fair_server: {e}"))?;
-        let mut per_cpu_ns = Vec::new();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let Some(cpu) = name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse().ok()) else { continue };
-            let number = |leaf: &str| -> Result<u64, String> {
-                let text = fs::read_to_string(entry.path().join(leaf))
-                    .map_err(|e| format!("debugfs sched/fair_server/cpu{cpu}/{leaf}: {e}"))?;
-                let text = text.trim();
-                text.parse().map_err(|_| format!("fair_server/cpu{cpu}/{leaf} holds '{text}'"))
-            };
-            per_cpu_ns.push((cpu, number("runtime")?, number("period")?));
-        }
-        per_cpu_ns.sort_unstable();
-        if per_cpu_ns.is_empty() {
-            Err("debugfs sched/fair_server lists no CPU".to_owned())
-        } else {
-            Ok(per_cpu_ns)
-        }
+    fn from_tree(debug: &FsRoot) -> Result<Vec<(usize, u64, u64)>, String> {
+        const SERVERS: &str = "sched/fair_server";
+        fs::read_dir(debug.root().join(SERVERS)).map_err(|e| format!("debugfs {SERVERS}: {e}"))?;
+        let number = |cpu: usize, leaf: &str| -> Result<u64, String> {
+            let file = format!("{SERVERS}/cpu{cpu}/{leaf}");
+            let text = debug.read(&file).map_err(|e| format!("debugfs {file}: {e}"))?;
+            text.parse().map_err(|_| format!("fair_server/cpu{cpu}/{leaf} holds '{text}'"))
+        };
+        let of_cpu = |cpu| Ok((cpu, number(cpu, "runtime")?, number(cpu, "period")?));
+        let cpus = debug.numbered(SERVERS, "cpu");
+        let none = || Err(format!("debugfs {SERVERS} lists no CPU"));
+        if cpus.is_empty() { none() } else { cpus.into_iter().map(of_cpu).collect() }
     }
 
     /// `(runtime_ns, period_ns)` on `cpu`: known, presumed default, or `None` when there is none or nothing is known.
@@ -115,20 +101,14 @@ impl FairServer {
 pub enum GroupBudget {
     /// The kernel has no group budgets, or the thread is where they don't apply.
     NotConfigured,
-    /// Read from the version 1 `cpu` controller.
-    Known {
-        /// Path of the group inside the controller.
-        group: String,
-        /// `cpu.rt_runtime_us`; 0 refuses real-time threads, -1 is unlimited.
-        runtime_us: i64,
-    },
+    /// Of version 1: the group's path in the `cpu` controller, and `cpu.rt_runtime_us` (0 refuses real-time threads, -1 is unlimited).
+    Known { group: String, runtime_us: i64 },
     /// The version 2 controller is active in a group of its own: such groups have budget 0 if the kernel was built with
     /// `CONFIG_RT_GROUP_SCHED`, and no file shows it.
     Hidden { group: String },
 }
 
 impl GroupBudget {
-    /// Reads the budget of the calling thread's group.
     pub fn read() -> Self {
         Self::of(&FsRoot::host())
     }
@@ -179,7 +159,6 @@ pub struct RtLimits {
     /// `sched_rt_period_us`; 0 when it could not be read.
     pub throttle_period_us: u64,
     pub fair_server: FairServer,
-    /// The control group's budget.
     pub group_budget: GroupBudget,
     pub kernel: Option<KernelVersion>,
 }

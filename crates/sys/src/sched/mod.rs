@@ -8,7 +8,7 @@ pub(crate) mod cause;
 mod extra;
 mod limits;
 
-pub use apply::{SchedError, apply, apply_to, current};
+pub use apply::{apply, apply_to, current};
 pub use extra::{CLAMP_MAX, Extra, SLICE_MAX_NS, SLICE_MIN_NS, apply_with};
 pub use limits::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
 
@@ -17,6 +17,8 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use machmeter_data::quantity::parse_duration_ns;
+
+use crate::Refused;
 
 /// Highest priority of the `fifo` and `rr` policies; the lowest is 1.
 pub const RT_PRIORITY_MAX: u8 = 99;
@@ -28,10 +30,7 @@ pub const RT_PRIORITY_MAX: u8 = 99;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// The normal policy with a nice value from -20 (favored) to 19.
-    Other {
-        /// Nice value, -20 to 19.
-        nice: i8,
-    },
+    Other { nice: i8 },
     /// Like `other`, but treated as CPU-bound; nice 0.
     Batch,
     /// Runs only when nothing else wants the CPU.
@@ -41,12 +40,7 @@ pub enum Policy {
     /// Round robin real time with priority 1 to 99.
     Rr(u8),
     /// Constant bandwidth server: `runtime_ns` in each `period_ns`, before `deadline_ns` into the period.
-    Deadline {
-        /// Guaranteed execution time per period.
-        runtime_ns: u64,
-        deadline_ns: u64,
-        period_ns: u64,
-    },
+    Deadline { runtime_ns: u64, deadline_ns: u64, period_ns: u64 },
 }
 
 /// The nice value that this process was started with (`nice`, batch queues, cron), read at the first call.
@@ -68,7 +62,6 @@ impl Policy {
         matches!(self, Self::Fifo(_) | Self::Rr(_) | Self::Deadline { .. })
     }
 
-    /// The policy's name without parameters.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Other { .. } => "other",
@@ -81,25 +74,28 @@ impl Policy {
     }
 
     /// Checks the parameters against the ranges the kernel accepts.
-    pub fn validate(&self) -> Result<(), PolicyParseError> {
-        let fail = |why: String| Err(PolicyParseError { text: self.to_string(), why });
+    pub fn validate(&self) -> Result<(), Refused> {
+        self.check().map_err(|why| unreadable(&self.to_string(), &why))
+    }
+
+    fn check(&self) -> Result<(), String> {
         match *self {
             Self::Other { nice } if !(-20..=19).contains(&nice) => {
-                fail(format!("nice {nice} is outside -20..19"))
+                Err(format!("nice {nice} is outside -20..19"))
             }
             Self::Fifo(p) | Self::Rr(p) if p == 0 || p > RT_PRIORITY_MAX => {
-                fail(format!("priority {p} is outside 1..{RT_PRIORITY_MAX}"))
+                Err(format!("priority {p} is outside 1..{RT_PRIORITY_MAX}"))
             }
-            Self::Deadline { runtime_ns, deadline_ns, period_ns } => {
-                if runtime_ns < 1024 {
-                    fail("runtime must be at least 1.024us".to_owned())
-                } else if !(runtime_ns <= deadline_ns && deadline_ns <= period_ns) {
-                    fail("needs runtime <= deadline <= period".to_owned())
-                } else if period_ns >= 1 << 63 {
-                    fail("period must be below 2^63 ns".to_owned())
-                } else {
-                    Ok(())
-                }
+            Self::Deadline { runtime_ns, .. } if runtime_ns < 1024 => {
+                Err("runtime must be at least 1.024us".to_owned())
+            }
+            Self::Deadline { runtime_ns, deadline_ns, period_ns }
+                if !(runtime_ns <= deadline_ns && deadline_ns <= period_ns) =>
+            {
+                Err("needs runtime <= deadline <= period".to_owned())
+            }
+            Self::Deadline { period_ns, .. } if period_ns >= 1 << 63 => {
+                Err("period must be below 2^63 ns".to_owned())
             }
             _ => Ok(()),
         }
@@ -129,24 +125,18 @@ pub(crate) fn span(ns: u64) -> String {
 }
 
 /// A policy text that could not be read, or parameters out of range.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "policy '{text}': {why} (write other[:NICE], batch, idle, fifo:PRIO, rr:PRIO or deadline:RUN/DEADLINE/PERIOD)"
-)]
-pub struct PolicyParseError {
-    pub text: String,
-    pub why: String,
+fn unreadable(text: &str, why: &str) -> Refused {
+    let forms = "other[:NICE], batch, idle, fifo:PRIO, rr:PRIO or deadline:RUN/DEADLINE/PERIOD";
+    Refused(format!("policy '{text}': {why} (write {forms})"))
 }
 
 impl FromStr for Policy {
-    type Err = PolicyParseError;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fail = |why: &str| PolicyParseError { text: text.to_owned(), why: why.to_owned() };
-        let (name, rest) = match text.trim().split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text.trim(), None),
-        };
+    fn from_str(text: &str) -> Result<Self, Refused> {
+        let fail = |why: &str| unreadable(text, why);
+        let text = text.trim();
+        let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         let priority = || {
             let digits = rest.ok_or_else(|| fail("priority missing, 1 to 99"))?;
             digits.parse::<u8>().map_err(|_| fail("priority must be a whole number, 1 to 99"))
@@ -165,7 +155,7 @@ impl FromStr for Policy {
             ("batch" | "idle", Some(_)) => return Err(fail("takes no parameter")),
             _ => return Err(fail("unknown policy")),
         };
-        policy.validate().map_err(|e| fail(&e.why))?;
+        policy.check().map_err(|why| fail(&why))?;
         Ok(policy)
     }
 }
@@ -234,11 +224,8 @@ mod tests {
             (1_u8..=99).prop_map(Policy::Rr),
             (1_024_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40).prop_map(
                 |(runtime_ns, slack_ns, rest_ns)| {
-                    Policy::Deadline {
-                        runtime_ns,
-                        deadline_ns: runtime_ns + slack_ns,
-                        period_ns: runtime_ns + slack_ns + rest_ns,
-                    }
+                    let deadline_ns = runtime_ns + slack_ns;
+                    Policy::Deadline { runtime_ns, deadline_ns, period_ns: deadline_ns + rest_ns }
                 }
             ),
         ]

@@ -101,7 +101,6 @@ impl Drop for MutexHeld<'_> {
 #[derive(Debug)]
 pub struct RwLock(Place<libc::pthread_rwlock_t>);
 
-/// Held for reading or for writing.
 #[derive(Debug)]
 pub struct RwLockHeld<'a> {
     lock: &'a RwLock,

@@ -19,7 +19,6 @@ pub struct Cache {
     pub kind: CacheKind,
     /// Capacity, bytes; `None` where the system does not say.
     pub size_bytes: Option<u64>,
-    /// Line length, bytes.
     pub line_bytes: Option<u64>,
     /// Ways of associativity; 0 is how the kernel writes "fully associative".
     pub ways: Option<u32>,

@@ -22,14 +22,10 @@ impl CpuQuota {
 /// The limits of this process's control groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cgroup {
-    /// The CPUs the cpuset controller leaves; `None` if no cpuset applies or shows itself.
-    pub cpuset: Option<CpuSet>,
-    /// The file `cpuset` was read from.
-    pub cpuset_source: Option<String>,
-    /// The tightest CPU time limit on the way to the root; `None` if there is none.
-    pub quota: Option<CpuQuota>,
-    /// The file `quota` was read from.
-    pub quota_source: Option<String>,
+    /// The CPUs the cpuset controller leaves, and the file that says so; `None` if no cpuset applies or shows itself.
+    pub cpuset: Option<(CpuSet, String)>,
+    /// The tightest CPU time limit on the way to the root, and its file; `None` if there is none.
+    pub quota: Option<(CpuQuota, String)>,
     /// Whether `/proc/self/cgroup` could be read: if not, nothing above says there is no limit.
     pub known: bool,
 }
@@ -49,9 +45,8 @@ impl Cgroup {
             })
         });
         let quotas = groups_above(tree, "cpu").into_iter().filter_map(|group| quota_of(tree, &group));
-        let (cpuset, cpuset_source) = cpuset.unzip();
-        let (quota, quota_source) = quotas.min_by(|(a, _), (b, _)| a.cpus().total_cmp(&b.cpus())).unzip();
-        Self { cpuset, cpuset_source, quota, quota_source, known: true }
+        let quota = quotas.min_by(|(a, _), (b, _)| a.cpus().total_cmp(&b.cpus()));
+        Self { cpuset, quota, known: true }
     }
 }
 
@@ -90,10 +85,14 @@ mod tests {
              sys/fs/cgroup/a.slice/cpu.max\t150000 100000\n\
              sys/fs/cgroup/a.slice/b.scope/cpu.max\tmax 100000\n",
         );
-        assert_eq!(cgroup.cpuset.unwrap().to_string(), "0-7");
-        assert_eq!(cgroup.cpuset_source.unwrap(), "sys/fs/cgroup/a.slice/cpuset.cpus.effective");
-        assert_eq!(cgroup.quota, Some(CpuQuota { quota_ns: 150_000_000, period_ns: 100_000_000 }));
-        assert_eq!(cgroup.quota.unwrap().cpus(), 1.5);
+        let (cpus, file) = cgroup.cpuset.unwrap();
+        assert_eq!(
+            (cpus.to_string(), &file[..]),
+            ("0-7".to_owned(), "sys/fs/cgroup/a.slice/cpuset.cpus.effective")
+        );
+        let (quota, file) = cgroup.quota.unwrap();
+        assert_eq!(quota, CpuQuota { quota_ns: 150_000_000, period_ns: 100_000_000 });
+        assert_eq!((quota.cpus(), &file[..]), (1.5, "sys/fs/cgroup/a.slice/cpu.max"));
     }
 
     #[test]
@@ -105,8 +104,8 @@ mod tests {
              sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us\t50000\n\
              sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us\t100000\n",
         );
-        assert_eq!(cgroup.cpuset.unwrap().to_string(), "2-3");
-        assert_eq!(cgroup.quota.unwrap().cpus(), 0.5);
+        assert_eq!(cgroup.cpuset.unwrap().0.to_string(), "2-3");
+        assert_eq!(cgroup.quota.unwrap().0.cpus(), 0.5);
     }
 
     #[test]

@@ -4,17 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::Refused;
+
 /// CPU numbers in ascending order, read and printed as the kernel's lists (`0-3,8`; empty: empty).
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuSet(BTreeSet<usize>);
 
 /// CPU numbers above this are taken for typing errors; the kernel's own limit is 8192.
 const LARGEST_CPU: usize = 65_535;
-
-/// What is wrong with a CPU list, in one line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CpuListError(String);
 
 impl CpuSet {
     pub fn single(cpu: usize) -> Self {
@@ -37,12 +34,10 @@ impl CpuSet {
         self.0.first().copied()
     }
 
-    /// The CPUs in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         self.0.iter().copied()
     }
 
-    /// The CPUs in ascending order, as [`crate::clock::qualify`] takes them.
     pub fn to_vec(&self) -> Vec<usize> {
         self.iter().collect()
     }
@@ -57,7 +52,6 @@ impl CpuSet {
         Self(&self.0 | &other.0)
     }
 
-    /// CPUs of this set that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         Self(&self.0 - &other.0)
@@ -75,10 +69,10 @@ impl FromIterator<usize> for CpuSet {
 }
 
 impl FromStr for CpuSet {
-    type Err = CpuListError;
+    type Err = Refused;
 
     /// Reads `0-3,8`, also with the kernel's stepped ranges `0-15:2/4` (the first 2 of every 4).
-    fn from_str(list: &str) -> Result<Self, CpuListError> {
+    fn from_str(list: &str) -> Result<Self, Refused> {
         let list = list.trim();
         let mut cpus = BTreeSet::new();
         if list.is_empty() {
@@ -99,7 +93,7 @@ impl FromStr for CpuSet {
             if low > high {
                 let why =
                     format!("range `{part}` in CPU list `{list}` runs backward: put the smaller CPU first");
-                return Err(CpuListError(why));
+                return Err(Refused(why));
             }
             cpus.extend((low..=high).filter(|cpu| (cpu - low) % of < used));
         }
@@ -107,20 +101,20 @@ impl FromStr for CpuSet {
     }
 }
 
-fn cpu_number(list: &str, part: &str, digits: &str) -> Result<usize, CpuListError> {
+fn cpu_number(list: &str, part: &str, digits: &str) -> Result<usize, Refused> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(not_a_number(list, part));
     }
     match digits.parse::<usize>() {
         Ok(cpu) if cpu <= LARGEST_CPU => Ok(cpu),
-        _ => Err(CpuListError(format!(
+        _ => Err(Refused(format!(
             "CPU {digits} in CPU list `{list}` is too large: the highest number possible is {LARGEST_CPU}"
         ))),
     }
 }
 
-fn not_a_number(list: &str, part: &str) -> CpuListError {
-    CpuListError(format!("`{part}` in CPU list `{list}` is not a CPU number or range: write it like 0-3,8"))
+fn not_a_number(list: &str, part: &str) -> Refused {
+    Refused(format!("`{part}` in CPU list `{list}` is not a CPU number or range: write it like 0-3,8"))
 }
 
 impl fmt::Display for CpuSet {

@@ -4,31 +4,25 @@
 //! Read from `/sys/devices/system/{cpu,node}` (Linux: Documentation/admin-guide/cputopology.rst and
 //! Documentation/ABI/testing/sysfs-devices-system-cpu) below a root path, so that recorded machines can be read too.
 
-mod allowed;
 mod cache;
 mod cgroup;
 mod cpu_set;
 mod select;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-pub use allowed::Allowed;
 pub use cache::{Cache, CacheKind};
 pub use cgroup::{Cgroup, CpuQuota};
-pub use cpu_set::{CpuListError, CpuSet};
-pub use select::{SelectError, select};
+pub use cpu_set::CpuSet;
+pub use select::{Allowed, select};
 
+use crate::Refused;
 use crate::fs_root::FsRoot;
 
 const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";
 
-/// Why a tree has no topology.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no CPU found below {0}: neither sys/devices/system/cpu nor proc/cpuinfo can be read")]
-pub struct TopologyError(String);
-
-/// The CPUs of a machine and how they belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     pub online: CpuSet,
@@ -70,18 +64,19 @@ pub struct Node {
 
 impl Topology {
     /// The running system. Errors: neither sysfs nor procfs is there.
-    pub fn host() -> Result<Self, TopologyError> {
+    pub fn host() -> Result<Self, Refused> {
         Self::read(Path::new("/"))
     }
 
     /// The system below `root`. What is missing (containers hide parts) is taken as unknown: a CPU without topology
     /// files is a core of its own. Errors: no CPU can be found.
-    pub fn read(root: &Path) -> Result<Self, TopologyError> {
+    pub fn read(root: &Path) -> Result<Self, Refused> {
         let tree = FsRoot::at(root);
         let list = |name: &str| tree.text(&format!("{CPU}/{name}")).and_then(|t| t.parse::<CpuSet>().ok());
         let online = list("online").filter(|s| !s.is_empty()).unwrap_or_else(|| named_cpus(&tree));
         if online.is_empty() {
-            return Err(TopologyError(root.display().to_string()));
+            let lacks = "neither sys/devices/system/cpu nor proc/cpuinfo can be read";
+            return Err(Refused(format!("no CPU found below {}: {lacks}", root.display())));
         }
         let present = list("present").unwrap_or_default().union(&online);
         let nodes = read_nodes(&tree);
@@ -106,18 +101,13 @@ impl Topology {
 
     /// The cores as sets of their online CPUs, by lowest CPU.
     pub fn cores(&self) -> Vec<CpuSet> {
-        let mut cores: Vec<CpuSet> = self.cpus.iter().map(|c| c.siblings.clone()).collect();
-        cores.sort();
-        cores.dedup();
-        cores
+        let cores: BTreeSet<&CpuSet> = self.cpus.iter().map(|c| &c.siblings).collect();
+        cores.into_iter().cloned().collect()
     }
 
     /// Number of packages (sockets); at least 1.
     pub fn packages(&self) -> usize {
-        let mut packages: Vec<_> = self.cpus.iter().map(|c| c.package).collect();
-        packages.sort_unstable();
-        packages.dedup();
-        packages.len()
+        self.cpus.iter().map(|c| c.package).collect::<BTreeSet<_>>().len()
     }
 
     /// The data and unified caches that serve `cpu`, nearest first, one of a level.

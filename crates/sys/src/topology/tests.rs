@@ -5,7 +5,7 @@ use crate::fs_root::tests::recorded;
 
 fn machine(name: &str) -> (Topology, Option<CpuSet>) {
     let (directory, tree) = recorded(name);
-    (Topology::read(directory.path()).unwrap(), Cgroup::read(&tree).cpuset)
+    (Topology::read(directory.path()).unwrap(), Cgroup::read(&tree).cpuset.map(|(cpus, _)| cpus))
 }
 
 fn set(list: &str) -> CpuSet {

@@ -66,7 +66,6 @@ impl Field {
 pub(super) struct EventFormat {
     /// Group, which is the directory's name, for example `sched`.
     pub(super) group: String,
-    /// Event name, for example `sched_switch`.
     pub(super) name: String,
     pub(super) id: u16,
     pub(super) fields: Vec<Field>,

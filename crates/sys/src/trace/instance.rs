@@ -40,7 +40,7 @@ impl Instance {
             let (dir, mount) = (dir.clone(), Arc::clone(&mount));
             move || {
                 drop(freeing);
-                let _ = remove(&dir);
+                remove(&dir);
                 drop(mount);
             }
         };
@@ -89,36 +89,30 @@ fn make_dir(instances: &Path, pid: u32) -> io::Result<PathBuf> {
 }
 
 /// Stops and removes an instance. A reader may hold it for a moment, hence the attempts.
-fn remove(dir: &Path) -> io::Result<()> {
+fn remove(dir: &Path) {
     let _ = fs::write(dir.join("tracing_on"), "0");
-    let mut last = Ok(());
     for _ in 0..REMOVE_ATTEMPTS {
-        last = fs::remove_dir(dir);
-        match &last {
+        match fs::remove_dir(dir) {
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
                 crate::thread::nanosleep_until(crate::thread::monotonic_ns() + REMOVE_PAUSE_NS);
             }
-            _ => break,
+            _ => return,
         }
     }
-    last
 }
 
 /// Removes instances whose process is gone; never touches any other.
 pub(super) fn sweep_instances(instances: &Path) {
-    sweep_by(instances, PREFIX, |directory| {
-        let _ = remove(directory);
-    });
+    sweep_by(instances, PREFIX, remove);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pseudofs::KernelFs;
 
     #[test]
     fn an_instance_vanishes_with_its_owner_and_stale_ones_at_the_next_start() {
-        let mount = match KernelMount::open(KernelFs::Trace) {
+        let mount = match KernelMount::of_tracefs() {
             Ok(mount) => mount,
             Err(e) => return println!("skipped: {e}"),
         };
@@ -133,7 +127,7 @@ mod tests {
             }
         }
         let lock = lock(&locked).unwrap();
-        let own = Instance::create(KernelMount::open(KernelFs::Trace).unwrap()).unwrap();
+        let own = Instance::create(KernelMount::of_tracefs().unwrap()).unwrap();
         let own_dir = instances.join(own.path("").components().next_back().unwrap());
         let seen = (own_dir.exists(), stale.exists(), locked.exists(), foreign.exists());
         drop(lock);

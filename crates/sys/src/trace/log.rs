@@ -39,44 +39,23 @@ pub struct TaskState(pub u16);
 /// What happened. Names are ids in [`TraceLog::names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// The CPU changed from one task to another. Some kernels leave out the switch away from certain tasks, so a reader should
+    /// The CPU changed from one task to another (0 is the idle one). Some kernels leave out the switch away from certain tasks, so a reader should
     /// take `prev` of the next switch as the task that ran before it, whatever `next` of the one before said.
-    SwitchTo {
-        prev_pid: i32,
-        prev_comm: NameId,
-        prev_state: TaskState,
-        /// Task switched in; 0 is the idle task.
-        next_pid: i32,
-        next_comm: NameId,
-    },
+    SwitchTo { prev_pid: i32, prev_comm: NameId, prev_state: TaskState, next_pid: i32, next_comm: NameId },
     /// A device interrupt's handler begins.
-    IrqEntry {
-        irq: i32,
-        /// Handler name as in `/proc/interrupts`.
-        name: NameId,
-    },
+    IrqEntry { irq: i32, name: NameId },
     /// A device interrupt's handler ends.
     IrqExit { irq: i32 },
-    SoftirqEntry {
-        /// Number; see [`softirq_name`].
-        vec: u8,
-    },
-    SoftirqExit {
-        /// Number; see [`softirq_name`].
-        vec: u8,
-    },
-    /// An interrupt of the CPU itself begins: timer, reschedule, function call and the like.
-    VectorEntry {
-        /// Name of the vector, such as `local_timer`.
-        name: NameId,
-    },
+    /// Number: see [`softirq_name`].
+    SoftirqEntry { vec: u8 },
+    /// Number: see [`softirq_name`].
+    SoftirqExit { vec: u8 },
+    /// An interrupt of the CPU itself begins: timer (`local_timer`), reschedule, function call and the like.
+    VectorEntry { name: NameId },
     /// An interrupt of the CPU itself ends.
     VectorExit { name: NameId },
-    PageFault {
-        /// In user mode, else in the kernel.
-        user: bool,
-        address: u64,
-    },
+    /// In user mode, or in the kernel.
+    PageFault { user: bool, address: u64 },
     /// A handler of a non-maskable interrupt has ended.
     Nmi { delta_ns: u64 },
     /// Any other event that was asked for.
@@ -114,7 +93,6 @@ impl TraceClock {
     /// The best first.
     pub(super) const ALL: [Self; 4] = [Self::X86Tsc, Self::MonoRaw, Self::Mono, Self::Global];
 
-    /// The name in `trace_clock`.
     pub fn name(self) -> &'static str {
         match self {
             Self::X86Tsc => "x86-tsc",

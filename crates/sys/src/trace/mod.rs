@@ -6,7 +6,6 @@
 mod decode;
 mod format;
 mod instance;
-mod lane;
 mod log;
 mod page;
 mod session;
@@ -15,11 +14,11 @@ pub use log::{
     Dropped, EventKind, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
     softirq_name,
 };
-pub use session::{DEFAULT_EVENTS, TraceConfig, TraceError, TraceSession};
+pub use session::{DEFAULT_EVENTS, TraceConfig, TraceSession};
 
 /// Removes the instances of processes of ours that were killed. Without rights nothing is seen, and nothing done.
 pub(crate) fn sweep() {
-    if let Ok(mount) = crate::pseudofs::KernelMount::open(crate::pseudofs::KernelFs::Trace) {
+    if let Ok(mount) = crate::pseudofs::KernelMount::of_tracefs() {
         instance::sweep_instances(&mount.path().join("instances"));
     }
 }

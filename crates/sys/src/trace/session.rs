@@ -1,15 +1,16 @@
 //! Recording kernel events on some CPUs, from start to finished log.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::decode::Decoder;
 use super::format::{EventFormat, PageFormat};
 use super::instance::Instance;
-use super::lane::{Lane, read_lane};
 use super::log::{Dropped, SkippedEvent, TraceClock, TraceEvent, TraceLog};
-use crate::pseudofs::{KernelFs, KernelMount};
+use crate::Refused;
+use crate::pseudofs::KernelMount;
 use crate::topology::CpuSet;
 
 /// What takes a CPU from a program, as `group/event`; `group/*` means every `_entry` and `_exit` event of the group.
@@ -52,20 +53,12 @@ impl TraceConfig {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    #[error("kernel events are not available: {0}")]
-    Unavailable(io::Error),
-    #[error("no CPU to trace: name at least one")]
-    NoCpu,
-    #[error("trace instance: {step}: {source}")]
-    Step { step: String, source: io::Error },
-    #[error("trace instance: {0} of this kernel was not understood")]
-    Format(String),
+fn in_step(step: &str) -> impl FnOnce(io::Error) -> Refused {
+    move |e| Refused(format!("trace instance: {step}: {e}"))
 }
 
-fn in_step(step: &str) -> impl FnOnce(io::Error) -> TraceError {
-    move |source| TraceError::Step { step: step.to_owned(), source }
+fn not_understood(file: &str) -> Refused {
+    Refused(format!("trace instance: {file} of this kernel was not understood"))
 }
 
 /// A running recording. Dropping it removes the instance and forgets the events.
@@ -81,13 +74,13 @@ pub struct TraceSession {
 
 impl TraceSession {
     /// Makes a private instance and starts recording; missing events are no error. Errors:
-    /// [`TraceError::Unavailable`] without root or tracefs; else the step that failed.
-    pub fn start(config: &TraceConfig) -> Result<Self, TraceError> {
+    /// no root or no tracefs; else the step that failed.
+    pub fn start(config: &TraceConfig) -> Result<Self, Refused> {
         if config.cpus.is_empty() {
-            return Err(TraceError::NoCpu);
+            return Err(Refused("no CPU to trace: name at least one".to_owned()));
         }
-        let mount = KernelMount::open(KernelFs::Trace).map_err(TraceError::Unavailable)?;
-        let instance = Instance::create(mount).map_err(TraceError::Unavailable)?;
+        let instance = KernelMount::of_tracefs().and_then(Instance::create);
+        let instance = instance.map_err(|e| Refused(format!("kernel events are not available: {e}")))?;
         instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         let clock = set_clock(&instance)?;
         instance.write("options/overwrite", "0").map_err(in_step("setting 'no overwrite'"))?;
@@ -96,12 +89,11 @@ impl TraceSession {
             .map_err(in_step("setting the CPU mask"))?;
         size_buffers(&instance, config)?;
         let header = instance.read("events/header_page").map_err(in_step("reading events/header_page"))?;
-        let page =
-            PageFormat::parse(&header).ok_or_else(|| TraceError::Format("events/header_page".to_owned()))?;
+        let page = PageFormat::parse(&header).ok_or_else(|| not_understood("events/header_page"))?;
         let (formats, skipped_events) = enable_events(&instance, &config.events);
         let decoder = Decoder::new(page, &formats);
-        let lanes =
-            config.cpus.iter().map(|cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 }).collect();
+        let lane = |cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 };
+        let lanes = config.cpus.iter().map(lane).collect();
         let page = vec![0; decoder.page.subbuf_bytes];
         let session = Self { instance, decoder, lanes, clock, skipped_events, page };
         session.instance.write("tracing_on", "1").map_err(in_step("starting"))?;
@@ -113,7 +105,7 @@ impl TraceSession {
     }
 
     /// Reads what was recorded, so that the buffers have room; from a CPU that is not measured. Events read.
-    pub fn drain(&mut self) -> Result<usize, TraceError> {
+    pub fn drain(&mut self) -> Result<usize, Refused> {
         let before: usize = self.lanes.iter().map(|l| l.events.len()).sum();
         for lane in &mut self.lanes {
             read_lane(&self.instance, &mut self.decoder, lane, &mut self.page)
@@ -128,7 +120,7 @@ impl TraceSession {
     }
 
     /// Stops, reads the rest and removes the instance. Errors: the step that failed; it is removed all the same.
-    pub fn stop(mut self) -> Result<TraceLog, TraceError> {
+    pub fn stop(mut self) -> Result<TraceLog, Refused> {
         self.instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         self.drain()?;
         let Self { instance, decoder, lanes, clock, skipped_events, .. } = self;
@@ -148,13 +140,51 @@ impl TraceSession {
     }
 }
 
-fn set_clock(instance: &Instance) -> Result<TraceClock, TraceError> {
+#[derive(Debug)]
+struct Lane {
+    cpu: u16,
+    events: Vec<TraceEvent>,
+    /// Events the kernel lost since the start, for whatever reason.
+    dropped: u64,
+}
+
+/// Reads all that one CPU has recorded. The file is opened each time, so that nothing keeps the instance from being removed.
+fn read_lane(instance: &Instance, decoder: &mut Decoder, lane: &mut Lane, page: &mut [u8]) -> io::Result<()> {
+    let path = instance.path(&format!("per_cpu/cpu{}/trace_pipe_raw", lane.cpu));
+    let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    loop {
+        let len = match pipe.read(page) {
+            Ok(0) => break,
+            Ok(len) => len,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        decoder.decode(&page[..len], lane.cpu, &mut lane.events);
+    }
+    drop(pipe);
+    // Without overwriting, the kernel notes losses only in its statistics.
+    lane.dropped = lost(&instance.read(&format!("per_cpu/cpu{}/stats", lane.cpu))?);
+    Ok(())
+}
+
+/// The losses that a `per_cpu/cpuN/stats` text tells of.
+fn lost(stats: &str) -> u64 {
+    let values = stats.lines().filter_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        let is_loss = ["overrun", "commit overrun", "dropped events"].contains(&key.trim());
+        if is_loss { value.trim().parse::<u64>().ok() } else { None }
+    });
+    values.sum()
+}
+
+fn set_clock(instance: &Instance) -> Result<TraceClock, Refused> {
     let listed = instance.read("trace_clock").map_err(in_step("reading trace_clock"))?;
     let available: Vec<&str> = listed.split_whitespace().map(|c| c.trim_matches(['[', ']'])).collect();
     TraceClock::ALL
         .into_iter()
         .find(|c| available.contains(&c.name()) && instance.write("trace_clock", c.name()).is_ok())
-        .ok_or_else(|| TraceError::Format("trace_clock".to_owned()))
+        .ok_or_else(|| not_understood("trace_clock"))
 }
 
 /// The kernel's mask format: 32-bit groups in hexadecimal, highest first, separated by commas.
@@ -168,15 +198,13 @@ fn mask_text(cpus: &CpuSet) -> String {
 }
 
 /// Gives the traced CPUs their buffers and takes them from the others, which record nothing.
-fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), TraceError> {
+fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), Refused> {
     const SMALLEST_BYTES: usize = 64 << 10;
     instance.write("buffer_size_kb", "64").map_err(in_step("shrinking the buffers"))?;
     let grant = |bytes: usize| {
         let kib = (bytes >> 10).to_string();
-        config
-            .cpus
-            .iter()
-            .try_for_each(|cpu| instance.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kib))
+        let mut files = config.cpus.iter().map(|cpu| format!("per_cpu/cpu{cpu}/buffer_size_kb"));
+        files.try_for_each(|file| instance.write(&file, &kib))
     };
     let mut bytes = config.buffer_bytes_per_cpu.max(SMALLEST_BYTES);
     loop {
@@ -253,6 +281,13 @@ mod tests {
     #[test]
     fn an_empty_cpu_set_is_refused_before_anything_is_touched() {
         let e = TraceSession::start(&TraceConfig::on(CpuSet::default())).unwrap_err();
-        assert!(matches!(e, TraceError::NoCpu));
+        assert!(e.to_string().starts_with("no CPU to trace"));
+    }
+
+    #[test]
+    fn losses_are_summed_from_the_statistics() {
+        let stats = "entries: 50\noverrun: 2\ncommit overrun: 1\nbytes: 90\noldest event ts: 1.5\nnow ts: 9.1\n\
+                     dropped events: 40\nread events: 7\n";
+        assert_eq!((lost(stats), lost("")), (43, 0));
     }
 }

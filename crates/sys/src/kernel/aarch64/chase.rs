@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use crate::kernel::declared::{chase, chase_and_store, chase_kernels};
+use crate::kernel::declared::{chase, chase_and_store, chase_kernels, general};
 use crate::kernel::{Code, Kernel, Walk};
 
 chase_kernels!();

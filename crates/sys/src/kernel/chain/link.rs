@@ -24,11 +24,9 @@ impl<'a> Nodes<'a> {
     /// Checks the specification against the extent. The error is what is wrong, in one line.
     pub(super) fn new(extent: Extent<'a>, spec: ChainSpec) -> Result<Self, String> {
         let ChainSpec { working_set_bytes, stride_bytes, order, .. } = spec;
-        if working_set_bytes > extent.bytes() {
-            return Err(format!(
-                "a working set of {working_set_bytes} bytes in an extent of {} bytes",
-                extent.bytes()
-            ));
+        let has = extent.bytes();
+        if working_set_bytes > has {
+            return Err(format!("a working set of {working_set_bytes} bytes in an extent of {has} bytes"));
         }
         let (node_bytes, nodes_each, align_bytes) = match order {
             Order::Global | Order::Sequential => (length("a stride", stride_bytes)?, 1, LINE_BYTES),

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 
 use link::Nodes;
 
-use super::{Code, KernelError, named};
+use super::{Code, named, unfit};
+use crate::Refused;
 use crate::pages::Extent;
 
 /// Loads of one chain in a turn of [`Chain::chase`].
@@ -31,23 +32,15 @@ pub enum Order {
     Global,
     /// In random order inside a group of this size, groups in random order: translation hardly counts (it is amortized
     /// over the group), and prefetchers that work inside a page may help. multichase calls it TLB locality.
-    PageLocal {
-        page_bytes: usize,
-    },
+    PageLocal { page_bytes: usize },
     /// One line of each page, another from page to page so that all sets take part: translation alone.
-    OnePerPage {
-        page_bytes: usize,
-    },
+    OnePerPage { page_bytes: usize },
+    /// Node after node.
     Sequential,
     /// Blocks in random order; in each the first word, then the word at the offset, which hits if both share a line.
-    Second {
-        block_bytes: usize,
-        offset_bytes: usize,
-    },
+    Second { block_bytes: usize, offset_bytes: usize },
     /// The first words of lines this far apart: they compete for one set if that is cache size by ways.
-    Conflict {
-        step_bytes: usize,
-    },
+    Conflict { step_bytes: usize },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,23 +69,23 @@ pub struct Chain<'a> {
 impl<'a> Chain<'a> {
     /// Writes one chain, in 10 to 20 ns a node in caches, up to 100 beyond. Errors: one line: sizes or distances
     /// that do not fit each other or the extent, or an extent that is not aligned.
-    pub fn build(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
+    pub fn build(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, Refused> {
         Self::parallel(extent, spec, 1)
     }
 
     /// The same chain for a kernel that writes each pointer back to where it was: every line is written.
-    pub fn build_written(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
+    pub fn build_written(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, Refused> {
         Self::with(extent, spec, 1, "chase_store.1")
     }
 
     /// Writes `ways` (see [`WAYS`]) chains of equal length (give or take one node; a page for [`Order::PageLocal`]).
     /// Errors: as [`Chain::build`]; a number of chains without a kernel, or more than there are nodes or pages.
-    pub fn parallel(extent: Extent<'a>, spec: &ChainSpec, ways: usize) -> Result<Self, KernelError> {
+    pub fn parallel(extent: Extent<'a>, spec: &ChainSpec, ways: usize) -> Result<Self, Refused> {
         Self::with(extent, spec, ways, &format!("chase.{ways}"))
     }
 
-    fn with(extent: Extent<'a>, spec: &ChainSpec, ways: usize, kernel: &str) -> Result<Self, KernelError> {
-        let wrong = |why: String| KernelError::Operands { name: "chase", why };
+    fn with(extent: Extent<'a>, spec: &ChainSpec, ways: usize, kernel: &str) -> Result<Self, Refused> {
+        let wrong = |why: String| unfit("chase", &why);
         let kernel =
             named(kernel).ok_or_else(|| wrong(format!("{ways} chains; there are kernels for {WAYS:?}")))?;
         let nodes = Nodes::new(extent, *spec).map_err(wrong)?;

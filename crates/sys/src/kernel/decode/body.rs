@@ -1,5 +1,7 @@
 //! The inner body among the instructions of a function, and what it does, for any instruction set.
 
+use std::collections::BTreeSet;
+
 use super::Decoded;
 use crate::kernel::declared::register;
 use crate::kernel::{Chain, Declared};
@@ -154,9 +156,7 @@ fn chained(work: &[&Step]) -> bool {
 fn walk(body: &[Step], advances: &mut Vec<u32>) -> bool {
     let mut gapless = true;
     let steps = || body.iter().filter(|s| s.repeated_by.is_none());
-    let mut bases: Vec<Registers> = steps().flat_map(|s| &s.accesses).map(|a| a.base).collect();
-    bases.sort_unstable();
-    bases.dedup();
+    let bases: BTreeSet<Registers> = steps().flat_map(|s| &s.accesses).map(|a| a.base).collect();
     for base in bases.into_iter().filter(|base| *base != 0) {
         let mut advance = 0;
         let mut touched: Vec<(i64, i64)> = Vec::new();

@@ -1,11 +1,11 @@
 //! Loops that do not do what they declare, as compilers and authors have produced them. They are read, never run: a check
 //! that does not fail on each of them proves nothing.
 
-use crate::kernel::declared::{additions, chase, strided};
+use crate::kernel::declared::{additions, chase, general, strided};
 use crate::kernel::{Declared, Kernel, Walk};
 
 const fn fixture(name: &'static str, declared: Declared, walk: Walk, code: crate::kernel::Code) -> Kernel {
-    Kernel { name, width_bits: 64, available: || false, declared, walk, code }
+    Kernel { available: || false, ..general(name, declared, walk, code) }
 }
 
 /// Loads that Howell's loop was meant to make.

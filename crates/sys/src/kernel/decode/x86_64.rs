@@ -100,16 +100,7 @@ fn bit(register: Register) -> Registers {
 }
 
 fn streams(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Movnti
-            | Mnemonic::Movntps
-            | Mnemonic::Movntpd
-            | Mnemonic::Movntdq
-            | Mnemonic::Vmovntps
-            | Mnemonic::Vmovntpd
-            | Mnemonic::Vmovntdq
-    )
+    format!("{mnemonic:?}").to_lowercase().contains("movnt")
 }
 
 fn flops(instruction: &Instruction) -> u32 {

@@ -3,20 +3,13 @@
 
 use core::arch::naked_asm;
 
-use crate::kernel::declared::Stream;
+use crate::kernel::declared::{Stream, general};
 use crate::kernel::{Code, Kernel};
 
 const BYTES: u32 = 4_096;
 
 const fn row(name: &'static str, stream: Stream, code: Code) -> Kernel {
-    Kernel {
-        name,
-        width_bits: 64,
-        available: || true,
-        declared: stream.declared(1, BYTES),
-        walk: stream.walk(1, BYTES),
-        code,
-    }
+    general(name, stream.declared(1, BYTES), stream.walk(1, BYTES), code)
 }
 
 pub(in crate::kernel) const KERNELS: &[Kernel] =

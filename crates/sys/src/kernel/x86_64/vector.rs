@@ -19,15 +19,8 @@ pub(super) const fn row(
     available: fn() -> bool,
     code: Code,
 ) -> Kernel {
-    let bytes = width_bits / 8;
-    Kernel {
-        name,
-        width_bits,
-        available,
-        declared: stream.declared(count, bytes),
-        walk: stream.walk(count, bytes),
-        code,
-    }
+    let (declared, walk) = (stream.declared(count, width_bits / 8), stream.walk(count, width_bits / 8));
+    Kernel { name, width_bits, available, declared, walk, code }
 }
 
 /// The arithmetic on doubles, for vectors and for single ones. `dup` is the register again where an operation names its
