@@ -40,7 +40,6 @@ struct Builder<'g> {
     initial: Vec<(usize, Vec<u8>)>,
 }
 
-/// Checks a graph and makes it ready to run.
 pub(crate) fn build(mut graph: Graph, choice: Choice) -> Result<Core, FlowError> {
     check_edges(&graph)?;
     // Boxes of a schedule in a row.
@@ -338,7 +337,6 @@ impl Builder<'_> {
     }
 }
 
-/// Ports of a schedule on queues, and its delays.
 #[derive(Default)]
 struct Ports {
     inputs: Vec<StaticIn>,

@@ -95,7 +95,6 @@ where
     tell!(first, second);
 }
 
-/// A chain, block by block.
 pub struct Blocks<F> {
     chain: F,
     takes: usize,

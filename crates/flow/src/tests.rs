@@ -25,7 +25,6 @@ fn count(end: u32) -> impl Primitive<Ports = Out<u32>> {
     })
 }
 
-/// Sums `by` tokens to one.
 fn sum(by: usize) -> impl Stage<u32, u32> {
     Blocks::one_to_one(by, 1, |x: &[u32], y: &mut [u32]| y[0] = x.iter().copied().fold(0, u32::wrapping_add))
 }

@@ -49,7 +49,6 @@ const BATCH: usize = 1024;
 
 /// Where the time of events goes.
 pub trait Timer: 'static {
-    /// Whether anything is kept.
     const ON: bool;
     fn enter(log: &Log, code: u8);
     fn leave(log: &Log);
@@ -151,7 +150,6 @@ struct Event {
     slices: u32,
 }
 
-/// Sums of all events of a log.
 pub struct Sums {
     by_code: Vec<Sum>,
     open: Vec<Event>,
@@ -308,7 +306,6 @@ impl Log {
         self.stamp(STOP);
     }
 
-    /// Sums so far.
     pub fn sums(&self) -> std::cell::Ref<'_, Sums> {
         self.empty();
         self.reduced.borrow()

@@ -48,11 +48,9 @@ const LINKS: Fact<Vec<(String, String)>> = Fact::named("net.links");
 /// Where the far end is, if not here.
 const PEER: Fact<String> = Fact::named("net.peer");
 
-/// The probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Net;
 
-/// Roles of the probe.
 pub const WORKERS: &[Worker] = &[far::WORKER];
 
 impl Verb for Net {

@@ -24,7 +24,6 @@ use crate::{Edge, Graph, Lent, chain};
 
 pub use crate::boxes::noise::signal::Report;
 
-/// Sizes and levels.
 #[derive(Debug, Clone)]
 pub struct Parameters {
     /// Samples of a frame: an even number, and two hops or more.

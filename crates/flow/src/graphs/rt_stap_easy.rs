@@ -38,7 +38,6 @@ const TAPS: usize = 43;
 /// Power added to each degree of freedom.
 const LOADING: f32 = 0.3;
 const BEAMS: usize = 3;
-/// Targets of an interval.
 const TARGETS: usize = 4;
 /// Signal to noise of a target after all gains, and clutter to noise in one channel.
 const TARGET_DB: f32 = 27.0;
@@ -47,7 +46,6 @@ const CLUTTER_DB: f32 = 40.0;
 const GUARD: usize = 3;
 const SEED: u64 = 1997;
 
-/// Sizes of the radar and of its data.
 #[derive(Debug, Clone)]
 pub struct Parameters {
     pub intervals: u64,
@@ -117,7 +115,6 @@ fn mismatch(channel: usize) -> (Complex32, f32) {
     (Complex32::from_polar(1.0 + 0.1 * (2.0 * c).sin(), 0.4 * (3.0 * c).cos()), 0.05 * (5.0 * c).sin())
 }
 
-/// What a run came to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     pub intervals: u64,

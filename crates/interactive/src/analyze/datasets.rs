@@ -9,11 +9,11 @@ use machmeter_data::{Dataset, Shape};
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
+use super::account::rate_hz;
 use super::audio::{safe_buffer, xruns};
-use super::figures::{lateness_series, met_flags};
+use super::figures::{lateness_series, met_flags, of_desired_cpu};
 use super::frames::frames;
 use super::view::CellView;
-use super::work::rate_hz;
 use crate::samples::LoadNote;
 use crate::tasks::{Kind, MOST_BUFFERS};
 
@@ -84,10 +84,6 @@ fn met(views: &[CellView<'_>]) -> Option<Dataset> {
     })
 }
 
-pub(super) fn cpu_share(view: &CellView<'_>) -> Option<f64> {
-    super::figures::of_desired_cpu(view).value
-}
-
 fn table(
     id: &str,
     title: &str,
@@ -113,7 +109,7 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Option<Dataset> {
             number(mean(&xs)),
             number(stddev(&xs)),
             number(xs.iter().copied().reduce(f64::max)),
-            number(cpu_share(v)),
+            number(of_desired_cpu(v).value),
             number(met_share(v)),
         ];
         TableRow { name: v.cell.load.clone(), cells }

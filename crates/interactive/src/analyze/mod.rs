@@ -9,7 +9,6 @@ mod frames;
 mod summary;
 mod view;
 mod warnings;
-mod work;
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +34,7 @@ pub fn analyze(samples: &Samples) -> Analysis {
         metrics.extend(account::of_cell(v, cost(v)));
         metrics.extend(audio::of_cell(v));
         metrics.extend(frames::of_cell(v));
-        metrics.extend(work::of_cell(v));
+        metrics.extend(account::load_work(v));
     }
     metrics.iter_mut().for_each(view::brief);
     let accounts: Vec<Option<Accounts>> = views.iter().map(|v| account::accounts(v, cost(v))).collect();

@@ -7,11 +7,10 @@
 //! time; the first recording with enough decides, so that repeats favor no outcome.
 
 mod accounts;
-mod hog;
+mod disturbers;
 mod judge;
 mod lab;
 mod point;
-mod stops;
 mod witness;
 
 use machmeter_engine::{Progress, deadline};
@@ -60,8 +59,8 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
     let mut alone = accounts::alone(&mut lab);
     let mut points: Vec<Tried> = Vec::new();
     let kinds: [(&str, &'static [Point], Record); 2] = [
-        ("a real-time hog above a real-time task", &HOG, hog::record),
-        ("stopping and continuing a task, without rights", &STOPS, stops::record),
+        ("a real-time hog above a real-time task", &HOG, disturbers::hog),
+        ("stopping and continuing a task, without rights", &STOPS, disturbers::stops),
     ];
     for (name, those, record) in kinds {
         progress.step(&format!("selftest interactive: {name}"));
