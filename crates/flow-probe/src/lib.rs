@@ -22,7 +22,6 @@ use machmeter_engine::{Info, Page, ProbeError};
 
 pub use params::Params;
 
-#[derive(Debug, Clone, Copy)]
 pub struct Flow;
 
 impl Verb for Flow {

@@ -262,7 +262,8 @@ fn exclusive_branches_do_what_a_single_one_would() {
 
 #[test]
 fn the_timer_books_all_ticks_and_counts_each_event_once() {
-    let log = crate::timer::Log::new(&["outer", "inner"]);
+    let names = &["outer", "inner"];
+    let log = crate::timer::Log::new(names);
     let calibration = log.calibrate();
     assert!(calibration.own.mean > 0.0 && calibration.pair.mean > calibration.own.mean, "{calibration:?}");
     log.start();
@@ -281,7 +282,7 @@ fn the_timer_books_all_ticks_and_counts_each_event_once() {
     assert_eq!((sums.of(0).slices, sums.of(1).slices), (30_000, 20_000));
     assert_eq!(sums.raw_ticks(), sums.wall_ticks);
     // Half of the empty events take less than half a stamp; a mean would be that of whoever took the CPU meanwhile.
-    let table = crate::table::Table::new(log.names(), &sums, 1.0, false);
+    let table = crate::table::Table::new(names, &sums, 1.0, false);
     let middle = table.row("inner").and_then(|r| r.p50_ns);
     assert!(middle.is_some_and(|ticks| ticks < 0.5 * calibration.own.mean), "{middle:?} {calibration:?}");
 }

@@ -1,23 +1,5 @@
-//! Exclusive times of nested events by one stamp a transition: for the kernel here, and for any other scheduler.
-//!
-//! ```
-//! use machmeter_flow::timer::{Log, On, Timer};
-//! const WORK: u8 = 0;
-//! const SCHEDULER: u8 = 1;
-//! let log = Log::new(&["work", "scheduler"]).calibrated();
-//! log.start();
-//! for _ in 0..100 {
-//!     On::enter(&log, SCHEDULER);
-//!     On::enter(&log, WORK);
-//!     std::hint::black_box(3 + 4);
-//!     On::leave(&log);
-//!     On::leave(&log);
-//! }
-//! log.stop();
-//! let sums = log.sums();
-//! assert_eq!((sums.of(WORK).called, sums.of(SCHEDULER).called), (100, 100));
-//! assert_eq!(sums.raw_ticks(), sums.wall_ticks);
-//! ```
+//! Exclusive times of nested events by one stamp a transition: for the kernel here, and for any other scheduler, as in
+//! `examples/own_runtime.rs`.
 //!
 //! Stamps are fenced: an unfenced one books 8 to 9 ns of the work on its neighbor. A slice between two belongs to the innermost
 //! event; a constant part of it is the timer's own.
@@ -57,7 +39,6 @@ pub trait Timer: 'static {
 }
 
 /// No timer: no code.
-#[derive(Debug, Clone, Copy)]
 pub struct Off;
 
 impl Timer for Off {
@@ -71,7 +52,6 @@ impl Timer for Off {
 }
 
 /// A fenced stamp for every transition.
-#[derive(Debug, Clone, Copy)]
 pub struct On;
 
 impl Timer for On {
@@ -262,10 +242,6 @@ impl Log {
             next: Cell::new(0),
             reduced: RefCell::new(Sums::new(names.len())),
         }
-    }
-
-    pub fn names(&self) -> &'static [&'static str] {
-        self.names
     }
 
     #[inline(always)]

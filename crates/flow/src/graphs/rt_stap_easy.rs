@@ -16,9 +16,8 @@ use crate::boxes::adaptive::{
     stagger, steering,
 };
 use crate::boxes::filter::{decimate, demodulate, demultiplex, equalize, low_pass, multiply};
-use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::{Transform, hann};
-use crate::boxes::{Blocks, function};
+use crate::boxes::{Blocks, Gauss, function};
 use crate::{Graph, In, Out, Outcome, Primitive, chain};
 
 #[cfg(test)]

@@ -10,9 +10,8 @@ use rustfft::num_complex::Complex32;
 use super::coding::Prbs;
 use super::recovery::{Bank, TAPS};
 use super::{CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport};
-use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::Transform;
-use crate::boxes::{ALL, Blocks, Stage, function};
+use crate::boxes::{ALL, Blocks, Gauss, Stage, function};
 use crate::{In, Out};
 
 /// Two bits to a point of the unit circle, by Gray's code: 0 is positive.
