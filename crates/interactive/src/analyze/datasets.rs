@@ -65,15 +65,13 @@ pub(super) fn met_share(view: &CellView<'_>) -> Option<f64> {
 
 fn met(views: &[CellView<'_>]) -> Option<Dataset> {
     let loads = distinct(views.iter().map(|v| v.cell.load.clone()));
-    let with_deadlines: Vec<&CellView<'_>> =
-        views.iter().filter(|v| v.stream().deadline_ns().is_some()).collect();
+    let with_deadlines: Vec<_> = views.iter().filter(|v| v.stream().deadline_ns().is_some()).collect();
     let rows = distinct(with_deadlines.iter().map(|v| v.cell.task.clone()));
     let value = |task: &String, load: &String| {
         let v = with_deadlines.iter().find(|v| v.cell.task == *task && v.cell.load == *load)?;
         met_share(v).map(|m| (m * 1e5).round() / 1e5)
     };
-    let values: Vec<Vec<Option<f64>>> =
-        rows.iter().map(|t| loads.iter().map(|l| value(t, l)).collect()).collect();
+    let values: Vec<_> = rows.iter().map(|t| loads.iter().map(|l| value(t, l)).collect()).collect();
     (!rows.is_empty()).then(|| {
         Dataset::new(
             "interactive.met",

@@ -79,8 +79,7 @@ fn finding(id: &str, verdict: &str, text: String, evidence: Vec<String>) -> Find
 }
 
 fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Finding> {
-    let told: Vec<(&CellView<'_>, &Accounts)> =
-        views.iter().zip(accounts).filter_map(|(v, a)| Some((v, a.as_ref()?))).collect();
+    let told: Vec<_> = views.iter().zip(accounts).filter_map(|(v, a)| Some((v, a.as_ref()?))).collect();
     let sum = |of: fn(&Accounts) -> f64| told.iter().map(|t| of(t.1)).sum::<f64>();
     let (recorded, kernel, length) = (sum(|a| a.recorded_ns), sum(|a| a.kernel_ns), sum(|a| a.length_ns));
     if told.is_empty() {

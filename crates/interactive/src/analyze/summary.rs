@@ -134,13 +134,11 @@ fn worst<'v, 'a>(views: &[&'v CellView<'a>]) -> Vec<(&'v CellView<'a>, f64)> {
 
 /// Whether audio and video come in time under all loads measured.
 fn fitness(views: &[&CellView<'_>]) -> Option<Fitness> {
-    let judged: Vec<&&CellView<'_>> =
-        views.iter().filter(|v| v.kind() != Kind::Plain && met_share(v).is_some()).collect();
+    let judged: Vec<_> = views.iter().filter(|v| v.kind() != Kind::Plain && met_share(v).is_some()).collect();
     if judged.is_empty() {
         return None;
     }
-    let bad: Vec<(&CellView<'_>, f64)> =
-        worst(views).into_iter().filter(|(v, _)| v.kind() != Kind::Plain).collect();
+    let bad: Vec<_> = worst(views).into_iter().filter(|(v, _)| v.kind() != Kind::Plain).collect();
     let buffer = buffer(views).unwrap_or_default();
     let (fit, reason) = match bad.first() {
         Some((v, missed)) => {

@@ -1,12 +1,12 @@
 //! Who keeps a task from its CPU, by an absolute schedule and with a log of when: a real-time hog above a real-time task; and
 //! without any right a controller that stops and continues the task's process.
 
-use machmeter_engine::selftest::SelfCheck;
+use machmeter_engine::selftest::{SelfCheck, State};
 use machmeter_sys::process::{continue_process, state_of, stop_process};
 use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use super::judge::{BAR, judged};
+use super::judge::{BAR, judge};
 use super::lab::{Disturber, Lab, Log, OTHER, Scene};
 use super::point::Point;
 use super::{Next, Outcome};
@@ -48,7 +48,14 @@ fn record(
     let (phase_ns, length_ns) = (lab.phase_ns(point.period_us * 1_000), lab.length_ns());
     let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
     let disturber = Disturber { name, cpu, policy, logs: true, work: &work };
-    judged(id, what, point, lab.record(what, &point.stream(), of_task, length_ns, Some(&disturber)))
+    match lab.record(what, &point.stream(), of_task, length_ns, Some(&disturber)) {
+        Ok(trial) => {
+            let check = judge(id, point, trial);
+            let next = if check.state == State::NotShown { Next::Again } else { Next::Nothing };
+            (check, next)
+        }
+        Err(why) => (SelfCheck::not_shown(id, what, BAR, why), Next::GiveUp),
+    }
 }
 
 /// Why the kernel would take time from hog and task on purpose.

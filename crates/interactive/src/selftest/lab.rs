@@ -36,7 +36,7 @@ pub(super) struct Lab<'a> {
     /// What waking up and going to sleep cost together at that time, by the third party, ns.
     pub(super) around_job_ns: Option<f64>,
     random: Random,
-    progress: &'a dyn Progress,
+    pub(super) progress: &'a dyn Progress,
 }
 
 /// A segment, with what was done to the task by the disturber's own log.
