@@ -114,6 +114,7 @@ fn members_of_a_chain_give_what_the_table_gives_whatever_they_get_at_once() {
             g.add("count", count(3 * granularity), x.output(1));
             crate::chain!(g, x => "a" follow(1), "b" follow(2), "c" follow(3) => y, 0);
             g.add("keep", keep(Rc::clone(&seen)), y.input(1));
+            assert_eq!(g.box_count(), 5);
             run(g, Choice { granularity, ..Choice::FAST });
             seen.take()
         };

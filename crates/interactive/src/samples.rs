@@ -204,13 +204,10 @@ fn read_segments(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
     let numbers: Vec<&[i64]> = NUMBERS.iter().map(|n| wides(table, n.0)).collect::<Result<_, _>>()?;
     let pressure = missing(table, "cpu_pressure", table.f64s("cpu_pressure"))?;
     let trouble = missing(table, "trouble", table.texts("trouble"))?;
-    for i in 0..table.rows() {
-        let target = usize::try_from(cell[i]).ok().and_then(|c| cells.get_mut(c));
-        let Some(c) = target.filter(|c| i32::try_from(c.segments.len()) == Ok(number[i])) else {
-            let text = format!(
-                "table {SEGMENTS}: row {i}: segment {} of cell {} is out of place",
-                number[i], cell[i]
-            );
+    for (i, (cell, number)) in cell.iter().zip(number).enumerate() {
+        let target = usize::try_from(*cell).ok().and_then(|c| cells.get_mut(c));
+        let Some(c) = target.filter(|c| i32::try_from(c.segments.len()) == Ok(*number)) else {
+            let text = format!("table {SEGMENTS}: row {i}: segment {number} of cell {cell} is out of place");
             return Err(ProbeError::Usage(text));
         };
         let mut segment = Segment {

@@ -289,13 +289,9 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let is_metered = looks.map(|(bin, beam)| p.is_clear(bin, beam)).collect();
     let (training, weights, output, powers) =
         (g.edge("training"), g.edge("weights"), g.edge("beams"), g.edge("powers"));
-    let select = select_training(cells, p.training, LOADING);
     let matrices = (p.bins * HALVES) as u32;
-    g.add(
-        "training select",
-        select,
-        (a.input(filtered), b.input(filtered), training.output(matrices * matrix)),
-    );
+    let ports = (a.input(filtered), b.input(filtered), training.output(matrices * matrix));
+    g.add("training select", select_training(cells, p.training, LOADING), ports);
     chain!(g, training; matrix =>
             "QR" factor(rows, Rc::clone(&residual)); degrees,
             "steering solve" solve_steering(Rc::clone(&steering), BEAMS, p.training); beams

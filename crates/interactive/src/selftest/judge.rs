@@ -89,11 +89,8 @@ fn unrest(trial: &Trial) -> Option<String> {
         return Some("it is not known what a wake-up costs here: something else had the CPU".to_owned());
     }
     if wake_cost_ns > SLOW_WAKE_NS {
-        return Some(format!(
-            "a wake-up costs {:.0} us here (bound {:.0} us)",
-            wake_cost_ns / 1e3,
-            SLOW_WAKE_NS / 1e3
-        ));
+        let (cost, bound) = (wake_cost_ns / 1e3, SLOW_WAKE_NS / 1e3);
+        return Some(format!("a wake-up costs {cost:.0} us here (bound {bound:.0} us)"));
     }
     let undisturbed = &trial.seen.as_ref()?.undisturbed;
     let (mut touched, mut known) = (0, 0);
