@@ -36,7 +36,6 @@ const RADIO: &str = "e_comm";
 pub(crate) struct Over {
     pub(crate) sound: noise_removal::Parameters,
     pub(crate) radio: e_comm::Parameters,
-    /// About the file, if there is one.
     given: Option<Given>,
 }
 
@@ -62,14 +61,11 @@ struct Received {
     frequency: f32,
 }
 
-/// What the graph ran over.
 pub(crate) const GIVEN: Fact<Given> = Fact::named("graphs.given");
 
 impl Over {
     /// Reads the file that was asked for.
-    ///
-    /// # Errors
-    /// One line: options that do not go together, or what is wrong with the file and where.
+    /// Errors: options that do not go together, or what is wrong with the file and where; one line.
     pub(crate) fn of(params: &Params) -> Result<Self, ProbeError> {
         let (input, out) = (params.input.as_deref(), params.out.as_deref());
         let Some(option) = input.map(|_| "--in").or(out.map(|_| "--out")) else { return Ok(Self::default()) };
@@ -141,7 +137,6 @@ fn sound_value(x: f32, which: impl Fn() -> String) -> Result<f32, String> {
 
 const FORMATS: &str = "PCM of 8, 16, 24 or 32 bits, or float of 32";
 
-/// Why a WAV file cannot be read.
 fn unreadable(e: &hound::Error) -> String {
     match e {
         hound::Error::IoError(_) => "it is no WAV file, or cut off; write it anew as WAV".to_owned(),

@@ -2,25 +2,14 @@
 
 use std::path::PathBuf;
 
+use tempfile::{TempDir, tempdir};
+
 use super::*;
 
-struct Folder(PathBuf);
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("machmeter-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-    fn file(&self, bytes: &[u8]) -> PathBuf {
-        let path = self.0.join("x");
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-}
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn file(folder: &TempDir, bytes: &[u8]) -> PathBuf {
+    let path = folder.path().join("x");
+    fs::write(&path, bytes).unwrap();
+    path
 }
 
 fn asked(graph: &[&str], input: Option<PathBuf>, out: Option<PathBuf>) -> Params {
@@ -59,7 +48,7 @@ fn wav(samples: &[f32], channels: u16, bits_per_sample: u16, sample_format: Samp
 
 #[test]
 fn all_formats_and_channels_give_the_same_samples() {
-    let folder = Folder::new("formats");
+    let folder = tempdir().unwrap();
     let truth = tone(600);
     for (bits, format, step) in [
         (8, SampleFormat::Int, 1.0 / 64.0),
@@ -69,7 +58,7 @@ fn all_formats_and_channels_give_the_same_samples() {
         (32, SampleFormat::Float, 1e-7),
     ] {
         for channels in [1, 2, 3] {
-            let over = read_sound(&folder.file(&wav(&truth, channels, bits, format))).unwrap();
+            let over = read_sound(&file(&folder, &wav(&truth, channels, bits, format))).unwrap();
             // The mean of 1/n, 2/n ... 1.
             let part = (f32::from(channels) + 1.0) / (2.0 * f32::from(channels));
             let samples = over.sound.samples.as_ref().unwrap();
@@ -86,12 +75,12 @@ fn all_formats_and_channels_give_the_same_samples() {
 
 #[test]
 fn what_is_written_is_read_again() {
-    let folder = Folder::new("again");
+    let folder = tempdir().unwrap();
     let truth = tone(1000);
-    let over = read_sound(&folder.file(&to_wav(&truth, 8_000).unwrap())).unwrap();
+    let over = read_sound(&file(&folder, &to_wav(&truth, 8_000).unwrap())).unwrap();
     assert_eq!(over.sound.samples.as_ref().unwrap()[..1000], truth);
     let clean = cleaned(&over.sound, Some(1000), 1).unwrap();
-    let again = read_sound(&folder.file(&clean)).unwrap();
+    let again = read_sound(&file(&folder, &clean)).unwrap();
     assert_eq!((again.given.unwrap().samples, again.sound.rate_hz), (1000, 8_000.0));
     // A tone is no noise: each sample stands where it stood.
     let clean = again.sound.samples.unwrap();
@@ -102,7 +91,7 @@ fn what_is_written_is_read_again() {
     }
 
     let (bytes, truth) = heard(&e_comm::Parameters::default(), 1).unwrap();
-    let over = read_radio(&folder.file(&bytes)).unwrap();
+    let over = read_radio(&file(&folder, &bytes)).unwrap();
     let (again, found) = heard(&over.radio, 1).unwrap();
     assert!(again == bytes && found.bits > 0);
     assert_eq!(format!("{found:?}"), format!("{truth:?}"));
@@ -110,15 +99,15 @@ fn what_is_written_is_read_again() {
 
 #[test]
 fn silence_and_the_loudest_samples_stay_finite() {
-    let folder = Folder::new("loud");
+    let folder = tempdir().unwrap();
     for level in [0.0, MOST_MAGNITUDE] {
         let square: Vec<f32> = (0..2048).map(|i| if i / 8 % 2 == 0 { level } else { -level }).collect();
-        let over = read_sound(&folder.file(&to_wav(&square, 8_000).unwrap())).unwrap();
+        let over = read_sound(&file(&folder, &to_wav(&square, 8_000).unwrap())).unwrap();
         // What is not finite would be refused here.
-        read_sound(&folder.file(&cleaned(&over.sound, None, 1).unwrap())).unwrap();
+        read_sound(&file(&folder, &cleaned(&over.sound, None, 1).unwrap())).unwrap();
         let n = over.radio.least_samples() as usize;
         let square: Vec<Complex32> = (0..n).map(|i| Complex32::new(square[i % 2048], 0.0)).collect();
-        let over = read_radio(&folder.file(&to_c32(&square))).unwrap();
+        let over = read_radio(&file(&folder, &to_c32(&square))).unwrap();
         let (_, found) = heard(&over.radio, 1).unwrap();
         assert!(found.frames == 0 && found.frequency.is_finite(), "{found:?}");
     }
@@ -126,7 +115,7 @@ fn silence_and_the_loudest_samples_stay_finite() {
 
 #[test]
 fn bad_values_are_refused_with_their_number() {
-    let folder = Folder::new("values");
+    let folder = tempdir().unwrap();
     for (bad, said) in [
         (f32::NAN, "NaN"),
         (f32::INFINITY, "infinite"),
@@ -135,23 +124,23 @@ fn bad_values_are_refused_with_their_number() {
     ] {
         let mut samples = tone(2000);
         samples[1234] = bad;
-        let path = folder.file(&to_wav(&samples, 8_000).unwrap());
+        let path = file(&folder, &to_wav(&samples, 8_000).unwrap());
         let text = refusal(&asked(&[SOUND], Some(path.clone()), None));
         assert!(text.contains(&format!("{}: sample 1234 is {said}", path.display())), "{text}");
-        let path = folder.file(&wav(&samples, 2, 32, SampleFormat::Float));
+        let path = file(&folder, &wav(&samples, 2, 32, SampleFormat::Float));
         let text = refusal(&asked(&[SOUND], Some(path), None));
         assert!(text.contains("sample 1234 of channel 1 is") || said.starts_with('-'), "{text}");
 
         let mut samples = vec![Complex32::ONE; 100_000];
         samples[77_777].im = bad;
-        let text = refusal(&asked(&[RADIO], Some(folder.file(&to_c32(&samples))), None));
+        let text = refusal(&asked(&[RADIO], Some(file(&folder, &to_c32(&samples))), None));
         assert!(text.contains(&format!("the imaginary part of sample 77777 is {said}")), "{text}");
     }
 }
 
 #[test]
 fn files_that_are_no_samples_are_refused() {
-    let folder = Folder::new("refused");
+    let folder = tempdir().unwrap();
     let good = wav(&tone(600), 1, 16, SampleFormat::Int);
     let mut alaw = good.clone();
     alaw[20] = 6;
@@ -182,7 +171,7 @@ fn files_that_are_no_samples_are_refused() {
         (&wav(&[], 1, 16, SampleFormat::Int), "no samples"),
         (&wav(&tone(511), 1, 16, SampleFormat::Int), "511 samples are fewer than the 512 of a frame"),
     ] {
-        let text = refusal(&asked(&[SOUND], Some(folder.file(bytes)), None));
+        let text = refusal(&asked(&[SOUND], Some(file(&folder, bytes)), None));
         assert!(text.starts_with("--in ") && text.contains(said), "{text}");
     }
     for (bytes, said) in [
@@ -190,11 +179,11 @@ fn files_that_are_no_samples_are_refused() {
         (vec![0; 801], "801 bytes are no whole number of c32 samples"),
         (vec![0; 800], "100 samples are fewer than the"),
     ] {
-        let text = refusal(&asked(&[RADIO], Some(folder.file(&bytes)), None));
+        let text = refusal(&asked(&[RADIO], Some(file(&folder, &bytes)), None));
         assert!(text.contains(said), "{text}");
     }
     // A file of holes is as long as it says, and takes no room.
-    let path = folder.file(b"");
+    let path = file(&folder, b"");
     for (bytes, said) in [(MOST_BYTES + 8, "1073741824; cut it"), (8 * MOST_SAMPLES + 8, "16777216; cut it")]
     {
         File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
@@ -202,8 +191,8 @@ fn files_that_are_no_samples_are_refused() {
         assert!(text.contains(said), "{text}");
     }
     for (path, said) in [
-        (folder.0.clone(), "it is a folder"),
-        (folder.0.join("none"), "no such file"),
+        (folder.path().to_owned(), "it is a folder"),
+        (folder.path().join("none"), "no such file"),
         (PathBuf::from("/dev/zero"), "it is a pipe or a device"),
     ] {
         for graph in [SOUND, RADIO] {
@@ -215,14 +204,14 @@ fn files_that_are_no_samples_are_refused() {
 
 #[test]
 fn damaged_headers_are_read_or_refused_in_a_line() {
-    let folder = Folder::new("damaged");
+    let folder = tempdir().unwrap();
     let good = wav(&tone(600), 2, 24, SampleFormat::Int);
     let mut refused = 0;
     for at in 0..68 {
         for value in [0, 1, 0x7f, 0xff] {
             let mut bytes = good.clone();
             bytes[at] = value;
-            refused += u32::from(read_sound(&folder.file(&bytes)).is_err());
+            refused += u32::from(read_sound(&file(&folder, &bytes)).is_err());
         }
     }
     assert!((80..270).contains(&refused), "{refused}");
@@ -230,8 +219,8 @@ fn damaged_headers_are_read_or_refused_in_a_line() {
 
 #[test]
 fn options_that_do_not_go_together_are_refused() {
-    let folder = Folder::new("options");
-    let path = folder.file(&wav(&tone(600), 1, 16, SampleFormat::Int));
+    let folder = tempdir().unwrap();
+    let path = file(&folder, &wav(&tone(600), 1, 16, SampleFormat::Int));
     for graphs in [&[][..], &[SOUND, RADIO]] {
         for (input, out) in [(Some(path.clone()), None), (None, Some(path.clone()))] {
             let text = refusal(&asked(graphs, input, out));
@@ -239,20 +228,20 @@ fn options_that_do_not_go_together_are_refused() {
         }
     }
     assert!(refusal(&asked(&["rt_stap_easy"], Some(path.clone()), None)).contains("rt_stap_easy has no"));
-    let same = folder.0.join("../").join(folder.0.file_name().unwrap()).join("x");
+    let same = folder.path().join("../").join(folder.path().file_name().unwrap()).join("x");
     assert!(refusal(&asked(&[SOUND], Some(path.clone()), Some(same))).contains("the file of --in"));
     let parts = vec!["prices".to_owned()];
     let params = Params { parts, ..asked(&[SOUND], Some(path.clone()), None) };
     assert!(refusal(&params).contains("add graphs to --parts"));
-    let params = asked(&[SOUND], Some(path), Some(folder.0.join("y")));
+    let params = asked(&[SOUND], Some(path), Some(folder.path().join("y")));
     assert!(Over::of(&params).unwrap().given.is_some());
 }
 
 #[test]
 fn a_path_that_is_not_utf_8_is_read_and_recorded() {
     use std::os::unix::ffi::OsStringExt;
-    let folder = Folder::new("names");
-    let path = folder.0.join(std::ffi::OsString::from_vec(b"a\xff.wav".to_vec()));
+    let folder = tempdir().unwrap();
+    let path = folder.path().join(std::ffi::OsString::from_vec(b"a\xff.wav".to_vec()));
     fs::write(&path, wav(&tone(600), 1, 16, SampleFormat::Int)).unwrap();
     let over = Over::of(&asked(&[SOUND], Some(path.clone()), None)).unwrap();
     assert!(over.given.unwrap().file.ends_with("a\u{fffd}.wav"));

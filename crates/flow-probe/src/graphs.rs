@@ -6,7 +6,7 @@ use machmeter_engine::cost::{Fact, Kind, Pair, Row};
 use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::part::PartContext;
 use machmeter_flow::table::{Table, at_quantile};
-use machmeter_flow::timer::{Calibration, Sums};
+use machmeter_flow::timer::{Spread, Sums};
 use machmeter_flow::{Choice, Graph, Name, Program, Sampling, graphs};
 use machmeter_sys::clock::{self, OrderedCounter, SourceId, TickSource};
 use machmeter_sys::thread::monotonic_ns;
@@ -79,7 +79,6 @@ struct Job<'a> {
     profiles: Profiles,
 }
 
-/// Quantiles of single calls that are kept.
 const QUANTILES: [f64; 9] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0];
 
 /// Lengths of single calls by name, of names that were called.
@@ -191,7 +190,8 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     files::run_once(at, params, &over);
     let ns_per_tick = ns_per_tick(at);
     let calibration = machmeter_flow::timer::Log::new(Name::TEXTS).calibrate();
-    at.facts.set(&CALIBRATION, in_ns(&calibration, ns_per_tick));
+    let in_ns = |s: Spread| [s.mean, s.deviation, s.least, s.most].map(|ticks| ticks * ns_per_tick);
+    at.facts.set(&CALIBRATION, [calibration.own, calibration.pair].map(in_ns));
     let until_ns = monotonic_ns() + at.left_ns();
     // Each at least once; then in turn, so that an hour's disturbance colors all alike.
     let mut round = 0;
@@ -227,8 +227,4 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         at.rows.push(job.row.reached());
     }
     Ok(())
-}
-
-fn in_ns(c: &Calibration, ns_per_tick: f64) -> [[f64; 4]; 2] {
-    [c.own, c.pair].map(|s| [s.mean, s.deviation, s.least, s.most].map(|ticks| ticks * ns_per_tick))
 }

@@ -121,7 +121,6 @@ machmeter_data::rows! { ROWS:
     }
 }
 
-/// The probe's description.
 pub(crate) const INFO: Info = Info {
     name: "flow",
     question: "What does a dataflow runtime cost beside its work?",

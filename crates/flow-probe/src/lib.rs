@@ -7,14 +7,12 @@ mod graphs;
 mod info;
 mod kernels;
 mod params;
-mod pictures;
 mod predict;
 mod prices;
 mod profile;
 mod published;
 mod selftest;
 mod show;
-mod worth;
 
 use std::path::Path;
 
@@ -24,8 +22,6 @@ use machmeter_engine::{Info, Page, ProbeError};
 
 pub use params::Params;
 
-/// The probe.
-#[derive(Debug, Clone, Copy)]
 pub struct Flow;
 
 impl Verb for Flow {

@@ -114,7 +114,6 @@ impl Params {
         of_words.map(|k| vec![k]).map_err(|why| ProbeError::Usage(format!("--kernel: {why}")))
     }
 
-    /// Which turns are timed.
     pub(crate) fn sampling(&self) -> Result<Sampling, ProbeError> {
         match self.one_of {
             0 => Err(ProbeError::Usage("one_of 0: a number from 1 on".to_owned())),

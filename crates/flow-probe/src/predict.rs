@@ -22,7 +22,6 @@ pub(crate) struct Predicted {
     pub(crate) most: Vec<u64>,
 }
 
-/// Timed runs of a stored run, and its name.
 pub(crate) struct Past {
     name: String,
     timed: Vec<Timed>,
@@ -44,7 +43,6 @@ impl Past {
         Ok(Self { name: name.to_owned(), timed })
     }
 
-    /// Runs of this graph by this kernel.
     pub(crate) fn of(&self, graph: &str, kernel: Kernel) -> Result<Vec<&Timed>, ProbeError> {
         let own: Vec<&Timed> =
             self.timed.iter().filter(|t| t.graph == graph && t.kernel == kernel.name()).collect();
@@ -63,7 +61,6 @@ impl Past {
     }
 }
 
-/// Costs by load of all runs.
 fn costs(past: &[&Timed]) -> Costs {
     let boxes = past.first().map_or(0, |t| t.profile.boxes.len());
     let of_box = |i: usize| -> Vec<Load> {

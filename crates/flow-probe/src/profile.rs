@@ -104,7 +104,6 @@ impl Profiles {
         Ok(())
     }
 
-    /// All runs together.
     pub(crate) fn together(&self) -> Profiled {
         let Some((topology, profiled)) = &self.first else { return Profiled::default() };
         let boxes = topology.boxes.iter().enumerate().map(|(i, b)| BoxCost {

@@ -38,13 +38,10 @@ pub(crate) fn analyze(rows: &Rows, out: &mut Analysis) {
     for p in rows.facts.get(&PUBLISHED).unwrap_or_default() {
         out.metrics.extend(metrics(&p));
         out.datasets.push(dataset(&p));
-        let wrong = contradictions(&p);
-        if !wrong.is_empty() {
-            out.warnings.push(CONTRADICTS.warning(format!("{}: {}", p.graph, wrong.join("; "))));
-        }
-        let tails = tails(&p.table);
-        if !tails.is_empty() {
-            out.warnings.push(TAIL.warning(format!("{}: {}", p.graph, tails.join("; "))));
+        for (code, told) in [(CONTRADICTS, contradictions(&p)), (TAIL, tails(&p.table))] {
+            if !told.is_empty() {
+                out.warnings.push(code.warning(format!("{}: {}", p.graph, told.join("; "))));
+            }
         }
     }
 }
@@ -59,8 +56,7 @@ fn metrics(p: &Published) -> Vec<Metric> {
     };
     let n = p.table.row("apply").map_or(0, |r| r.called);
     let of = |info, keys, value, n| Metric::new(info, keys, value, "totals of a published table", n);
-    let mut out: Vec<Metric> =
-        p.table.efficiency().map(|e| of(&EFFICIENCY, keys(), e, n)).into_iter().collect();
+    let mut out: Vec<_> = p.table.efficiency().map(|e| of(&EFFICIENCY, keys(), e, n)).into_iter().collect();
     out.extend(p.table.overhead_ns().map(|ns| of(&OVERHEAD, keys(), ns, n)));
     let overhead_ns = p.table.total_ns() * (1.0 - p.table.efficiency().unwrap_or(0.0));
     for r in p.table.rows.iter().filter(|r| r.name != "apply") {

@@ -40,7 +40,6 @@ struct Builder<'g> {
     initial: Vec<(usize, Vec<u8>)>,
 }
 
-/// Checks a graph and makes it ready to run.
 pub(crate) fn build(mut graph: Graph, choice: Choice) -> Result<Core, FlowError> {
     check_edges(&graph)?;
     // Boxes of a schedule in a row.
@@ -55,8 +54,7 @@ pub(crate) fn build(mut graph: Graph, choice: Choice) -> Result<Core, FlowError>
         offsets: vec![0; graph.places],
         initial: Vec::new(),
     };
-    let schedules: Vec<Schedule> =
-        (0..graph.schedules.len()).map(|s| b.schedule(s)).collect::<Result<_, _>>()?;
+    let schedules: Vec<_> = (0..graph.schedules.len()).map(|s| b.schedule(s)).collect::<Result<_, _>>()?;
     if b.bytes > MOST_BYTES {
         return wrong(format!("{}: static edges take {} B, at most {MOST_BYTES}", graph.name, b.bytes));
     }
@@ -115,8 +113,7 @@ impl Builder<'_> {
     fn schedule(&mut self, number: usize) -> Result<Schedule, FlowError> {
         let graph = self.graph;
         let spec = &graph.schedules[number];
-        let mine: Vec<usize> =
-            (0..graph.boxes.len()).filter(|b| graph.boxes[*b].schedule == number).collect();
+        let mine: Vec<_> = (0..graph.boxes.len()).filter(|b| graph.boxes[*b].schedule == number).collect();
         if mine.is_empty() {
             return wrong(format!("schedule {} has no boxes", spec.name));
         }
@@ -338,7 +335,6 @@ impl Builder<'_> {
     }
 }
 
-/// Ports of a schedule on queues, and its delays.
 #[derive(Default)]
 struct Ports {
     inputs: Vec<StaticIn>,

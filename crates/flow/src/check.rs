@@ -6,7 +6,6 @@ pub(crate) fn wrong<T>(text: String) -> Result<T, FlowError> {
     Err(FlowError::Wrong(text))
 }
 
-/// Ports of an edge with their boxes.
 pub(crate) fn ports_of(graph: &Graph, edge: usize) -> impl Iterator<Item = (usize, &PortSpec)> {
     let all = graph.boxes.iter().enumerate().flat_map(|(i, b)| b.ports.iter().map(move |p| (i, p)));
     all.filter(move |(_, p)| p.edge == edge)
@@ -63,7 +62,6 @@ pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
     Ok(())
 }
 
-/// One line for a cycle of arcs.
 pub(crate) fn cycle_text(
     graph: &Graph,
     ports: &[(usize, usize, usize)],

@@ -95,7 +95,6 @@ where
     tell!(first, second);
 }
 
-/// A chain, block by block.
 pub struct Blocks<F> {
     chain: F,
     takes: usize,
@@ -156,22 +155,7 @@ impl<X: Token, Y: Token, F: Primitive<Ports = (In<X>, Out<Y>)>> Primitive for To
 }
 
 /// Adds boxes of one input and one output in a row, one token in and one out a firing: as one box where the graph is fused.
-///
-/// ```
-/// # use machmeter_flow::{Graph, chain, In, Out, Outcome, Primitive};
-/// # struct Gain(f32);
-/// # impl Primitive for Gain {
-/// #     type Ports = (In<f32>, Out<f32>);
-/// #     fn apply(&mut self, (x, y): (&[f32], &mut [f32])) -> Outcome {
-/// #         x.iter().zip(y).for_each(|(x, y)| *y = self.0 * x);
-/// #         Outcome::Done
-/// #     }
-/// # }
-/// let mut g = Graph::new("levels").fused(true);
-/// let (x, y) = (g.edge::<f32>("x"), g.edge::<f32>("y"));
-/// chain!(g, x => "half" Gain(0.5), "double" Gain(2.0), "same" Gain(1.0) => y, 0.0_f32);
-/// assert_eq!(g.box_count(), 3);
-/// ```
+/// `chain!(g, x => "half" Gain(0.5), "double" Gain(2.0) => y, 0.0_f32)`.
 ///
 /// Tokens are handed on in registers, for members that do little to few tokens; or by blocks of 8 KiB where rates are said, what
 /// the first takes a firing and what each gives: `chain!(g, x; 4 => "pairs" Pairs; 2, "sum" Sum; 1 => y, 0.0)`.

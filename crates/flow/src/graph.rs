@@ -10,16 +10,12 @@ use crate::queue::{Queue, ReadEnd};
 use crate::segment::Exclusive;
 use crate::views::{In, Out, ReadPort, WritePort};
 
-/// What is wrong with a graph; one line.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {
-    /// Rates around a cycle do not fit each other.
     #[error("{0}: rates do not fit: {1}")]
     Inconsistent(String, String),
-    /// Boxes of a cycle wait for each other.
     #[error("{0}: deadlock: {1}")]
     Deadlock(String, String),
-    /// An edge or a port that cannot be as it is.
     #[error("{0}")]
     Wrong(String),
     #[error("no memory for {0}: {1}")]
@@ -47,7 +43,6 @@ impl<T: Token> Edge<T> {
     pub fn input(self, rate: u32) -> In<T> {
         In { edge: self.number, rate, place: Id::new(UNBOUND), tokens: PhantomData }
     }
-    /// A port that gives this many tokens a firing.
     pub fn output(self, rate: u32) -> Out<T> {
         Out { edge: self.number, rate, place: Id::new(UNBOUND), tokens: PhantomData }
     }
@@ -74,7 +69,6 @@ pub(crate) struct PortSpec {
     pub(crate) rate: u32,
     /// Number of a static port's place.
     pub(crate) place: Option<Id<Place>>,
-    /// Number of a queue's end that reads.
     pub(crate) end: Option<Id<ReadEnd>>,
 }
 
@@ -117,7 +111,6 @@ pub(crate) struct GroupSpec {
     pub(crate) owner: Rc<Cell<Option<usize>>>,
 }
 
-/// A graph of boxes.
 #[derive(Default)]
 pub struct Graph {
     pub(crate) name: String,
@@ -308,7 +301,6 @@ impl Graph {
         self.queues - self.family_queues
     }
 
-    /// A box and its port, for messages.
     pub(crate) fn port_text(&self, of: usize, port: &PortSpec) -> String {
         let what = if port.way == Way::In { "takes" } else { "gives" };
         format!("{} {what} {} of {}", self.boxes[of].name, port.rate, self.edges[port.edge].name)

@@ -246,7 +246,6 @@ impl<T> Index<Id<T>> for Table<T> {
     }
 }
 
-/// Tokens as bytes.
 pub(crate) fn bytes_of<T: Token>(tokens: &[T]) -> &[u8] {
     // SAFETY: tokens have no padding.
     unsafe { std::slice::from_raw_parts(tokens.as_ptr().cast(), size_of_val(tokens)) }
@@ -270,5 +269,4 @@ impl<T: Token> Writer<'_, T> {
     }
 }
 
-/// A place of a static port.
 pub(crate) type Place = Cell<*mut u8>;

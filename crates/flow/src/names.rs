@@ -9,10 +9,8 @@ macro_rules! names {
 
         impl Name {
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-            /// Texts of [`Name::ALL`].
             pub const TEXTS: &'static [&'static str] = &[$($text),*];
 
-            /// What kind of overhead it is.
             pub fn group(self) -> Group {
                 match self { $(Self::$variant => Group::$group),* }
             }
@@ -23,7 +21,6 @@ macro_rules! names {
 /// Groups of the published table 2, and what it leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// The work itself.
     Apply,
     RunSchedPass,
     Copies,

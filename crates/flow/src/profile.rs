@@ -33,7 +33,6 @@ pub struct Firing {
     pub ticks: u64,
 }
 
-/// Levels of all queues at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     pub at_ticks: u64,
@@ -56,7 +55,6 @@ struct Looks {
     since: u64,
 }
 
-/// Watches a run.
 pub struct Profile {
     is_dynamic: Vec<bool>,
     boxes: RefCell<Vec<Sums>>,

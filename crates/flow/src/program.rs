@@ -61,7 +61,6 @@ pub(crate) trait ReadyWay: 'static {
 
 /// A kernel, as a type: its loop is compiled for each.
 pub(crate) trait Kernel: 'static {
-    /// Whether queues copy.
     const COPIES: bool;
     type Ready: ReadyWay;
 }
@@ -80,7 +79,6 @@ pub enum Ended {
     Paused,
 }
 
-/// A graph that can be run.
 pub struct Program {
     core: Core,
     choice: Choice,
@@ -88,17 +86,12 @@ pub struct Program {
 
 impl Program {
     /// Checks a graph and makes it ready to run.
-    ///
-    /// # Errors
-    /// What is wrong with it, naming boxes, ports and rates; or no memory.
+    /// Errors: what is wrong with it, naming boxes, ports and rates; or no memory.
     pub fn new(graph: Graph, choice: Choice) -> Result<Self, FlowError> {
         Ok(Self { core: build(graph, choice)?, choice })
     }
 
     /// The same, with somebody who watches each firing.
-    ///
-    /// # Errors
-    /// As [`Program::new`].
     pub fn watched(graph: Graph, choice: Choice, by: &Rc<dyn Watch>) -> Result<Self, FlowError> {
         let controls = topology::controls(&graph);
         let mut program = Self::new(graph, choice)?;
@@ -117,7 +110,6 @@ impl Program {
         drive(&self.core, sampling, most_turns, seed)
     }
 
-    /// Times of the kernel's events.
     pub fn log(&self) -> &Log {
         &self.core.log
     }

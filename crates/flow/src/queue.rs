@@ -37,7 +37,6 @@ pub(crate) struct Queue {
     pub(crate) need: u64,
     pub(crate) is_met: Cell<bool>,
     pub(crate) waiter: Waiter,
-    /// Ends that read.
     pub(crate) readers: Box<[Id<ReadEnd>]>,
     pub(crate) is_segmented: bool,
     pub(crate) is_open: Cell<bool>,
@@ -222,7 +221,6 @@ impl Window {
     }
 }
 
-/// What is there to read of this segment.
 pub(crate) fn read_amount<K: Kernel, T: Timer>(core: &Core, end: Id<ReadEnd>) -> Window {
     let e = &core.ends[end];
     T::enter(&core.log, Name::ReadAmount as u8);

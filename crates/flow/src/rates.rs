@@ -7,11 +7,9 @@ pub(crate) struct Arc {
     pub(crate) gives: u64,
     pub(crate) to: usize,
     pub(crate) takes: u64,
-    /// Tokens at the beginning.
     pub(crate) initial: u64,
 }
 
-/// Firings of an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     /// Of each box.
@@ -40,7 +38,6 @@ pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The order of an iteration.
 pub(crate) fn order(boxes: usize, arcs: &[Arc]) -> Result<Order, NoOrder> {
     let repetitions = repetitions(boxes, arcs)?;
     let acyclic = topological(boxes, arcs);

@@ -36,11 +36,9 @@ impl ReadySet {
 }
 
 /// The published kernel's way. The schedule added last goes first, here and with [`Bitmap`]: queues stay short.
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct Heap;
 
 /// One look at 64 schedules.
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct Bitmap;
 
 impl ReadyWay for Heap {

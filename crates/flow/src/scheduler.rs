@@ -42,7 +42,6 @@ pub struct Core {
 }
 
 impl Core {
-    /// A schedule can run.
     #[inline]
     pub(crate) fn enter_ready<R: ReadyWay, T: Timer>(&self, schedule: Id<Schedule>) {
         T::enter(&self.log, Name::EnterReady as u8);

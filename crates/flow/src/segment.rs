@@ -45,7 +45,6 @@ pub(crate) struct Group {
     pub(crate) under_way: Cell<u64>,
     /// The distributor waits for the group.
     pub(crate) is_awaited: Cell<bool>,
-    /// Of the distributor's schedule.
     pub(crate) distributor: Id<Schedule>,
 }
 

@@ -25,7 +25,6 @@ fn count(end: u32) -> impl Primitive<Ports = Out<u32>> {
     })
 }
 
-/// Sums `by` tokens to one.
 fn sum(by: usize) -> impl Stage<u32, u32> {
     Blocks::one_to_one(by, 1, |x: &[u32], y: &mut [u32]| y[0] = x.iter().copied().fold(0, u32::wrapping_add))
 }
@@ -115,6 +114,7 @@ fn members_of_a_chain_give_what_the_table_gives_whatever_they_get_at_once() {
             g.add("count", count(3 * granularity), x.output(1));
             crate::chain!(g, x => "a" follow(1), "b" follow(2), "c" follow(3) => y, 0);
             g.add("keep", keep(Rc::clone(&seen)), y.input(1));
+            assert_eq!(g.box_count(), 5);
             run(g, Choice { granularity, ..Choice::FAST });
             seen.take()
         };
@@ -263,7 +263,8 @@ fn exclusive_branches_do_what_a_single_one_would() {
 
 #[test]
 fn the_timer_books_all_ticks_and_counts_each_event_once() {
-    let log = crate::timer::Log::new(&["outer", "inner"]);
+    let names = &["outer", "inner"];
+    let log = crate::timer::Log::new(names);
     let calibration = log.calibrate();
     assert!(calibration.own.mean > 0.0 && calibration.pair.mean > calibration.own.mean, "{calibration:?}");
     log.start();
@@ -282,7 +283,7 @@ fn the_timer_books_all_ticks_and_counts_each_event_once() {
     assert_eq!((sums.of(0).slices, sums.of(1).slices), (30_000, 20_000));
     assert_eq!(sums.raw_ticks(), sums.wall_ticks);
     // Half of the empty events take less than half a stamp; a mean would be that of whoever took the CPU meanwhile.
-    let table = crate::table::Table::new(log.names(), &sums, 1.0, false);
+    let table = crate::table::Table::new(names, &sums, 1.0, false);
     let middle = table.row("inner").and_then(|r| r.p50_ns);
     assert!(middle.is_some_and(|ticks| ticks < 0.5 * calibration.own.mean), "{middle:?} {calibration:?}");
 }

@@ -1,23 +1,5 @@
-//! Exclusive times of nested events by one stamp a transition: for the kernel here, and for any other scheduler.
-//!
-//! ```
-//! use machmeter_flow::timer::{Log, On, Timer};
-//! const WORK: u8 = 0;
-//! const SCHEDULER: u8 = 1;
-//! let log = Log::new(&["work", "scheduler"]).calibrated();
-//! log.start();
-//! for _ in 0..100 {
-//!     On::enter(&log, SCHEDULER);
-//!     On::enter(&log, WORK);
-//!     std::hint::black_box(3 + 4);
-//!     On::leave(&log);
-//!     On::leave(&log);
-//! }
-//! log.stop();
-//! let sums = log.sums();
-//! assert_eq!((sums.of(WORK).called, sums.of(SCHEDULER).called), (100, 100));
-//! assert_eq!(sums.raw_ticks(), sums.wall_ticks);
-//! ```
+//! Exclusive times of nested events by one stamp a transition: for the kernel here, and for any other scheduler, as in
+//! `examples/own_runtime.rs`.
 //!
 //! Stamps are fenced: an unfenced one books 8 to 9 ns of the work on its neighbor. A slice between two belongs to the innermost
 //! event; a constant part of it is the timer's own.
@@ -49,7 +31,6 @@ const BATCH: usize = 1024;
 
 /// Where the time of events goes.
 pub trait Timer: 'static {
-    /// Whether anything is kept.
     const ON: bool;
     fn enter(log: &Log, code: u8);
     fn leave(log: &Log);
@@ -58,7 +39,6 @@ pub trait Timer: 'static {
 }
 
 /// No timer: no code.
-#[derive(Debug, Clone, Copy)]
 pub struct Off;
 
 impl Timer for Off {
@@ -72,7 +52,6 @@ impl Timer for Off {
 }
 
 /// A fenced stamp for every transition.
-#[derive(Debug, Clone, Copy)]
 pub struct On;
 
 impl Timer for On {
@@ -151,7 +130,6 @@ struct Event {
     slices: u32,
 }
 
-/// Sums of all events of a log.
 pub struct Sums {
     by_code: Vec<Sum>,
     open: Vec<Event>,
@@ -266,10 +244,6 @@ impl Log {
         }
     }
 
-    pub fn names(&self) -> &'static [&'static str] {
-        self.names
-    }
-
     #[inline(always)]
     fn stamp(&self, what: u64) {
         let ticks = OrderedCounter::now();
@@ -308,7 +282,6 @@ impl Log {
         self.stamp(STOP);
     }
 
-    /// Sums so far.
     pub fn sums(&self) -> std::cell::Ref<'_, Sums> {
         self.empty();
         self.reduced.borrow()

@@ -6,7 +6,6 @@ use crate::check::ports_of;
 use crate::graph::{Graph, Kind, Way};
 use crate::kernel::Control;
 
-/// A box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     pub name: String,

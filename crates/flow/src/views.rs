@@ -147,7 +147,6 @@ impl<'a, T: Token> Reader<'a, T> {
         }
     }
 
-    /// Takes more than there is in a row.
     #[cold]
     fn consume_beyond(&mut self, n: usize) {
         self.tell();
@@ -208,7 +207,6 @@ impl<'a, T: Token> Writer<'a, T> {
         Self { core, queue, window, opened: window.in_row, tokens: PhantomData }
     }
 
-    /// Tokens that there is room for.
     pub fn room(&self) -> usize {
         self.window.in_row + self.window.beyond
     }

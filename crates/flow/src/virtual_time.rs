@@ -71,9 +71,7 @@ pub struct Tape(Vec<Vec<u8>>);
 
 impl Tape {
     /// Of a run of this graph.
-    ///
-    /// # Errors
-    /// The graph cannot be run, or a box without dynamic ports is not always done: then it decides by more than counts.
+    /// Errors: the graph cannot be run, or a box without dynamic ports is not always done: then it decides by more than counts.
     pub fn of(graph: Graph) -> Result<Self, FlowError> {
         let topology = Topology::of(&graph);
         if let Some(s) = graph.schedules.iter().find(|s| s.period_ns.is_some()) {
@@ -128,7 +126,6 @@ impl Watch for Seeming {
     }
 }
 
-/// What a run would be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
     pub boxes_ns: f64,
@@ -147,9 +144,7 @@ impl Forecast {
 }
 
 /// Runs a graph in virtual time.
-///
-/// # Errors
-/// The graph cannot be run, it has another number of boxes than there are costs, or it needs more values than the tape has.
+/// Errors: the graph cannot be run, it has another number of boxes than there are costs, or it needs more values than the tape has.
 pub fn forecast(graph: Graph, choice: Choice, costs: &Costs, tape: &Tape) -> Result<Forecast, FlowError> {
     let topology = Topology::of(&graph);
     let (name, n) = (graph.name.clone(), topology.boxes.len());

@@ -14,7 +14,6 @@ pub mod predict;
 pub mod run;
 pub mod samples;
 pub mod selftest;
-pub mod tables;
 pub mod tasks;
 pub mod worker;
 
@@ -28,7 +27,6 @@ use samples::Samples;
 
 pub const WORKERS: &[Worker] = &[worker::WORKER];
 
-#[derive(Debug, Clone, Copy)]
 pub struct Interactive;
 
 impl Probe for Interactive {
@@ -59,10 +57,10 @@ impl Probe for Interactive {
     }
 
     fn tables(samples: &Samples) -> Vec<Table> {
-        tables::to_tables(samples)
+        samples::to_tables(samples)
     }
 
     fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
-        tables::from_tables(tables)
+        samples::from_tables(tables)
     }
 }

@@ -118,7 +118,7 @@ fn task_attributes(host: &Host<'_>, params: &Params) -> Result<Attributes, Probe
         )));
     }
     let cpus = (!everywhere).then(|| host.cpus.to_string());
-    let attributes = params.task_attributes(Some(policy.to_string()), cpus)?;
+    let attributes = params.task_attributes(policy.to_string(), cpus)?;
     try_it(&attributes, "")?;
     Ok(attributes)
 }

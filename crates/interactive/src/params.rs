@@ -235,31 +235,21 @@ impl Params {
     /// Attributes of the loads. A job file may give what the command line would refuse.
     pub fn load_attributes(&self) -> Result<Attributes, ProbeError> {
         let policy = self.load_prio.as_deref().map(policy).transpose().map_err(ProbeError::Usage)?;
-        let (slice, clamp) = (self.load_slice.as_deref(), self.load_clamp.as_deref());
-        attributes(policy, slice, clamp, self.load_cpus.clone(), self.load_cgroup.clone())
+        let common = slice_and_clamp(self.load_slice.as_deref(), self.load_clamp.as_deref())?;
+        Ok(Attributes { policy, cpus: self.load_cpus.clone(), cgroup: self.load_cgroup.clone(), ..common })
     }
 
     /// Attributes of the tasks, with the policy and CPUs that the global options say.
-    pub fn task_attributes(
-        &self,
-        policy: Option<String>,
-        cpus: Option<String>,
-    ) -> Result<Attributes, ProbeError> {
-        let (slice, clamp) = (self.task_slice.as_deref(), self.task_clamp.as_deref());
-        attributes(policy, slice, clamp, cpus, self.task_cgroup.clone())
+    pub fn task_attributes(&self, policy: String, cpus: Option<String>) -> Result<Attributes, ProbeError> {
+        let common = slice_and_clamp(self.task_slice.as_deref(), self.task_clamp.as_deref())?;
+        Ok(Attributes { policy: Some(policy), cpus, cgroup: self.task_cgroup.clone(), ..common })
     }
 }
 
-fn attributes(
-    policy: Option<String>,
-    slice: Option<&str>,
-    clamp: Option<&str>,
-    cpus: Option<String>,
-    cgroup: Option<String>,
-) -> Result<Attributes, ProbeError> {
+fn slice_and_clamp(slice: Option<&str>, clamp: Option<&str>) -> Result<Attributes, ProbeError> {
     let slice_ns = slice.map(parse_duration_ns).transpose().map_err(ProbeError::Usage)?;
     let clamp = clamp.map(clamp_of).transpose().map_err(ProbeError::Usage)?;
-    Ok(Attributes { policy, slice_ns, clamp, cpus, cgroup })
+    Ok(Attributes { slice_ns, clamp, ..Attributes::default() })
 }
 
 #[cfg(test)]
@@ -272,6 +262,8 @@ pub(crate) mod tests {
         let command = Params::augment_args(Command::new("interactive").no_binary_name(true));
         command.try_get_matches_from(words).and_then(|m| Params::from_arg_matches(&m))
     }
+
+    const CUSTOM: &[&str] = &["--custom-cpu", "10", "--custom-interval", "5ms"];
 
     fn tasks(words: &[&str]) -> Vec<&'static str> {
         params(words).unwrap().tasks().unwrap().iter().map(|t| t.name).collect()
@@ -301,10 +293,7 @@ pub(crate) mod tests {
         assert_eq!(tasks(&["--tasks", "-x"]), ["audio", "gaming", "video"]);
         assert_eq!(tasks(&["--tasks", "classic,launch,-gaming"]), ["audio", "launch", "video", "x"]);
         assert_eq!(tasks(&["--rt"]), ["audio", "video"]);
-        assert_eq!(
-            tasks(&["--custom-cpu", "10", "--custom-interval", "5ms"]),
-            ["audio", "custom", "gaming", "video", "x"]
-        );
+        assert_eq!(tasks(CUSTOM), ["audio", "custom", "gaming", "video", "x"]);
         assert_eq!(tasks(&["--tasks", "all"]).len(), TASKS.len() - 1);
     }
 
@@ -314,8 +303,7 @@ pub(crate) mod tests {
         assert_eq!(loads(&["--loads", "none,hack"]), [("hack", true), ("none", true)]);
         assert_eq!(loads(&["--loads", "classic"]), [("burn", false), ("none", false)]);
         assert_eq!(loads(&["--loads", "-burn"]), [("none", false), ("ring", false)]);
-        let custom = loads(&["--custom-cpu", "10", "--custom-interval", "5ms"]);
-        assert!(custom.contains(&("custom", false)));
+        assert!(loads(CUSTOM).contains(&("custom", false)));
     }
 
     #[test]

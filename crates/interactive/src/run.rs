@@ -223,12 +223,8 @@ impl<'a> Recorder<'a> {
         let load = &self.plan.loads[load].0.name;
         let is_it = |c: &Cell| c.task == *name && c.load == *load;
         let index = self.samples.cells.iter().position(is_it).unwrap_or_else(|| {
-            self.samples.cells.push(Cell {
-                task: name.clone(),
-                load: load.clone(),
-                stream: stream.clone(),
-                segments: Vec::new(),
-            });
+            let (task, load, stream) = (name.clone(), load.clone(), stream.clone());
+            self.samples.cells.push(Cell { task, load, stream, segments: Vec::new() });
             self.samples.cells.len() - 1
         });
         &mut self.samples.cells[index]

@@ -238,10 +238,7 @@ mod tests {
         assert_eq!((of("audio").period_ns(), of("audio").cpu_ns(0)), (Some(50 * MS), Some(2_500_000)));
         assert_eq!((of("video").period_ns(), of("video").cpu_ns(0)), (Some(16_666_666), Some(6_666_666)));
         assert_eq!((of("custom").period_ns(), of("custom").cpu_ns(0)), (Some(20 * MS), Some(5 * MS)));
-        assert_eq!(
-            (of("x").cpu_ns(0), of("x").cpu_ns(100), of("x").cpu_ns(101)),
-            (Some(0), Some(100 * MS), Some(0))
-        );
+        assert_eq!([0, 100, 101].map(|job| of("x").cpu_ns(job)), [Some(0), Some(100 * MS), Some(0)]);
         assert_eq!(of("gaming").deadline_ns(), None);
         assert_eq!(stream("custom", Choices::default()), None);
     }

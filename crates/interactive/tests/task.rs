@@ -48,8 +48,7 @@ fn main() -> ExitCode {
         return role.map_or(ExitCode::from(2), |w| ExitCode::from((w.run)(&arguments[2..])));
     }
     // As of the test harness: words choose tests, options are its own affair.
-    let words: Vec<&str> =
-        arguments.iter().filter_map(|a| a.to_str()).filter(|a| !a.starts_with('-')).collect();
+    let words: Vec<_> = arguments.iter().filter_map(|a| a.to_str()).filter(|a| !a.starts_with('-')).collect();
     for (name, test) in TESTS {
         if words.is_empty() || words.iter().any(|w| name.contains(w)) {
             test();
@@ -209,11 +208,8 @@ fn what_a_task_could_not_get_to_counts_as_dropped() {
     task.go(monotonic_ns() + 20 * MS, 1_000 * MS).unwrap();
     let s = task.collect(900 * MS).unwrap();
     assert_eq!((s.scheduled, s.jobs.len(), s.trouble.as_deref()), (200, 200, None));
-    let dropped: Vec<_> = s.jobs.iter().filter(|j| !j.ran()).collect();
-    assert!(
-        !dropped.is_empty() && dropped.iter().all(|j| j.release_ns + j.response_ns >= 1_000 * MS),
-        "{s:?}"
-    );
+    let given_up_ns = s.jobs.iter().filter(|j| !j.ran()).map(|j| j.release_ns + j.response_ns).min();
+    assert!(given_up_ns.is_some_and(|ns| ns >= 1_000 * MS), "{s:?}");
     assert!(s.jobs.iter().zip(0..).all(|(j, k)| j.number == k && j.release_ns == k * 5 * MS));
 }
 

@@ -90,7 +90,6 @@ fn fitting(room: u64, each: usize) -> usize {
 }
 
 /// The sockets of a group: each receiver has a pair, whose other end all senders share.
-#[derive(Debug)]
 struct Group(Vec<(UnixStream, UnixStream)>);
 
 impl Group {
@@ -159,7 +158,7 @@ type Add<'a> = dyn Fn(usize, u64) + Sync + 'a;
 /// Lets `groups` groups talk until `stop`. Calls `begun` with the number of groups that could be started.
 fn talk(groups: usize, stop: &AtomicBool, add: &Add<'_>, begun: &dyn Fn(usize)) -> Result<(), LoadError> {
     let no_sockets = |e| LoadError::Cannot(format!("{RECEIVERS} socket pairs: {e}"));
-    let all: Vec<Group> =
+    let all: Vec<_> =
         (0..groups).map(|_| Group::new()).collect::<std::io::Result<_>>().map_err(no_sockets)?;
     // Shut until all are there: those that talk already would keep the last ones from being started.
     let gate = RwLock::new(());

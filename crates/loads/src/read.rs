@@ -56,7 +56,6 @@ pub(crate) enum Order {
     /// Any, in another order every time round; each once.
     Random,
 }
-#[derive(Debug)]
 pub(crate) struct Reader<'d> {
     directory: &'d Path,
     pub(crate) file: BlockFile,

@@ -41,7 +41,6 @@ const ORDER_WITHIN_NS: u64 = 2_000_000_000;
 
 pub type Run = fn(&Work) -> Result<(), LoadError>;
 
-#[derive(Debug)]
 pub struct LoadEntry {
     pub info: LoadInfo,
     /// Refuses a wrong request in the starter. Threads, attributes and the directory have been checked.
@@ -99,7 +98,6 @@ fn by_thread(request: &LoadRequest) -> bool {
 }
 
 /// The running load as its code sees it.
-#[derive(Debug)]
 pub struct Work {
     pub(crate) request: LoadRequest,
     stop: Arc<AtomicBool>,
@@ -117,7 +115,6 @@ struct Placement {
     ready: bool,
 }
 
-#[derive(Debug)]
 struct Said {
     to: Replies,
     remarks: Vec<Message>,

@@ -43,9 +43,8 @@ fn figures_of_a_run_hang_together() {
     // The stored samples say the same again.
     let again = lab.run(&["report", "last", "--json"]).record();
     let key = [("graph", "e_comm"), ("kernel", "table-copy-heap")];
-    assert!(
-        value(&again, "flow.overhead", &key).to_bits() == value(&record, "flow.overhead", &key).to_bits()
-    );
+    let [again, first] = [&again, &record].map(|r| value(r, "flow.overhead", &key).to_bits());
+    assert_eq!(again, first);
 }
 
 #[test]
@@ -155,19 +154,15 @@ fn graphs_run_over_files_and_write_what_they_give() {
     assert!(energy(&values) > 0.0 && energy(&values[2500..]) < 0.5 * energy(&noise[2500..]));
     let note = |r: &Record| r.warnings.iter().find(|w| w.code == "W476").unwrap().text.clone();
     assert!(note(&record).contains("noise_removal ran over noisy.wav: 5000 samples at 16000 Hz"));
-    assert!(
-        record.run.side_effects.iter().any(|s| s == "wrote \"clean.wav\""),
-        "{:?}",
-        record.run.side_effects
-    );
+    let effects = &record.run.side_effects;
+    assert!(effects.iter().any(|s| s == "wrote \"clean.wav\""), "{effects:?}");
     assert_eq!(record.run.parameters["flow"]["in"], "noisy.wav");
 
     quick(&lab, "e_comm --out heard.c32").expect(0);
     let record = quick(&lab, "e_comm --in heard.c32 --out again.c32 --json").record();
     assert!(note(&record).contains("; 100 frames received, 0 of them out of step"), "{}", note(&record));
-    assert!(
-        fs::read(lab.work().join("heard.c32")).unwrap() == fs::read(lab.work().join("again.c32")).unwrap()
-    );
+    let [heard, again] = ["heard.c32", "again.c32"].map(|name| fs::read(lab.work().join(name)).unwrap());
+    assert!(heard == again);
 }
 
 #[test]

@@ -47,9 +47,7 @@ fn figures_of_a_run_hang_together() {
         assert!(each > 1.0 && each < 1.5 * polling, "{transport}: {each} beside {polling}");
     }
     // What the kernel takes no part in is the quickest, and calls beat no cache line.
-    assert!(
-        trip("shm", "polling") < trip("unix", "polling") && trip("unix", "polling") < trip("tcp", "polling")
-    );
+    assert!(["shm", "unix", "tcp"].map(|transport| trip(transport, "polling")).is_sorted_by(|a, b| a < b));
     assert_eq!(value(&record, "net.sync_threshold", &[("transport", "shm")]), Some(1_048_576.0));
     // The stored samples say the same again.
     let again = lab.run(&["report", "last", "--json"]).record();
@@ -67,18 +65,20 @@ fn one_cpu_and_wrong_words_are_one_line() {
     assert!(lab.files().is_empty());
 }
 
+fn killed(mut child: std::process::Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// The far end of a running probe.
 fn far_end(main: u32) -> i32 {
     let mut found = None;
-    assert!(
-        soon(|| {
-            let below = descendants(i32::try_from(main).unwrap());
-            found = commands_with("net-far").into_iter().find(|p| below.contains(p));
-            found.is_some()
-        }),
-        "the far end was not started"
-    );
-    found.unwrap()
+    soon(|| {
+        let below = descendants(i32::try_from(main).unwrap());
+        found = commands_with("net-far").into_iter().find(|p| below.contains(p));
+        found.is_some()
+    });
+    found.expect("the far end was not started")
 }
 
 #[test]
@@ -102,10 +102,9 @@ fn either_end_may_be_killed_or_stopped_and_nothing_hangs_or_stays() {
     // It stands still: waits end at their limits.
     hit(stop_process);
     // The near end is killed: the far end goes with it.
-    let mut child = lab.command(&["net", "-t", "20", "-q"]).spawn().unwrap();
-    let far = far_end(child.id());
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let near = lab.command(&["net", "-t", "20", "-q"]).spawn().unwrap();
+    let far = far_end(near.id());
+    killed(near);
     assert!(soon(|| !pid_is_alive(far)), "the far end outlived the near one");
     // A signal ends it early, with what there is.
     let running = lab.start("net -t 60 --json -q");
@@ -179,22 +178,20 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     }
     serving.end().expect(0);
     // The far end is killed in the middle: a valid record with reasons, in time.
-    let mut serving = lab.command(&words(&serve)).spawn().unwrap();
+    let serving = lab.command(&words(&serve)).spawn().unwrap();
     wait();
     let running = lab.start(&net);
     std::thread::sleep(Duration::from_millis(1_500));
-    serving.kill().unwrap();
-    serving.wait().unwrap();
+    killed(serving);
     let ended = running.end();
     assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
     ended.record();
     // The near end is killed: the server says so, is done and ends.
     let serving = lab.start(&serve);
     wait();
-    let mut near = lab.command(&words(&net)).spawn().unwrap();
+    let near = lab.command(&words(&net)).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(1_500));
-    near.kill().unwrap();
-    near.wait().unwrap();
+    killed(near);
     let served = serving.end();
     assert!(served.wall < Duration::from_secs(20), "{:?}", served.wall);
     // A signal ends one that waits.

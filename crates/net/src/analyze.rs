@@ -1,7 +1,6 @@
 //! From rows to parameters, round trips and what they predict. Pure.
 
-use machmeter_data::metric::Params as Keys;
-use machmeter_data::metric::params;
+use machmeter_data::metric::{Params as Keys, params};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 use machmeter_data::{Interval, Metric, MetricInfo};
@@ -9,7 +8,7 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{LEVEL, values_ns};
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::disturbance::placement;
-use machmeter_model::loggps::{Latency, Line, Measured, Pace, Segment, SizePoint, TRAIN, Table, fit};
+use machmeter_model::loggps::{Latency, Line, Measured, Pace, SizePoint, TRAIN, Table, fit};
 use machmeter_stats::distribution::deviations;
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regimes::Regimes;
@@ -19,7 +18,7 @@ use crate::info::{
     GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, LOAD_WEAKENED, MESSAGE_TIME, NOT_MEASURED, OVERHEAD_RECV,
     OVERHEAD_SEND, PREDICTION_ERROR, ROUND_TRIP, THRESHOLD, UNPREDICTED,
 };
-use crate::loaded::{NOTES, WORK};
+use crate::measure::{NOTES, WORK};
 use crate::plan::{KEPT_BACK, Operation, PART, THRESHOLD as SEARCHED, Way, train_of};
 use crate::points::{located, points};
 use crate::{Params, show};
@@ -153,18 +152,14 @@ impl Found {
         format!("{} {}", self.transport, self.direction)
     }
 
-    /// Points of a segment.
-    fn of_segment(&self, s: &Segment) -> usize {
-        self.points.iter().filter(|p| (s.first_bytes..=s.last_bytes).contains(&p.size_bytes)).count()
-    }
-
     fn metrics(&self) -> Vec<Metric> {
         let mut out = Vec::new();
         for (i, s) in self.table.segments.iter().enumerate() {
             // The smallest size may be one that is not known.
             let from_bytes = if i == 0 { self.smallest } else { s.first_bytes };
             let keys = keys(&self.transport, &self.direction, Some(from_bytes));
-            let n = self.of_segment(s);
+            let is_in = |p: &&SizePoint| (s.first_bytes..=s.last_bytes).contains(&p.size_bytes);
+            let n = self.points.iter().filter(is_in).count();
             let at_first = |line: &Line| line.measured_at(from_bytes);
             if !self.has_trains {
                 let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);

@@ -229,7 +229,6 @@ pub(crate) struct ThresholdCell {
     searches: u32,
 }
 
-/// Searches for the threshold.
 const SEARCHES: u32 = 3;
 /// Largest message tried, bytes.
 const MOST_TRIED: u64 = 64 << 20;

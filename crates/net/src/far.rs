@@ -1,7 +1,7 @@
 //! The far end: a role of this program on another CPU that takes part in patterns.
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 
 use machmeter_engine::Worker;
@@ -47,7 +47,7 @@ fn opened(words: &str) -> Result<Box<dyn Link>, String> {
 }
 
 /// The same over a stream beside the links: the far end of tests, and of the self-test.
-pub(crate) fn attend_over(stream: UnixStream, mut links: Vec<Box<dyn Link>>) -> std::io::Result<RoleError> {
+pub(crate) fn attend_over(stream: UnixStream, mut links: Vec<Box<dyn Link>>) -> io::Result<RoleError> {
     let mut requests: MessageReader<Order, _> = MessageReader::new(stream.try_clone()?, LINE_BYTES);
     Ok(attend(|| requests.next(None), &mut MessageWriter::new(stream), &mut links))
 }
@@ -95,12 +95,7 @@ fn take_part(link: &mut dyn Link, turns: &Turns, message: &mut [u8]) -> Ended {
     seen
 }
 
-fn take_turns(
-    link: &mut dyn Link,
-    turns: &Turns,
-    message: &mut [u8],
-    seen: &mut Ended,
-) -> std::io::Result<()> {
+fn take_turns(link: &mut dyn Link, turns: &Turns, message: &mut [u8], seen: &mut Ended) -> io::Result<()> {
     let last = END | turns.pattern;
     let (mut number, mut got) = (NUMBERS, 0);
     loop {

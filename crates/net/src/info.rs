@@ -104,7 +104,6 @@ machmeter_data::rows! { ROWS:
     }
 }
 
-/// The probe's description.
 pub(crate) const INFO: Info = Info {
     name: "net",
     question: "What does a message cost between two processes?",

@@ -12,8 +12,6 @@ mod analyze;
 mod cells;
 mod far;
 mod info;
-mod limited;
-mod loaded;
 mod measure;
 mod near;
 mod orders;
@@ -48,11 +46,8 @@ const LINKS: Fact<Vec<(String, String)>> = Fact::named("net.links");
 /// Where the far end is, if not here.
 const PEER: Fact<String> = Fact::named("net.peer");
 
-/// The probe.
-#[derive(Debug, Clone, Copy)]
 pub struct Net;
 
-/// Roles of the probe.
 pub const WORKERS: &[Worker] = &[far::WORKER];
 
 impl Verb for Net {
@@ -60,7 +55,7 @@ impl Verb for Net {
     const PARTS: &'static [Part<Params>] = &[Part {
         selftest: &[
             ("a planted link", selftest::planted),
-            ("a limited link", limited::limited),
+            ("a limited link", selftest::limited),
             ("sizes that wait", selftest::thresholds),
         ],
         ..Part::of(plan::PART, 1, measure::measure, analyze::analyze)

@@ -1,21 +1,26 @@
-//! Makes the links, and the cells that are known beforehand.
+//! Makes the links, and the cells that are known beforehand; and round trips beside a load that wants the CPUs of both ends.
 
 use std::cell::RefCell;
 
+use machmeter_engine::attributes::Attributes;
+use machmeter_engine::cost::{Fact, Pair, Row};
+use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::disturbance::placement::PlacementDetector;
+use machmeter_engine::load::{LoadError, LoadRequest};
 use machmeter_engine::part::PartContext;
 use machmeter_engine::sampling::{Company, Pace};
-use machmeter_engine::{Level, ProbeError};
+use machmeter_engine::{Host, Level, ProbeError};
 use machmeter_model::loggps::TRAIN;
+use machmeter_sys::clock;
 use machmeter_sys::link::{Transport, Wait};
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::cells::{Ends, Pattern, PatternCell, ThresholdCell};
-use crate::near::{Near, name_of};
+use crate::near::{Near, OpenLink, name_of};
 use crate::orders::Turns;
 use crate::plan::{Operation, Sizes, Way};
 use crate::set::{Cost, Links};
-use crate::{Params, loaded, peer};
+use crate::{Params, peer};
 
 /// Single trips of a visit.
 const TRIPS: usize = 256;
@@ -33,7 +38,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let transports = params.transports()?;
     let range = params.range()?;
     let peer = params.peer()?;
-    let load = params.load.as_deref().map(|name| loaded::request(at.host, name)).transpose()?;
+    let load = params.load.as_deref().map(|name| request(at.host, name)).transpose()?;
     let cpus = at.cpus();
     if cpus.len() < 2 && peer.is_none() {
         return Err(ProbeError::Cannot(format!(
@@ -62,7 +67,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         at.facts.set(&crate::PEER, address.to_owned());
     }
     if let Some(request) = load {
-        loaded::measure(at, near, &request)?;
+        measure_loaded(at, near, &request)?;
     }
     let tracks = transports.len() * params.directions().len();
     let share_ns = (at.left_ns() as f64 * TRAINS_SHARE) as u64 / tracks.max(1) as u64;
@@ -154,4 +159,102 @@ fn first_look(near: &RefCell<Near>, link: usize, sizes: &[u64]) -> Result<Cost, 
         }
     }
     Cost::of(&seen).ok_or_else(|| "no message came back".to_owned())
+}
+
+/// Share of the time of the probe that they take, the start of the load not counted.
+const LOADED_SHARE: f64 = 0.2;
+/// Trips of a link before the next has its turn, and samples of a link at most.
+const LOADED_TRIPS: usize = 64;
+const MOST_TRIPS: usize = 200_000;
+
+/// Work that the load got done beside the round trips: the price of their latency.
+pub(crate) const WORK: Fact<String> = Fact::named("net.load_work");
+
+/// What the load says of itself: what weakens it here, why it ended early.
+pub(crate) const NOTES: Fact<Vec<String>> = Fact::named("net.load_notes");
+
+fn request(host: &Host<'_>, name: &str) -> Result<LoadRequest, ProbeError> {
+    let directory = std::env::current_dir().map_err(|e| ProbeError::Usage(format!("--load {name}: {e}")))?;
+    let request = LoadRequest {
+        name: name.to_owned(),
+        threads: None,
+        custom: None,
+        attributes: Attributes::default(),
+        cpus: host.allowed.to_string(),
+        directory,
+        disk_bytes: 64 << 20,
+        memory_bytes: None,
+        seed: host.seed,
+    };
+    host.loads.check(&request).map_err(failed)?;
+    Ok(request)
+}
+
+fn failed(e: LoadError) -> ProbeError {
+    match e {
+        LoadError::Usage(why) => ProbeError::Usage(format!("--load: {why}")),
+        LoadError::Cannot(why) => ProbeError::Cannot(format!("--load: {why}")),
+    }
+}
+
+/// Times single round trips of all links in turn while the load works.
+fn measure_loaded(
+    at: &mut PartContext<'_>,
+    near: &RefCell<Near>,
+    request: &LoadRequest,
+) -> Result<(), ProbeError> {
+    let mut near = near.borrow_mut();
+    let row = |link: &OpenLink| {
+        let way = Way { transport: link.transport.name, wait: name_of(link.wait), direction: "there" };
+        let mut row = way.row(Operation::TRIP).with("size_bytes", 1_i64).with("load", request.name.as_str());
+        row.long_turns = 1;
+        row
+    };
+    let mut rows: Vec<Row> = near.links.iter().map(row).collect();
+    let share_ns = (at.left_ns() as f64 * LOADED_SHARE) as u64;
+    let mut load = at.host.loads.start(request).map_err(failed)?;
+    let (begin_ns, work_before) = (monotonic_ns(), load.work());
+    let until_ns = begin_ns + share_ns;
+    while monotonic_ns() < until_ns && !stop_requested() && load.failure().is_none() {
+        for (link, row) in rows.iter_mut().enumerate() {
+            if row.refused.is_some() || row.pairs.len() >= MOST_TRIPS {
+                continue;
+            }
+            let trips = trips(&mut near, at, link);
+            let visit = row.next_visit();
+            match trips {
+                Ok(pairs) => row.pairs.extend(pairs.into_iter().map(|p| Pair { visit, ..p })),
+                Err(why) => row.refused = Some(why),
+            }
+        }
+        if rows.iter().all(|r| r.refused.is_some() || r.pairs.len() >= MOST_TRIPS) {
+            break;
+        }
+    }
+    let seconds = (monotonic_ns() - begin_ns) as f64 / 1e9;
+    let rate = load.work().saturating_sub(work_before) as f64 / seconds;
+    let infos = at.host.loads.infos();
+    let work = infos.iter().find(|i| i.name == request.name).map_or("units of work", |i| i.work);
+    at.facts.set(&WORK, format!("{}: {rate:.4} {work} a second beside the round trips", request.name));
+    let report = load.stop();
+    let notes = report.failure.into_iter().chain(report.caveats).chain(report.side_effects);
+    at.facts.set(&NOTES, notes.map(|n| format!("{}: {n}", request.name)).collect());
+    at.rows.extend(rows.into_iter().map(Row::reached));
+    Ok(())
+}
+
+fn trips(near: &mut Near, at: &PartContext<'_>, link: usize) -> Result<Vec<Pair>, String> {
+    near.begin(Turns { link, ..ONE })?;
+    let mut pairs = Vec::with_capacity(LOADED_TRIPS);
+    for _ in 0..LOADED_TRIPS {
+        let at_ns = monotonic_ns().saturating_sub(at.start_ns) as f64;
+        let ticks = || clock::now(at.host.source()).map_err(|e| e.to_string());
+        let begin = ticks()?;
+        if !near.turn(0) {
+            break;
+        }
+        pairs.push(Pair { at_ns, long_ticks: ticks()?.saturating_sub(begin), ..Pair::default() });
+    }
+    near.end()?;
+    Ok(pairs)
 }

@@ -98,9 +98,6 @@ pub(crate) struct Near {
 
 impl Near {
     /// Starts the far end on a CPU with fresh links of these kinds.
-    ///
-    /// # Errors
-    /// One line: what could not be opened or started.
     pub(crate) fn start(
         cpu: usize,
         kinds: &[(&'static Transport, Wait)],
@@ -139,9 +136,7 @@ impl Near {
     }
 
     /// Orders a pattern and waits until the far end is ready.
-    ///
-    /// # Errors
-    /// One line; the link is not to be used again.
+    /// Errors: one line; the link is not to be used again.
     pub(crate) fn begin(&mut self, turns: Turns) -> Result<(), String> {
         self.pattern = (self.pattern + 1) % NUMBERS;
         let turns = Turns { pattern: self.pattern, ..turns };
@@ -231,9 +226,7 @@ impl Near {
     }
 
     /// Ends the pattern; what the far end saw of it stands in `ended`.
-    ///
-    /// # Errors
-    /// One line; the link is not to be used again.
+    /// Errors: one line; the link is not to be used again.
     pub(crate) fn end(&mut self) -> Result<u64, String> {
         let Some(turns) = self.turns.take() else { return Ok(0) };
         let open = &mut self.links[turns.link];

@@ -7,7 +7,6 @@ pub(crate) const END: u8 = 0x80;
 /// Numbers of turns and patterns go round below this.
 pub(crate) const NUMBERS: u8 = 0x80;
 
-/// Largest message, bytes.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
 /// Most messages of a turn, and most work between them, turns of [`machmeter_engine::cpu_work::spin`].
 const MOST_MESSAGES: u32 = 4096;
@@ -19,11 +18,9 @@ const MOST_DELAY_NS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Turns {
-    /// Which of the open links.
     pub(crate) link: usize,
     /// Ends with the message that has this number.
     pub(crate) pattern: u8,
-    /// Messages there, and back.
     pub(crate) there: u32,
     pub(crate) back: u32,
     pub(crate) bytes: u64,
@@ -62,9 +59,7 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     /// It waits for the first message.
     Ready,
-    /// The pattern is over.
     Ended(Ended),
-    /// It cannot, for this reason.
     Cannot(String),
 }
 

@@ -80,9 +80,6 @@ impl Default for Params {
 
 impl Params {
     /// The transports, each once.
-    ///
-    /// # Errors
-    /// One line: a name that is none, or none between machines.
     pub(crate) fn transports(&self) -> Result<Vec<&'static Transport>, ProbeError> {
         let usual: &[&str] = if self.peer.is_some() { &TRANSPORTS_BETWEEN } else { &TRANSPORTS_HERE };
         let usual: Vec<String> = usual.iter().map(|&name| name.to_owned()).collect();
@@ -105,9 +102,6 @@ impl Params {
     }
 
     /// Smallest and largest message, bytes.
-    ///
-    /// # Errors
-    /// One line: what is no range of sizes.
     pub(crate) fn range(&self) -> Result<(u64, u64), ProbeError> {
         let wrong = |why: String| ProbeError::Usage(format!("--sizes {}: {why}", self.sizes));
         let (from, to) = self.sizes.split_once('-').unwrap_or((&self.sizes, &self.sizes));
@@ -121,9 +115,6 @@ impl Params {
     }
 
     /// The token and the address of the other machine, where there is one.
-    ///
-    /// # Errors
-    /// One line: no token, or a file that is none.
     pub(crate) fn peer(&self) -> Result<Option<(&str, Token)>, ProbeError> {
         match (&self.peer, &self.token_file) {
             (None, _) => Ok(None),
@@ -132,8 +123,6 @@ impl Params {
         }
     }
 
-    /// # Errors
-    /// One line: a congestion control that this machine does not have.
     pub(crate) fn check_congestion(&self) -> Result<(), ProbeError> {
         let Some(name) = &self.congestion else { return Ok(()) };
         let known = fs::read_to_string(CONGESTION_CONTROLS).unwrap_or_default();

@@ -49,9 +49,6 @@ pub struct Token(Vec<u8>);
 
 impl Token {
     /// A new one of 128 random bits, and its text.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn fresh() -> io::Result<(Self, String)> {
         let mut random = [0; 16];
         random_by_call(&mut random)?;
@@ -60,9 +57,6 @@ impl Token {
     }
 
     /// From a file that nobody else can read.
-    ///
-    /// # Errors
-    /// One line.
     pub fn read(path: &Path) -> Result<Self, String> {
         let name = path.display();
         let wrong = |e: io::Error| format!("token file {name}: {e}");
@@ -99,7 +93,6 @@ impl Token {
     }
 }
 
-/// The challenges of both sides.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Session {
     pub(crate) server: [u8; CHALLENGE],
@@ -150,9 +143,7 @@ pub(crate) enum Admission {
 }
 
 /// A far end at `address` with links of these kinds.
-///
-/// # Errors
-/// One line: who is not there, what it refuses.
+/// Errors: who is not there, what it refuses.
 pub(crate) fn connect(
     address: &str,
     token: &Token,

@@ -9,7 +9,6 @@ use machmeter_sys::thread::monotonic_ns;
 use crate::near::spin_until;
 use crate::orders::END;
 
-/// What is planted.
 #[allow(clippy::struct_field_names, reason = "units")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameters {

@@ -18,7 +18,6 @@ const LOOK_EVERY_NS: u64 = 20_000_000;
 const SILENT_NS: u64 = 60_000_000_000;
 const STEP_NS: u64 = STEP.as_nanos() as u64;
 
-/// Waits for clients.
 pub struct Server {
     listener: TcpListener,
     token: Token,
@@ -34,32 +33,20 @@ pub enum Served {
     Refused(SocketAddr, String),
 }
 
-/// Whether to stop waiting.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
 
 impl Server {
-    /// Listens.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn bind(address: SocketAddr, token: Token, version: &'static str) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, token, version })
     }
 
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// The next connection; `None` where it was stopped before one came.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn next(&self, stop: Stop<'_>) -> io::Result<Option<Served>> {
         let Some((stream, from)) = self.accept(stop)? else { return Ok(None) };
         Ok(Some(match self.session(&stream, stop) {

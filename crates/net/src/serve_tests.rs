@@ -128,8 +128,7 @@ fn strangers_are_turned_away_in_bounded_time_and_the_next_is_served() {
         assert!(matches!(request(address, &[("tcp".to_owned(), false)]), Admission::Granted { .. }));
         near(address, &right(), &["tcp"]).unwrap();
     });
-    let why: Vec<&str> =
-        seen.iter().map(|s| if let Served::Refused(_, why) = s { why } else { "" }).collect();
+    let why: Vec<_> = seen.iter().map(|s| if let Served::Refused(_, why) = s { why } else { "" }).collect();
     let wanted = [
         "the tokens differ",
         "it sent what cannot be read",

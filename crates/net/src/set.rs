@@ -94,7 +94,6 @@ impl Track {
     }
 }
 
-/// The cells of all links.
 pub(crate) struct Links<'n> {
     ends: &'n Ends,
     progress: &'n dyn Progress,
@@ -156,7 +155,6 @@ impl<'n> Links<'n> {
         finished.into_iter().flat_map(|f| f.rows).collect()
     }
 
-    /// Rows of a track so far.
     fn rows(&mut self) -> Vec<Row> {
         (0..self.cells.count()).flat_map(|i| self.cells.cell(i).rows().to_vec()).collect()
     }

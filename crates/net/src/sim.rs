@@ -164,14 +164,12 @@ impl Timing for Clock {
     }
 }
 
-/// What the probe finds of a link with these parameters, from 1 B to `last`, in `seconds` of virtual time, and its jumps.
-pub(crate) fn found(
-    segments: &[Planted],
-    noise: Noise,
-    last: u64,
-    seconds: u64,
-    seed: u64,
-) -> (Analysis, Vec<u64>) {
+/// Largest message, bytes, and virtual time of a run, ns.
+const LAST: u64 = 1 << 20;
+const RUN_NS: u64 = 60_000_000_000;
+
+/// What the probe finds of a link with these parameters, and its jumps.
+pub(crate) fn found(segments: &[Planted], noise: Noise, seed: u64) -> (Analysis, Vec<u64>) {
     let world = Rc::new(World {
         now_ns: Shared::new(1.0),
         segments: segments.to_vec(),
@@ -196,10 +194,10 @@ pub(crate) fn found(
         let s = world.segment(bytes);
         (bytes, 2.0 * (s.send_ns + s.latency_ns + s.recv_ns + s.per_byte_ns * bytes as f64))
     };
-    let cost = Cost::of(&[at(1), at(last)]).unwrap();
-    set.add_link(0, way, Sizes::of((1, last), None), cost);
+    let cost = Cost::of(&[at(1), at(LAST)]).unwrap();
+    set.add_link(0, way, Sizes::of((1, LAST), None), cost);
     let mut sampler = Sampler::new(Clock(Rc::clone(&world)), TickRate::NANOSECONDS, seed);
-    let rows = set.rows_until(&mut sampler, seconds * 1_000_000_000, Enough::at(Level::Standard), seed);
+    let rows = set.rows_until(&mut sampler, RUN_NS, Enough::at(Level::Standard), seed);
     let rows = Rows { tick_hz: 1e9, step_ticks: 10, rows, ..Rows::default() };
     let jumps = links(&rows, None, &mut Analysis::default()).iter().flat_map(|f| f.table.jumps()).collect();
     (analyze(&crate::tests::params(&[]), &rows, seed), jumps)

@@ -92,7 +92,7 @@ impl Judged {
         // Independent of the number of segments.
         let is_quiet = (seed / 4).is_multiple_of(2);
         let noise = Noise { base: 0.01, spikes: if is_quiet { 0.05 } else { 0.25 } };
-        let (a, jumps) = found(&truth, noise, 1 << 20, 60, seed);
+        let (a, jumps) = found(&truth, noise, seed);
         let wanted: Vec<u64> = truth.iter().skip(1).map(|s| s.from_bytes).collect();
         self.exact += u32::from(jumps == wanted);
         self.with_false += u32::from(jumps.iter().any(|j| !wanted.contains(j)));

@@ -29,7 +29,6 @@ const NO_SPOT: Spot = [u32::MAX; 3];
 /// Neighbors of a detection on each side, in gates and bins: the width of an echo. All beams are neighbors.
 const REACH: usize = 2;
 
-/// The numbers of range gates, Doppler bins and beams.
 #[derive(Debug, Clone, Copy)]
 pub struct Cells {
     pub gates: usize,
@@ -94,7 +93,6 @@ pub fn stagger(pulses: usize) -> impl Primitive<Ports = (In<Complex32>, Out<Comp
 }
 
 /// Gives a matrix for each bin and half: snapshots of the other half at even distances, and rows that load the diagonal.
-///
 /// `snapshots`: at most half of the gates. `loading`: power added to each degree of freedom.
 pub fn select_training(
     cells: Cells,

@@ -2,14 +2,37 @@
 
 pub mod adaptive;
 pub mod filter;
-pub mod gauss;
 pub mod modem;
 pub mod noise;
 pub mod transform;
 
 use std::marker::PhantomData;
 
+use machmeter_stats::random::Random;
+use rustfft::num_complex::Complex32;
+
 use crate::{In, Out, Outcome, Port, Primitive, Token};
+
+/// A stream of normal deviates, determined by its seed alone.
+pub struct Gauss(Random);
+
+impl Gauss {
+    pub fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+
+    /// Standard normal.
+    #[allow(clippy::should_implement_trait, reason = "the stream has no end, so that no Option is due")]
+    pub fn next(&mut self) -> f32 {
+        self.0.normal() as f32
+    }
+
+    /// Circular, of power 1: an exponential power and any angle.
+    pub fn complex(&mut self) -> Complex32 {
+        let radius = self.0.exponential().sqrt() as f32;
+        Complex32::from_polar(radius, std::f32::consts::TAU * self.0.unit() as f32)
+    }
+}
 
 /// A box of one input and one output.
 pub trait Stage<X, Y>: Primitive<Ports = (In<X>, Out<Y>)> {}

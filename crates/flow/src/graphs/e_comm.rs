@@ -75,11 +75,8 @@ impl Parameters {
     }
 
     /// These parameters with samples in the place of the channel's, and as many frames as they have room for.
-    ///
     /// Bits are compared with those that a run of so many frames sends. The last frame is filled up with zeros.
-    ///
-    /// # Errors
-    /// [`Parameters::least_samples`], where there are fewer.
+    /// Errors: [`Parameters::least_samples`], where there are fewer.
     pub fn over(self, samples: Rc<[Complex32]>) -> Result<Self, u64> {
         let room = (samples.len() as u64).div_ceil(self.frame_samples());
         let fits = |frames: &u64| self.preamble_and_all(*frames).1 <= room;

@@ -74,7 +74,7 @@ fn samples_are_heard_to_the_last_and_too_few_are_refused() {
     let p = Parameters::default();
     let least = p.least_samples() as usize;
     let noise = |n: usize| -> Rc<[Complex32]> {
-        let mut gauss = crate::boxes::gauss::Gauss::new(7);
+        let mut gauss = crate::boxes::Gauss::new(7);
         (0..n).map(|_| gauss.complex()).collect()
     };
     assert_eq!(p.clone().over(noise(least - 1)).unwrap_err(), least as u64);
@@ -84,9 +84,8 @@ fn samples_are_heard_to_the_last_and_too_few_are_refused() {
         let r = run_fast(&Parameters { heard: Some(Rc::clone(&kept)), ..over });
         let kept = kept.take();
         assert_eq!(kept[..n], *samples);
-        assert!(
-            kept.len() < n + p.frame_samples() as usize && kept[n..].iter().all(|x| *x == Complex32::ZERO)
-        );
+        assert!(kept.len() < n + p.frame_samples() as usize);
+        assert!(kept[n..].iter().all(|x| *x == Complex32::ZERO));
         assert_eq!((r.frames_received, r.bits), (0, 0), "{r:?}");
     }
 }

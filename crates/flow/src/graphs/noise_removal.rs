@@ -18,13 +18,11 @@ use crate::boxes::noise::gain::{
     NoiseState, Rule, TimeSmoothing, bound, limit_peaks, log_mmse, smooth_over_bins, subtract, wiener,
 };
 use crate::boxes::noise::signal::{add_noise, speech};
-use crate::boxes::noise::spectrum::{RealFft, to_polar, to_rectangular};
-use crate::boxes::transform::hann;
+use crate::boxes::transform::{RealFft, hann, to_polar, to_rectangular};
 use crate::{Edge, Graph, Lent, chain};
 
 pub use crate::boxes::noise::signal::Report;
 
-/// Sizes and levels.
 #[derive(Debug, Clone)]
 pub struct Parameters {
     /// Samples of a frame: an even number, and two hops or more.

@@ -16,9 +16,8 @@ use crate::boxes::adaptive::{
     stagger, steering,
 };
 use crate::boxes::filter::{decimate, demodulate, demultiplex, equalize, low_pass, multiply};
-use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::{Transform, hann};
-use crate::boxes::{Blocks, function};
+use crate::boxes::{Blocks, Gauss, function};
 use crate::{Graph, In, Out, Outcome, Primitive, chain};
 
 #[cfg(test)]
@@ -38,7 +37,6 @@ const TAPS: usize = 43;
 /// Power added to each degree of freedom.
 const LOADING: f32 = 0.3;
 const BEAMS: usize = 3;
-/// Targets of an interval.
 const TARGETS: usize = 4;
 /// Signal to noise of a target after all gains, and clutter to noise in one channel.
 const TARGET_DB: f32 = 27.0;
@@ -47,7 +45,6 @@ const CLUTTER_DB: f32 = 40.0;
 const GUARD: usize = 3;
 const SEED: u64 = 1997;
 
-/// Sizes of the radar and of its data.
 #[derive(Debug, Clone)]
 pub struct Parameters {
     pub intervals: u64,
@@ -117,7 +114,6 @@ fn mismatch(channel: usize) -> (Complex32, f32) {
     (Complex32::from_polar(1.0 + 0.1 * (2.0 * c).sin(), 0.4 * (3.0 * c).cos()), 0.05 * (5.0 * c).sin())
 }
 
-/// What a run came to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     pub intervals: u64,
@@ -293,13 +289,9 @@ pub fn graph(mut g: Graph, p: &Parameters) -> (Graph, Rc<RefCell<Report>>) {
     let is_metered = looks.map(|(bin, beam)| p.is_clear(bin, beam)).collect();
     let (training, weights, output, powers) =
         (g.edge("training"), g.edge("weights"), g.edge("beams"), g.edge("powers"));
-    let select = select_training(cells, p.training, LOADING);
     let matrices = (p.bins * HALVES) as u32;
-    g.add(
-        "training select",
-        select,
-        (a.input(filtered), b.input(filtered), training.output(matrices * matrix)),
-    );
+    let ports = (a.input(filtered), b.input(filtered), training.output(matrices * matrix));
+    g.add("training select", select_training(cells, p.training, LOADING), ports);
     chain!(g, training; matrix =>
             "QR" factor(rows, Rc::clone(&residual)); degrees,
             "steering solve" solve_steering(Rc::clone(&steering), BEAMS, p.training); beams

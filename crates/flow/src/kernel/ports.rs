@@ -99,7 +99,6 @@ impl<P: Port> Many<'_, P> {
     pub fn len(&self) -> usize {
         self.ports.len()
     }
-    /// The port of this number, counted from 0.
     pub fn at(&mut self, index: usize) -> P::View<'_> {
         // SAFETY: made by `view` below, whose promise lasts as long as this value.
         unsafe { self.ports[index].view(self.core, self.firing) }

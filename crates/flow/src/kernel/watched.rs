@@ -44,7 +44,6 @@ impl Call<'_> {
     pub fn times(&self) -> u32 {
         self.times
     }
-    /// Applies the box.
     pub fn apply(&mut self) -> Outcome {
         // SAFETY: the node lives in the same program, and places have room for these firings: they are those of the loop.
         unsafe { (self.of.inner.apply)(self.of.inner.node, self.core, self.first, self.times) }

@@ -9,11 +9,11 @@ use machmeter_data::{Dataset, Shape};
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
+use super::account::rate_hz;
 use super::audio::{safe_buffer, xruns};
-use super::figures::{lateness_series, met_flags};
+use super::figures::{lateness_series, met_flags, of_desired_cpu};
 use super::frames::frames;
 use super::view::CellView;
-use super::work::rate_hz;
 use crate::samples::LoadNote;
 use crate::tasks::{Kind, MOST_BUFFERS};
 
@@ -65,15 +65,13 @@ pub(super) fn met_share(view: &CellView<'_>) -> Option<f64> {
 
 fn met(views: &[CellView<'_>]) -> Option<Dataset> {
     let loads = distinct(views.iter().map(|v| v.cell.load.clone()));
-    let with_deadlines: Vec<&CellView<'_>> =
-        views.iter().filter(|v| v.stream().deadline_ns().is_some()).collect();
+    let with_deadlines: Vec<_> = views.iter().filter(|v| v.stream().deadline_ns().is_some()).collect();
     let rows = distinct(with_deadlines.iter().map(|v| v.cell.task.clone()));
     let value = |task: &String, load: &String| {
         let v = with_deadlines.iter().find(|v| v.cell.task == *task && v.cell.load == *load)?;
         met_share(v).map(|m| (m * 1e5).round() / 1e5)
     };
-    let values: Vec<Vec<Option<f64>>> =
-        rows.iter().map(|t| loads.iter().map(|l| value(t, l)).collect()).collect();
+    let values: Vec<_> = rows.iter().map(|t| loads.iter().map(|l| value(t, l)).collect()).collect();
     (!rows.is_empty()).then(|| {
         Dataset::new(
             "interactive.met",
@@ -82,10 +80,6 @@ fn met(views: &[CellView<'_>]) -> Option<Dataset> {
             Shape::Matrix(Matrix::named("load", loads, rows, Axis::linear("deadlines met", Unit::One), values)),
         )
     })
-}
-
-pub(super) fn cpu_share(view: &CellView<'_>) -> Option<f64> {
-    super::figures::of_desired_cpu(view).value
 }
 
 fn table(
@@ -113,7 +107,7 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Option<Dataset> {
             number(mean(&xs)),
             number(stddev(&xs)),
             number(xs.iter().copied().reduce(f64::max)),
-            number(cpu_share(v)),
+            number(of_desired_cpu(v).value),
             number(met_share(v)),
         ];
         TableRow { name: v.cell.load.clone(), cells }

@@ -1,6 +1,5 @@
 //! Lateness, deadlines and CPU of a cell.
 
-use machmeter_data::metric::ParamValue;
 use machmeter_data::{Interval, Metric};
 use machmeter_engine::stream::Job;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
@@ -73,7 +72,7 @@ fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
     let Ok(s) = sorted(xs) else { return Vec::new() };
     let n = s.len();
     let one = |q: f64| {
-        let p = view.params_with("p", ParamValue::from(percent(q)));
+        let p = view.params_with("p", (q * 100.0).to_string().into());
         let value = quantile(&s, q).unwrap_or(f64::NAN);
         let m = Metric::new(&info::LATENESS_QUANTILE, p, value, "quantile", n as u64);
         let m = with_estimate(m, &quantile_interval(xs, q, &series.lengths, LEVEL), method::RANK);
@@ -88,12 +87,6 @@ fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
     };
     // A quantile that less than one sample lies beyond is the maximum in disguise.
     OWN_QUANTILES.into_iter().filter(|q| (1.0 - q) * n as f64 >= 1.0).map(one).collect()
-}
-
-/// `99.9` for 0.999.
-pub(super) fn percent(q: f64) -> String {
-    let text = format!("{:.3}", q * 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Whether each release met its deadline, in order; `None` for streams without deadlines.

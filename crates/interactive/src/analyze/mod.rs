@@ -9,7 +9,6 @@ mod frames;
 mod summary;
 mod view;
 mod warnings;
-mod work;
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +34,7 @@ pub fn analyze(samples: &Samples) -> Analysis {
         metrics.extend(account::of_cell(v, cost(v)));
         metrics.extend(audio::of_cell(v));
         metrics.extend(frames::of_cell(v));
-        metrics.extend(work::of_cell(v));
+        metrics.extend(account::load_work(v));
     }
     metrics.iter_mut().for_each(view::brief);
     let accounts: Vec<Option<Accounts>> = views.iter().map(|v| account::accounts(v, cost(v))).collect();
@@ -80,8 +79,7 @@ fn finding(id: &str, verdict: &str, text: String, evidence: Vec<String>) -> Find
 }
 
 fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Finding> {
-    let told: Vec<(&CellView<'_>, &Accounts)> =
-        views.iter().zip(accounts).filter_map(|(v, a)| Some((v, a.as_ref()?))).collect();
+    let told: Vec<_> = views.iter().zip(accounts).filter_map(|(v, a)| Some((v, a.as_ref()?))).collect();
     let sum = |of: fn(&Accounts) -> f64| told.iter().map(|t| of(t.1)).sum::<f64>();
     let (recorded, kernel, length) = (sum(|a| a.recorded_ns), sum(|a| a.kernel_ns), sum(|a| a.length_ns));
     if told.is_empty() {

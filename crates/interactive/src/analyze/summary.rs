@@ -7,8 +7,8 @@ use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
 use super::audio::{safe_buffer, xruns};
-use super::datasets::{cpu_share, met_share};
-use super::figures::lateness_series;
+use super::datasets::met_share;
+use super::figures::{lateness_series, of_desired_cpu};
 use super::frames::frames;
 use super::view::CellView;
 use super::warnings::{MISSES, unavoidable};
@@ -76,7 +76,7 @@ fn table(task: &str, views: &[&CellView<'_>]) -> Vec<String> {
             &mean_and_sd(mean(&s).unwrap_or(0.0), stddev(&s).unwrap_or(0.0)),
             &p99.map_or("-".to_owned(), ns),
             &s.last().map_or("-".to_owned(), |m| ns(*m)),
-            &cpu_share(v).map_or("-".to_owned(), percent),
+            &of_desired_cpu(v).value.map_or("-".to_owned(), percent),
             &met_share(v).map_or(String::new(), percent),
             &per_minute(v).map_or(String::new(), digits),
         ]);
@@ -134,13 +134,11 @@ fn worst<'v, 'a>(views: &[&'v CellView<'a>]) -> Vec<(&'v CellView<'a>, f64)> {
 
 /// Whether audio and video come in time under all loads measured.
 fn fitness(views: &[&CellView<'_>]) -> Option<Fitness> {
-    let judged: Vec<&&CellView<'_>> =
-        views.iter().filter(|v| v.kind() != Kind::Plain && met_share(v).is_some()).collect();
+    let judged: Vec<_> = views.iter().filter(|v| v.kind() != Kind::Plain && met_share(v).is_some()).collect();
     if judged.is_empty() {
         return None;
     }
-    let bad: Vec<(&CellView<'_>, f64)> =
-        worst(views).into_iter().filter(|(v, _)| v.kind() != Kind::Plain).collect();
+    let bad: Vec<_> = worst(views).into_iter().filter(|(v, _)| v.kind() != Kind::Plain).collect();
     let buffer = buffer(views).unwrap_or_default();
     let (fit, reason) = match bad.first() {
         Some((v, missed)) => {

@@ -208,18 +208,15 @@ fn a_stored_run_becomes_cells() {
     assert_eq!((cell.task.as_str(), cell.load.as_str(), cell.segments.len()), ("video", RECORDED_NOISE, 1));
     assert_eq!(cell.segments[0].scheduled, cell.segments[0].jobs.len() as u64);
     let from = samples.setup.predicted_from.clone().unwrap();
-    assert!(
-        from.starts_with("last (noise of CPU 1 over 30.0 s: away 17.0 % of the time in 425 gaps"),
-        "{from}"
-    );
+    let said = "last (noise of CPU 1 over 30.0 s: away 17.0 % of the time in 425 gaps";
+    assert!(from.starts_with(said), "{from}");
     let missed = Summary::of(&cell.stream, &cell.segments[0].jobs).miss_share.unwrap();
     assert!((missed - 2.0 * 0.1226).abs() < 0.01, "late ones and the slots they cost: {missed}");
     assert!(warnings(&samples).is_empty());
     // The quiet CPU, asked for by number.
     let quiet = predict(&stored_for_30_s(&away), &video(), &"0".parse().unwrap(), "last").unwrap();
-    assert!(
-        quiet.cells[0].segments[0].jobs.iter().all(|j| j.wake_ns == 0 && j.met(&cell.stream) == Some(true))
-    );
+    let in_time = |j: &Job| j.wake_ns == 0 && j.met(&cell.stream) == Some(true);
+    assert!(quiet.cells[0].segments[0].jobs.iter().all(in_time));
 }
 
 #[test]

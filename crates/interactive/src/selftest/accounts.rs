@@ -133,14 +133,8 @@ fn cpu(trials: &[Trial]) -> SelfCheck {
         all.iter().map(|a| a.1).sum::<usize>(),
         trials.len() - all.len()
     );
-    SelfCheck::new(
-        "cpu",
-        what,
-        bar,
-        "as much as was asked for".to_owned(),
-        found,
-        State::of(worst.abs() <= CPU),
-    )
+    let truth = "as much as was asked for".to_owned();
+    SelfCheck::new("cpu", what, bar, truth, found, State::of(worst.abs() <= CPU))
 }
 
 fn calibration(trials: &[Trial]) -> SelfCheck {
@@ -189,7 +183,7 @@ fn account(disturber: &str, trials: &[Trial]) -> Option<SelfCheck> {
     let raw_ns = trials.iter().map(|t| waited_ns(&t.segment.jobs)).sum::<i64>() as f64;
     let off_ns = trials.iter().map(|t| wakes(t) * t.around.wake_cost_ns).sum::<f64>();
     let jobs_ns = raw_ns - off_ns;
-    let seconds: f64 = trials.iter().map(|t| t.length_s()).sum();
+    let seconds: f64 = trials.iter().map(|t| t.segment.length_ns as f64 / 1e9).sum();
     let met = (jobs_ns - kernel_ns).abs() <= ACCOUNT * kernel_ns + ACCOUNT_NS_PER_S * seconds;
     let found = format!(
         "{:.2} ms by the jobs, {:+.2} % ({:.2} ms before {:.2} ms for {} wake-ups are taken off)",

@@ -4,7 +4,6 @@ use machmeter_engine::stream::Job;
 
 use super::lab::Trial;
 use super::point::Point;
-use super::{Next, Outcome};
 use crate::analyze::waits;
 use crate::oracle::Summary;
 use machmeter_engine::selftest::{SelfCheck, State, percent};
@@ -20,18 +19,7 @@ const OFF_NS: u64 = 200_000;
 /// The machine is not quiet enough when a wake-up costs more than this, ns: the simulation knows what it costs, but that varies.
 const SLOW_WAKE_NS: f64 = 100_000.0;
 
-pub(super) fn judged(id: &str, what: &str, point: &Point, trial: Result<&Trial, String>) -> Outcome {
-    match trial {
-        Ok(trial) => {
-            let check = judge(id, point, trial);
-            let next = if check.state == State::NotShown { Next::Again } else { Next::Nothing };
-            (check, next)
-        }
-        Err(why) => (SelfCheck::not_shown(id, what, BAR, why), Next::GiveUp),
-    }
-}
-
-fn judge(id: &str, point: &Point, trial: &Trial) -> SelfCheck {
+pub(super) fn judge(id: &str, point: &Point, trial: &Trial) -> SelfCheck {
     let (stream, segment) = (&trial.stream, &trial.segment);
     let not_shown = |why: String| SelfCheck::not_shown(id, &trial.what, BAR, why);
     let bursts = bursts(trial);
@@ -101,11 +89,8 @@ fn unrest(trial: &Trial) -> Option<String> {
         return Some("it is not known what a wake-up costs here: something else had the CPU".to_owned());
     }
     if wake_cost_ns > SLOW_WAKE_NS {
-        return Some(format!(
-            "a wake-up costs {:.0} us here (bound {:.0} us)",
-            wake_cost_ns / 1e3,
-            SLOW_WAKE_NS / 1e3
-        ));
+        let (cost, bound) = (wake_cost_ns / 1e3, SLOW_WAKE_NS / 1e3);
+        return Some(format!("a wake-up costs {cost:.0} us here (bound {bound:.0} us)"));
     }
     let undisturbed = &trial.seen.as_ref()?.undisturbed;
     let (mut touched, mut known) = (0, 0);
@@ -208,10 +193,8 @@ mod tests {
         let point = &HOG[2];
         // The log is wrong about every burst: the third party sees that the CPU was taken for longer.
         let lied = of(point, &trial(point, true, &[], 3_000_000));
-        assert!(
-            lied.state == State::NotShown && lied.found.contains("something else had the CPU"),
-            "{lied:?}"
-        );
+        let says_why = lied.found.contains("something else had the CPU");
+        assert!(lied.state == State::NotShown && says_why, "{lied:?}");
         // The same where the whole segment was disturbed, whether a bar was met or not.
         let taken = hog(5_000_000, 400_000, 0, LENGTH_NS);
         assert_eq!(of(point, &trial(point, true, &taken, 0)).state, State::NotShown);

@@ -7,11 +7,10 @@
 //! time; the first recording with enough decides, so that repeats favor no outcome.
 
 mod accounts;
-mod hog;
+mod disturbers;
 mod judge;
 mod lab;
 mod point;
-mod stops;
 mod witness;
 
 use machmeter_engine::{Progress, deadline};
@@ -60,8 +59,8 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
     let mut alone = accounts::alone(&mut lab);
     let mut points: Vec<Tried> = Vec::new();
     let kinds: [(&str, &'static [Point], Record); 2] = [
-        ("a real-time hog above a real-time task", &HOG, hog::record),
-        ("stopping and continuing a task, without rights", &STOPS, stops::record),
+        ("a real-time hog above a real-time task", &HOG, disturbers::hog),
+        ("stopping and continuing a task, without rights", &STOPS, disturbers::stops),
     ];
     for (name, those, record) in kinds {
         progress.step(&format!("selftest interactive: {name}"));
@@ -81,7 +80,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
         progress.step("selftest interactive: a task beside a spinning thread");
         beside = accounts::beside_a_spinner(&mut lab);
     }
-    again(&mut lab, &mut points, &mut alone, options.until_ns, progress);
+    again(&mut lab, &mut points, &mut alone, options.until_ns);
     let mut checks = vec![alone];
     checks.extend(beside);
     checks.extend(points.into_iter().map(Tried::told));
@@ -90,13 +89,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
 }
 
 /// Records again what was recorded in noise, in rounds, each after another look at what a wake-up costs.
-fn again(
-    lab: &mut Lab<'_>,
-    points: &mut [Tried],
-    alone: &mut SelfCheck,
-    until_ns: u64,
-    progress: &dyn Progress,
-) {
+fn again(lab: &mut Lab<'_>, points: &mut [Tried], alone: &mut SelfCheck, until_ns: u64) {
     let late = |ns: u64| monotonic_ns() + ns > until_ns || deadline::stop_requested();
     loop {
         let open = points.iter().filter(|p| p.next == Next::Again).count();
@@ -104,7 +97,7 @@ fn again(
         if (open == 0 && !unaccounted) || late(2 * lab.length_ns()) {
             return;
         }
-        progress.step(&format!(
+        lab.progress.step(&format!(
             "selftest interactive: {open} points again, for which the machine was not quiet; {} s are left",
             (until_ns - monotonic_ns()) / 1_000_000_000
         ));

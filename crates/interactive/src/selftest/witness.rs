@@ -14,7 +14,8 @@ use crate::oracle::Away;
 
 /// Shortest gap written down, ns: ticks and other interrupts below it delay a release by less than matters.
 const LEAST_GAP_NS: u64 = 150_000;
-const MOST_GAPS: usize = 65_536;
+/// As many gaps are not all that there were.
+pub(super) const MOST_GAPS: usize = 65_536;
 /// A stretch is left out when the CPU was taken for so much longer, ns, and the share that ticks may take.
 const TOLERANCE_NS: f64 = 200_000.0;
 const TOLERANCE: f64 = 0.02;
@@ -31,11 +32,6 @@ pub(super) struct Gaps {
     pub(super) cpu_ns: u64,
 }
 
-impl Gaps {
-    pub(super) fn whole(&self) -> bool {
-        self.gaps.len() < MOST_GAPS
-    }
-}
 pub(super) fn watch(stop: &AtomicBool) -> Gaps {
     let mut gaps = Vec::with_capacity(MOST_GAPS);
     let mut before_ns = monotonic_ns();

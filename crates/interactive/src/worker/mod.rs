@@ -3,25 +3,94 @@
 //! It gets a [`TaskRequest`] and says [`Ready`], then answers each segment; a stop ends one early, the end of stdin all.
 //! The thread that listens has not the task's attributes, so that a starved task can still be ended.
 
-mod message;
 mod role;
 
-pub(crate) use message::short_jobs;
-pub use message::{Ready, TaskRequest, orders};
-
-use machmeter_engine::role::{Role, RoleError};
+use machmeter_engine::Attributes;
+use machmeter_engine::role::{MAX_MESSAGE_BYTES, Role, RoleError, count};
+use machmeter_engine::stream::{Fate, Job, Stream};
 use machmeter_engine::worker::Worker;
 use machmeter_sys::process::Spawn;
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::monotonic_ns;
+use serde::{Deserialize, Serialize};
 
 use super::samples::Segment;
-use message::{Reply, Request};
 
 pub const WORKER: Worker = Worker { name: "interactive-task", run: role::run };
 
 /// Longest time until a task's process is ready, ns. Calibration takes 3 ms of CPU time of it.
 const READY_WITHIN_NS: u64 = 5_000_000_000;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRequest {
+    pub stream: Stream,
+    /// How the kernel shall treat it, its CPUs among that. A control group is joined from outside.
+    pub attributes: Attributes,
+    /// Seed of random releases; each segment draws others.
+    pub seed: u64,
+}
+
+/// What the main process asks of a task's process: first a task, then segments.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    Begin(TaskRequest),
+    /// To record a segment; the start is ns (monotonic).
+    Record {
+        start_ns: u64,
+        length_ns: u64,
+    },
+    Stop,
+}
+
+/// Orders to a task in bytes of somebody else, and replies of one.
+pub fn orders(bytes: &[u8]) -> usize {
+    count::<Request>(bytes, MAX_MESSAGE_BYTES) + count::<Reply>(bytes, MAX_MESSAGE_BYTES)
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ready {
+    pub pid: i32,
+    /// The threads that are the task: its first one, then those of its stages.
+    pub tids: Vec<i32>,
+    /// Policy in force, as [`machmeter_sys::sched::Policy`] writes it.
+    pub policy: String,
+    pub timer_slack_ns: Option<u64>,
+    pub turns_per_ms: f64,
+    /// Wall time that calibration and the start of the stages took, ns.
+    pub calibration_ns: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    Ready(Ready),
+    Refused(String),
+    /// Without what only the main process knows: the load's work, steal.
+    Segment(Segment),
+}
+
+/// Jobs of a reply as number, release, wake, response, CPU time (ns), fate: short, since there may be 100,000.
+pub(crate) mod short_jobs {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::{Fate, Job};
+
+    type Short = (u64, u64, u64, u64, u64, i32);
+
+    pub(crate) fn serialize<S: Serializer>(jobs: &[Job], to: S) -> Result<S::Ok, S::Error> {
+        let short = |j: &Job| (j.number, j.release_ns, j.wake_ns, j.response_ns, j.cpu_ns, j.fate.number());
+        to.collect_seq(jobs.iter().map(short))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Job>, D::Error> {
+        let job = |(number, release_ns, wake_ns, response_ns, cpu_ns, fate): Short| {
+            let fate = Fate::from_number(fate)?;
+            Some(Job { number, release_ns, wake_ns, response_ns, cpu_ns, fate })
+        };
+        Ok(Vec::<Short>::deserialize(from)?.into_iter().filter_map(job).collect())
+    }
+}
 
 /// A task's process, seen from the main process. Dropping it kills it. It is tied to the *thread* that started it, too.
 #[derive(Debug)]
@@ -108,4 +177,20 @@ const OUT_OF_TURN: &str = "the process of the task spoke out of turn";
 
 fn fault(e: &RoleError) -> String {
     format!("the process of the task {e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_come_through_as_they_were() {
+        let job =
+            |fate: Fate| Job { number: 4, release_ns: u64::MAX, wake_ns: 1, response_ns: 7, cpu_ns: 3, fate };
+        let jobs = [Fate::Ran, Fate::RanBehind, Fate::Dropped, Fate::Overslept].map(job).to_vec();
+        let segment = Segment { jobs, run_delay_ns: Some(u64::MAX), ..Segment::default() };
+        let line = serde_json::to_string(&Reply::Segment(segment.clone())).unwrap();
+        let Reply::Segment(back) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+        assert_eq!(back, segment);
+    }
 }

@@ -14,7 +14,7 @@ use machmeter_sys::process::{self, WORKER_ARGUMENT};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::{memory, thread};
 
-use super::message::{Ready, Reply, Request, TaskRequest};
+use super::{Ready, Reply, Request, TaskRequest};
 use crate::oracle::given_up;
 use crate::samples::Segment;
 

@@ -156,7 +156,6 @@ struct Task {
     turn: usize,
 }
 
-#[derive(Debug)]
 struct State {
     random: Random,
     order: Vec<usize>,

@@ -128,12 +128,8 @@ mod tests {
             (600, 0, (1_100, 0)),
         ] {
             let set = WorkingSet::for_limit(limit, swap_mib * MIB, file_mib * MIB);
-            let mib = |bytes: u64| bytes / MIB;
-            assert_eq!(
-                (mib(set.anonymous_bytes), mib(set.file_bytes)),
-                want,
-                "swap {swap_mib} file {file_mib}"
-            );
+            let mib = (set.anonymous_bytes / MIB, set.file_bytes / MIB);
+            assert_eq!(mib, want, "swap {swap_mib} file {file_mib}");
         }
     }
 

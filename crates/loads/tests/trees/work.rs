@@ -1,5 +1,8 @@
 //! Every load starts, works, and stops in time.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use machmeter_engine::attributes::Attributes;
 use machmeter_engine::load::{LoadError, LoadRequest, Loads};
 use machmeter_loads::{AllLoads, LOADS};
@@ -92,7 +95,7 @@ fn wrong_requests_are_refused_in_one_line() {
 
 /// Policy number and nice value of a process as `/proc` tells them (`proc_pid_stat(5)`, fields 41 and 19).
 fn policy_and_nice(pid: i32) -> (String, String) {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     (fields[38].to_owned(), fields[16].to_owned())
 }
@@ -140,7 +143,7 @@ fn a_load_in_a_control_group_leaves_no_group() {
     for kill in [None, Some(0), Some(1)] {
         let Some(running) = started(&request) else { return };
         let all = running.processes();
-        let place = std::fs::read_to_string(format!("/proc/{}/cgroup", all[1])).unwrap();
+        let place = fs::read_to_string(format!("/proc/{}/cgroup", all[1])).unwrap();
         let line = place.lines().find(|l| l.contains("/machmeter-") && l.contains("burn"));
         let line = line.unwrap_or_else(|| panic!("the worker is in no group of ours: {place}")).to_owned();
         let leaf = line.rsplit('/').next().unwrap().to_owned();
@@ -148,34 +151,37 @@ fn a_load_in_a_control_group_leaves_no_group() {
             process::kill_process(all[victim]).unwrap();
         }
         drop(running);
-        let left =
-            within(3 * SECOND_NS, || directories_named(std::path::Path::new("/sys/fs/cgroup"), &leaf) == 0);
+        let left = within(3 * SECOND_NS, || directories_named(Path::new("/sys/fs/cgroup"), &leaf) == 0);
         assert!(left, "{leaf} is left after a kill of {kill:?}");
     }
 }
 
-fn directories_named(below: &std::path::Path, name: &str) -> usize {
-    let inner = std::fs::read_dir(below).into_iter().flatten().flatten();
+fn directories_named(below: &Path, name: &str) -> usize {
+    let inner = fs::read_dir(below).into_iter().flatten().flatten();
     inner
         .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
         .map(|e| usize::from(e.file_name() == name) + directories_named(&e.path(), name))
         .sum()
 }
 
+/// What the kernel tells of each thread of a process.
+fn tasks(pid: i32) -> Vec<PathBuf> {
+    fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|e| e.unwrap().path()).collect()
+}
+
 /// CPU time of all threads of a process so far, ns.
 fn cpu_ns(pid: i32) -> u64 {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let run_ns = |e: std::fs::DirEntry| -> u64 {
-        let text = std::fs::read_to_string(e.path().join("schedstat")).unwrap();
+    let run_ns = |task: &PathBuf| -> u64 {
+        let text = fs::read_to_string(task.join("schedstat")).unwrap();
         text.split_whitespace().next().unwrap().parse().unwrap()
     };
-    tasks.map(|e| run_ns(e.unwrap())).sum()
+    tasks(pid).iter().map(run_ns).sum()
 }
 
 /// However much of the CPU others take: a job's CPU time is counted by its thread's own clock.
 fn a_unit_of_work_costs_what_it_says() {
     let directory = tempfile::tempdir().unwrap();
-    if !std::path::Path::new("/proc/self/schedstat").exists() {
+    if !Path::new("/proc/self/schedstat").exists() {
         return println!("this kernel does not tell the CPU time of threads");
     }
     for (name, unit_ns) in [("burn", 1e6), ("video", 6_666_667.0), ("custom", 1.5e6), ("rt-hog", 2e6)] {
@@ -200,12 +206,9 @@ fn burn_has_as_many_threads_as_asked_for() {
     for (threads, expected) in [(Some(3), 3), (None, cpus)] {
         let request = LoadRequest { threads, ..request("burn", directory.path()) };
         let running = AllLoads.start(&request).unwrap();
-        let named = || {
-            let tasks = std::fs::read_dir(format!("/proc/{}/task", running.processes()[1])).unwrap();
-            let name =
-                |e: std::fs::DirEntry| std::fs::read_to_string(e.path().join("comm")).unwrap_or_default();
-            tasks.map(|e| name(e.unwrap())).filter(|n| n.trim() == "mm-burn").count()
-        };
+        let is_named =
+            |task: &&PathBuf| fs::read_to_string(task.join("comm")).is_ok_and(|n| n.trim() == "mm-burn");
+        let named = || tasks(running.processes()[1]).iter().filter(is_named).count();
         assert!(within(10 * SECOND_NS, || named() == expected), "{} threads", named());
     }
 }
@@ -221,9 +224,8 @@ fn the_deadline_policy_is_for_threads() {
         request.threads = Some(2);
         request.attributes.policy = Some(DEADLINE_POLICY.to_owned());
         let Some(running) = started(&request) else { return };
-        let worker = running.processes()[1];
-        let tasks = std::fs::read_dir(format!("/proc/{worker}/task")).unwrap();
-        let tids = tasks.map(|e| e.unwrap().file_name().to_str().unwrap().parse::<i32>().unwrap());
+        let tasks = tasks(running.processes()[1]);
+        let tids = tasks.iter().map(|t| t.file_name().unwrap().to_str().unwrap().parse::<i32>().unwrap());
         assert_eq!(tids.filter(|tid| policy_and_nice(*tid).0 == DEADLINE).count(), 2, "{name}");
         assert!(within(10 * SECOND_NS, || running.work() > 0), "{name}");
         assert_eq!(running.stop().failure, None);

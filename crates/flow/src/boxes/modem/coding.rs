@@ -21,13 +21,11 @@ impl Prbs {
         let mixed = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Self((mixed >> (64 - Self::LENGTH)) as u32 | 1)
     }
-    /// The next bit.
     pub fn bit(&mut self) -> u8 {
         let bit = ((self.0 >> 22) ^ (self.0 >> 17)) as u8 & 1;
         self.load(bit);
         bit
     }
-    /// Takes a bit as the last one.
     fn load(&mut self, bit: u8) {
         self.0 = ((self.0 << 1) | u32::from(bit)) & ((1 << Self::LENGTH) - 1);
     }
@@ -65,7 +63,6 @@ pub fn interleaver_order(length: usize, rows: usize) -> Vec<usize> {
     places.filter(|i| *i < length).collect()
 }
 
-/// The order that undoes one.
 pub fn invert_order(order: &[usize]) -> Vec<usize> {
     let mut inverse = vec![0; order.len()];
     order.iter().enumerate().for_each(|(i, from)| inverse[*from] = i);
@@ -89,14 +86,12 @@ pub struct Viterbi {
 }
 
 impl Viterbi {
-    /// For frames of so many bits.
     pub fn new(bits: usize) -> Self {
         let sign = |output: usize, j: usize| 1.0 - 2.0 * f32::from(encode_bit(2 * j as u32)[output]);
         let signs = [0, 1].map(|output| std::array::from_fn(|j| sign(output, j)));
         Self { bits, signs, choices: vec![0; bits + TAIL] }
     }
 
-    /// Decodes a frame.
     pub fn decode(&mut self, soft: &[f32], bits: &mut [u8]) {
         // Far below any path that begins in state 0.
         let mut old = [-1e30_f32; STATES];

@@ -10,9 +10,8 @@ use rustfft::num_complex::Complex32;
 use super::coding::Prbs;
 use super::recovery::{Bank, TAPS};
 use super::{CHUNK, History, OVERSAMPLING, Oscillator, SYNC_SYMBOLS, SharedReport};
-use crate::boxes::gauss::Gauss;
 use crate::boxes::transform::Transform;
-use crate::boxes::{ALL, Blocks, Stage, function};
+use crate::boxes::{ALL, Blocks, Gauss, Stage, function};
 use crate::{In, Out};
 
 /// Two bits to a point of the unit circle, by Gray's code: 0 is positive.
@@ -28,7 +27,6 @@ pub fn sync_word(is_idle: bool) -> Vec<Complex32> {
 }
 
 /// QPSK mapper: frames of coded bits to frames of symbols with a word in front.
-///
 /// Only `frames` have the sync word. Those before are for loops to acquire, those after drive the last frame through the filters.
 pub fn map_frames(coded_bits: usize, frames: Range<u64>, report: SharedReport) -> impl Stage<u8, Complex32> {
     let words = [sync_word(true), sync_word(false)];
@@ -90,7 +88,6 @@ pub struct Offsets {
 }
 
 /// Channel with offsets and white Gaussian noise of a power a sample.
-///
 /// Outputs are as many as inputs, since there is room for the samples by which clocks drift apart in a run.
 pub fn disturb(offsets: Offsets, power: f32, seed: u64, room: usize) -> impl Stage<Complex32, Complex32> {
     let keep = room + OVERSAMPLING + 2 * TAPS;
@@ -165,7 +162,6 @@ const MIN_LINE_RATIO: f32 = 20.0;
 pub const SEARCH_SAMPLES: usize = POINTS * MIN_PERIODOGRAMS;
 
 /// Coarse frequency correction: the fourth power of QPSK has a line at four times the offset.
-///
 /// Periodograms are averaged until the line stands out. The correction is then held; the Costas loop tracks what is left.
 pub fn correct_frequency(report: SharedReport) -> impl Stage<Complex32, Complex32> {
     let mut transform = Transform::new(POINTS, FftDirection::Forward);

@@ -11,10 +11,8 @@ use rustfft::num_complex::Complex32;
 
 /// Samples a symbol before timing recovery.
 pub const OVERSAMPLING: usize = 4;
-/// Symbols of the sync word.
 pub const SYNC_SYMBOLS: usize = 64;
 
-/// What a run of the modem came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Report {
     /// Frames with a sync word.
@@ -43,7 +41,6 @@ impl Report {
     }
 }
 
-/// The report that boxes of a graph write to.
 pub type SharedReport = Rc<RefCell<Report>>;
 
 /// Samples that filters work on at once: in and out fit the first-level cache.
@@ -88,7 +85,6 @@ impl Oscillator {
 }
 
 /// Proportional and integral gain of a second-order loop with damping 0.707 (Rice, "Digital Communications", appendix C).
-///
 /// The noise bandwidth is in cycles an update, the slope that of the detector at lock.
 fn loop_gains(bandwidth: f32, slope: f32) -> [f32; 2] {
     let damping = std::f32::consts::FRAC_1_SQRT_2;

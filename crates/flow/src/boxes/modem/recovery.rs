@@ -138,7 +138,6 @@ pub fn recover_carrier(report: SharedReport) -> impl Stage<Complex32, Complex32>
 }
 
 /// Finds frames by their sync word, and the quarter turn that the Costas loop left.
-///
 /// As many symbols as a frame has come in, and at most one frame goes out: its data, and 1; or 0, and the data are no frame.
 pub struct FrameSync {
     word: Vec<Complex32>,

@@ -3,7 +3,6 @@
 pub mod frames;
 pub mod gain;
 pub mod signal;
-pub mod spectrum;
 
 /// Frames are of three classes, and each class has a branch of its own.
 pub const CLASSES: usize = 3;

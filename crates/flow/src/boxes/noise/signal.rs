@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use machmeter_stats::random::Random;
 
 use super::CLASSES;
-use crate::boxes::gauss::Gauss;
+use crate::boxes::Gauss;
 
 /// What the graph is given and what it makes of it.
 #[derive(Debug, Clone, Default)]

@@ -123,10 +123,8 @@ fn impossible_splits_are_rejected() {
     }
     let a = of(vec![cell("video", "none", vec![segment(&s, jobs)])]);
     let m = get(&a, "preempt", &[]);
-    assert_eq!(
-        (m.value, m.why.as_deref()),
-        (None, Some("5 of 100 jobs used more CPU time than they took: the clocks disagree"))
-    );
+    let why = "5 of 100 jobs used more CPU time than they took: the clocks disagree";
+    assert_eq!((m.value, m.why.as_deref()), (None, Some(why)));
 }
 
 #[test]
@@ -162,16 +160,8 @@ fn both_lows_and_stutters_of_frames() {
     let jobs: Vec<Job> = (0..1001)
         .map(|k| {
             let wall = if k > 0 && k % 100 == 0 { 20 * MS + 2 * MS * (k / 100 - 1) } else { 10 * MS };
-            let j = Job {
-                number: k,
-                release_ns: at,
-                wake_ns: 0,
-                response_ns: wall,
-                cpu_ns: 10 * MS,
-                fate: Fate::RanBehind,
-            };
             at += wall;
-            j
+            Job { release_ns: at - wall, response_ns: wall, fate: Fate::RanBehind, ..job(&s, k, 0, 0) }
         })
         .collect();
     let a = of(vec![cell("gaming", "burn", vec![Segment { length_ns: at, ..segment(&s, jobs) }])]);
@@ -194,8 +184,7 @@ fn both_lows_and_stutters_of_frames() {
 fn tail_quantiles_have_intervals_or_say_that_they_have_none() {
     let s = task("audio-desktop");
     let mut random = Random::new(5);
-    let jobs: Vec<Job> =
-        (0..2000).map(|k| job(&s, k, (random.exponential() * 100_000.0) as u64, 0)).collect();
+    let jobs: Vec<_> = (0..2000).map(|k| job(&s, k, (random.exponential() * 100_000.0) as u64, 0)).collect();
     let a = of(vec![cell("audio-desktop", "none", vec![segment(&s, jobs)])]);
     let p = |p: &str| get(&a, "lateness_quantile", &[("p", p)]);
     for (name, q) in [("95", 0.95_f64), ("99", 0.99)] {
@@ -229,11 +218,8 @@ fn a_segment_with_lost_releases_is_left_out_and_named() {
     assert_eq!((late.value, late.n), (Some(50_000.0), 200));
     assert!(late.flags.contains(&"W311".to_owned()));
     let w = a.warnings.iter().find(|w| w.code == "W311").unwrap();
-    assert!(
-        w.text.contains("1 of 2 segments not whole, 1 left out of the figures: the task's process"),
-        "{}",
-        w.text
-    );
+    let said = "1 of 2 segments not whole, 1 left out of the figures: the task's process";
+    assert!(w.text.contains(said), "{}", w.text);
     assert!(a.findings.iter().any(|f| f.id == "interactive.balance" && f.verdict == "open"));
     // Nothing but lost releases: no figure, with the reason.
     let a = of(vec![cell("video", "burn", vec![bad])]);
@@ -312,11 +298,8 @@ fn streams_of_every_kind_give_finite_figures() {
         let parts: Vec<Segment> = jobs.chunks(17).map(|c| segment(&s, c.to_vec())).collect();
         let a = of(vec![cell(name, "burn", parts)]);
         for m in &a.metrics {
-            assert!(
-                m.value.is_none_or(f64::is_finite) && m.value.is_some() != m.why.is_some(),
-                "{}",
-                m.key()
-            );
+            let is_sound = m.value.is_none_or(f64::is_finite) && m.value.is_some() != m.why.is_some();
+            assert!(is_sound, "{}", m.key());
         }
     }
 }
