@@ -241,7 +241,7 @@ pub struct RawFile {
 }
 
 /// Origin of an imported record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// Format it was read from: `ftq-2009`, `oslat-json`, ...
     pub format: String,

@@ -103,9 +103,8 @@ impl Input {
 }
 
 /// What a reader makes of the files.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Imported {
-    pub format: String,
     /// Raw samples, to be analyzed by a probe.
     pub tables: Vec<Table>,
     /// Figures of formats that hold no samples, as printed.
@@ -132,17 +131,9 @@ pub struct Reader {
 impl Reader {
     /// What the files hold, if they are of this format. Files are named without folders, since records are shared.
     pub fn read(&self, input: &Input) -> Result<Imported, StoreError> {
-        let files = input.files.iter().map(|f| f.name().to_owned()).collect();
-        let mut out = Imported {
-            format: self.name.to_owned(),
-            tables: Vec::new(),
-            metrics: Vec::new(),
-            datasets: Vec::new(),
-            summary: Summary::default(),
-            notes: Vec::new(),
-            warnings: Vec::new(),
-            provenance: Provenance { format: self.name.to_owned(), files, assumptions: Vec::new() },
-        };
+        let mut out = Imported::default();
+        self.name.clone_into(&mut out.provenance.format);
+        out.provenance.files = input.files.iter().map(|f| f.name().to_owned()).collect();
         (self.fill)(input, &mut out)?;
         Ok(out)
     }

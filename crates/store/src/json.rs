@@ -1,7 +1,6 @@
 //! The record as a JSON document.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -80,7 +79,7 @@ impl Formatter for Layout {
 /// Reads a record from a JSON document or from the HTML report that carries one.
 /// Errors: one line: the file, where in it, what was expected.
 pub fn read(path: &Path) -> Result<Record, StoreError> {
-    read_from(&mut File::open(path).map_err(|e| StoreError::io(path, "read", &e))?, path)
+    from_bytes(&bounded::read(path, LARGEST_MIB, "record")?, path)
 }
 
 /// The same from any source; `name` stands for it in messages (`-` for standard input).

@@ -18,7 +18,7 @@ use machmeter_sys::{facts, guard, thread};
 use super::measure;
 use crate::globals::time;
 use crate::session::{self, empty_record};
-use crate::{Exit, Failure, Globals, Registries, output, view};
+use crate::{Exit, Failure, Globals, Registries, Result, output, view};
 
 const SAMPLE: Duration = Duration::from_millis(200);
 
@@ -35,11 +35,7 @@ pub(super) struct Asked {
     between_ns: u64,
 }
 
-pub(super) fn run(
-    _registries: &Registries,
-    globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let Asked { between_ns } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     if globals.dry_run {

@@ -7,7 +7,7 @@ use machmeter_report::usual;
 use machmeter_store::reference::Machine;
 
 use super::report;
-use crate::{Exit, Failure, Globals, Registries, output, state};
+use crate::{Exit, Failure, Globals, Registries, Result, output, state};
 
 pub(super) fn define(name: &'static str) -> Command {
     let records = Arg::new("record")
@@ -22,11 +22,7 @@ pub(super) fn define(name: &'static str) -> Command {
         .subcommand(Command::new("add").about("Add the figures in the rows of records").arg(records))
 }
 
-pub(super) fn run(
-    registries: &Registries,
-    _globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let names = matches.subcommand_matches("add").and_then(|m| m.get_many::<PathBuf>("record"));
     let mut new = Vec::new();
     for name in names.into_iter().flatten() {
@@ -59,7 +55,7 @@ pub(super) fn grown() -> Vec<usual::Entry> {
 }
 
 /// Fingerprint and figures of the machine of a record.
-fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine), Failure> {
+fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine)> {
     let (record, _) = report::located(name)?;
     if !record.complete {
         return Err(Failure::usage("the run ended before its plan"));

@@ -10,7 +10,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::measure;
 use crate::output::{self, Lines};
 use crate::session::Session;
-use crate::{Exit, Failure, Globals, Registries, view};
+use crate::{Exit, Failure, Globals, Registries, Result, view};
 
 /// Inject known disturbances and check the answers
 ///
@@ -30,7 +30,7 @@ pub(super) struct Asked {
     quick: bool,
 }
 
-pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let Asked { probe: name, quick } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let Some(test) = registries.probes.iter().find(|p| p.info.name == name).map(|p| p.selftest) else {
         return Err(Failure::usage(format!("'{name}' is no probe")));

@@ -8,7 +8,7 @@ use machmeter_net::{PORT, Served, Server, Token};
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::{affinity, guard};
 
-use crate::{Exit, Failure, Globals, Registries, output, session};
+use crate::{Exit, Failure, Globals, Registries, Result, output, session};
 
 /// Serves so long when no time is given, ns.
 const DEFAULT_NS: u64 = 3_600_000_000_000;
@@ -45,11 +45,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-pub(super) fn run(
-    _registries: &Registries,
-    globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     let (token, made) = match &asked.token_file {

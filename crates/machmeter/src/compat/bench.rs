@@ -14,7 +14,7 @@ use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread;
 use machmeter_sys::topology::{CpuSet, Topology};
 
-use crate::{Failure, output, session};
+use crate::{Failure, Result, output, session};
 
 /// Entries of the list of gaps at most, per thread.
 const GAPS_MOST: f64 = 4e6;
@@ -34,7 +34,7 @@ impl Bench {
     /// Takes the first `threads` CPUs that may be used, asked for by this `option`; thread k gets the k-th. Without a policy it is
     /// the caller's.
     /// Errors: when there are fewer CPUs, or no clock can be used.
-    pub(super) fn of_threads(option: &str, threads: usize, policy: Option<Policy>) -> Result<Self, Failure> {
+    pub(super) fn of_threads(option: &str, threads: usize, policy: Option<Policy>) -> Result<Self> {
         signals::install().map_err(Failure::cannot)?;
         let (topology, allowed, usable) = session::cpus("all")?;
         if threads > usable.len() {
@@ -63,7 +63,7 @@ impl Bench {
     }
 
     /// Length of an undisturbed turn of the loop.
-    pub(super) fn turn(&self, quantum: Quantum) -> Result<Turn, Failure> {
+    pub(super) fn turn(&self, quantum: Quantum) -> Result<Turn> {
         Ok(calibrate(&self.host(&NoLoads), quantum)?)
     }
 
@@ -75,7 +75,7 @@ impl Bench {
         windows: usize,
         align: bool,
         threshold_ticks: u64,
-    ) -> Result<Samples, Failure> {
+    ) -> Result<Samples> {
         let seconds = self.rate().ns(window_ticks) * windows as f64 / 1e9;
         let gap_capacity = (seconds * GAPS_PER_SECOND).clamp(8192.0, GAPS_MOST) as usize;
         let request = WindowRequest { quantum, window_ticks, windows, align, threshold_ticks, gap_capacity };

@@ -15,7 +15,7 @@ use super::bench::{Bench, counts_of};
 use super::{
     nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// A window must hold this many turns of the loop: with fewer, its count says nothing.
 pub(super) const LEAST_TURNS: f64 = 4.0;
@@ -51,7 +51,7 @@ pub(super) fn define(name: &'static str) -> Command {
     }
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let quantum = quantum(name);
     let threads = value_of(matches, "threads").max(1) as usize;
     if !is_threaded(name) && matches.contains_id("threads") {
@@ -77,12 +77,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 /// Writes each thread's pair of files, or the one thread to stdout; returns what `report` is to be given.
-fn put(
-    bench: &Bench,
-    prefix: Option<&Path>,
-    schedule: &Schedule,
-    counts: &[Vec<i32>],
-) -> Result<String, Failure> {
+fn put(bench: &Bench, prefix: Option<&Path>, schedule: &Schedule, counts: &[Vec<i32>]) -> Result<String> {
     let closed = counts.first().map_or(0, Vec::len) as u64;
     let starts: Vec<i64> =
         (0..closed).map(|k| (schedule.t0_ticks + k * schedule.window_ticks) as i64).collect();
@@ -101,7 +96,7 @@ fn put(
 }
 
 /// Refuses windows in which the loop hardly turns.
-fn long_enough(name: &str, bits: u64, turn_ticks: f64, bench: &Bench) -> Result<(), Failure> {
+fn long_enough(name: &str, bits: u64, turn_ticks: f64, bench: &Bench) -> Result<()> {
     let least = least_bits(turn_ticks);
     if bits >= least {
         return Ok(());

@@ -18,7 +18,7 @@ use super::ftq::LEAST_TURNS;
 use super::{
     flag, nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// Priority of `-r`; the original takes the highest, which starves the kernel's own threads.
 const FIFO_PRIORITY: u8 = machmeter_engine::placement::AUTO_FIFO_PRIORITY;
@@ -43,7 +43,7 @@ pub(super) fn define(name: &'static str) -> Command {
     with_output(command, "ftq")
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let threads = value_of(matches, "threads") as usize;
     let prefix = target::asked(name, matches, threads)?;
     let policy = matches.get_flag("realtime").then_some(Policy::Fifo(FIFO_PRIORITY));
@@ -99,7 +99,7 @@ fn put(
     header: &Ftq2025Header,
     window_ticks: u64,
     counts: &[Vec<i32>],
-) -> Result<String, Failure> {
+) -> Result<String> {
     let closed = counts.first().map_or(0, Vec::len) as u64;
     let start_ns: Vec<i64> = (0..closed).map(|k| bench.rate().ns(k * window_ticks).round() as i64).collect();
     for (thread, (cpu, counts)) in bench.cpus.iter().zip(counts).enumerate() {

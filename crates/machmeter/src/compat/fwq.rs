@@ -16,7 +16,7 @@ use super::bench::{Bench, level_off};
 use super::{
     nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// Below this, two turns of uncertainty are more than 1 % of a piece.
 const LEAST_BITS: u64 = 8;
@@ -37,7 +37,7 @@ pub(super) fn define(name: &'static str) -> Command {
     with_output(command, "fwq")
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let threads = value_of(matches, "threads") as usize;
     let bits = value_of(matches, "work");
     if bits < LEAST_BITS {
@@ -70,7 +70,7 @@ pub(super) struct Pieces {
 
 /// Records until every thread has done its pieces, a signal stops it, or patience ends. Pieces have no place in time, so
 /// that several recordings may follow each other.
-pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Result<Pieces, Failure> {
+pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Result<Pieces> {
     let piece_ticks = turn.mean_ticks * turns as f64;
     let mut out = Pieces { ticks: vec![Vec::new(); bench.cpus.len()], gaps_dropped: 0 };
     let mut left_ticks = PATIENCE * piece_ticks * wanted as f64 + bench.rate().hz();
@@ -97,13 +97,7 @@ pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Resu
     Ok(out)
 }
 
-fn finish(
-    name: &str,
-    bench: &Bench,
-    prefix: Option<&Path>,
-    pieces: &Pieces,
-    wanted: usize,
-) -> Result<Exit, Failure> {
+fn finish(name: &str, bench: &Bench, prefix: Option<&Path>, pieces: &Pieces, wanted: usize) -> Result<Exit> {
     let done = pieces.ticks.first().map_or(0, Vec::len);
     let stopped = signals::stop_requested();
     if done == 0 {

@@ -21,13 +21,13 @@ use machmeter_data::quantity::parse_duration_ns;
 use machmeter_sys::guard::signals;
 
 use crate::cli::failure;
-use crate::{Exit, Failure, Globals, Registries, output};
+use crate::{Exit, Failure, Globals, Registries, Result, output};
 
 /// A benchmark this program stands in for.
 struct Mode {
     names: &'static [&'static str],
     define: fn(&'static str) -> Command,
-    run: fn(&str, &Registries, &ArgMatches) -> Result<Exit, Failure>,
+    run: fn(&str, &Registries, &ArgMatches) -> Result<Exit>,
 }
 
 const MODES: [Mode; 6] = [
@@ -68,11 +68,7 @@ pub(super) fn define(name: &'static str) -> Command {
         )
 }
 
-pub(super) fn run(
-    registries: &Registries,
-    _globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let mut arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
@@ -88,7 +84,7 @@ pub(super) fn run(
 }
 
 /// The options as given; `None` when its usage was asked for and printed.
-fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>, Failure> {
+fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>> {
     let name = command.get_name().to_owned();
     match command.no_binary_name(true).try_get_matches_from(rest) {
         Ok(matches) => Ok(Some(matches)),
@@ -166,7 +162,7 @@ fn value_of(matches: &ArgMatches, name: &str) -> u64 {
 }
 
 /// Writes what `fill` gives to stdout.
-fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), Failure> {
+fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
     let mut text = Vec::new();
     fill(&mut text).map_err(Failure::cannot)?;
     output::write(&text).map_err(Failure::cannot)

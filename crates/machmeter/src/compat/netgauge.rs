@@ -18,7 +18,7 @@ use machmeter_sys::guard::signals;
 use super::bench::{Bench, uname};
 use super::ftq::LEAST_TURNS;
 use super::{SAMPLES, THREADS, file, flag, fwq, number, print_filled, target, tell_more, time, value_of};
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// The first recording, to learn how often detours come, ns.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -62,7 +62,7 @@ struct Task<'a> {
     all_ranks: bool,
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let ranks = value_of(matches, "ranks") as usize;
     let file = match matches.get_one::<OsString>("output") {
         Some(given) if given != "-" => Some(target::prefix(name, given)?),
@@ -99,7 +99,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 impl Task<'_> {
-    fn selfish(&self, threshold_percent: u32, longest_ns: u64) -> Result<Exit, Failure> {
+    fn selfish(&self, threshold_percent: u32, longest_ns: u64) -> Result<Exit> {
         let rate = self.bench.rate();
         let asked = self.turn.mean_ticks * f64::from(threshold_percent) / 100.0;
         let threshold_ticks = (asked.ceil() as u64).max(self.turn.threshold_ticks);
@@ -170,7 +170,7 @@ impl Task<'_> {
         ));
     }
 
-    fn ftq(&self) -> Result<Exit, Failure> {
+    fn ftq(&self) -> Result<Exit> {
         let window_ticks = self.bench.rate().ticks(self.header.duration_us as f64 * 1e3);
         if (window_ticks as f64) < LEAST_TURNS * self.turn.mean_ticks {
             let what = format!(
@@ -192,7 +192,7 @@ impl Task<'_> {
         Ok(self.end(Exit::Fine))
     }
 
-    fn fwq(&self) -> Result<Exit, Failure> {
+    fn fwq(&self) -> Result<Exit> {
         let turns = (self.bench.rate().ticks(self.header.duration_us as f64 * 1e3) as f64
             / self.turn.mean_ticks) as u64;
         let wanted = self.header.samples as usize;
@@ -225,7 +225,7 @@ impl Task<'_> {
         Some(if self.all_ranks { write::with_suffix(file, &format!(".{rank}")) } else { file.to_owned() })
     }
 
-    fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         match self.path(rank) {
             Some(path) => atomic::replace(&path, |out| fill(out)).map_err(Failure::cannot),
             None => print_filled(|out| fill(out)),

@@ -12,11 +12,11 @@ use machmeter_store::foreign::SideFacts;
 use machmeter_store::foreign::write::{side_file, with_suffix};
 
 use super::bench::Bench;
-use crate::Failure;
+use crate::{Failure, Result};
 
 /// The prefix that `-o` names, or `None` for stdout (`-s`), which takes the samples of one thread.
 /// Errors: a usage error for several threads to stdout, else as [`prefix`].
-pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>, Failure> {
+pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>> {
     let to_stdout = matches.get_flag("stdout");
     if to_stdout && threads > 1 {
         return Err(Failure::usage(format!(
@@ -31,7 +31,7 @@ pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<
 /// The prefix, if files can be made with it.
 /// Errors: a usage error for a path that cannot be (no such folder, no name after the last slash), otherwise what the
 /// system answered.
-pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf, Failure> {
+pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf> {
     let path = PathBuf::from(given);
     let shown = format!("{name}: -o {}", path.display());
     let bare = given.is_empty() || given.as_encoded_bytes().ends_with(b"/") || path.file_name().is_none();
@@ -66,7 +66,7 @@ pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf, Failure> {
 
 /// Makes `PREFIX_counts.dat` and `PREFIX_times.dat`, the names in FTQ's documents, other names of thread 0's files. Links,
 /// so that they can never disagree with them; copies where the file system has no links.
-pub(super) fn documented_names(prefix: &Path) -> Result<(), Failure> {
+pub(super) fn documented_names(prefix: &Path) -> Result<()> {
     for kind in ["counts", "times"] {
         let file = with_suffix(prefix, &format!("_0_{kind}.dat"));
         let alias = with_suffix(prefix, &format!("_{kind}.dat"));
@@ -89,7 +89,7 @@ pub(super) fn side_facts(
     bench: &Bench,
     window_ticks: Option<u64>,
     lost_samples: Option<u64>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let facts = SideFacts {
         tick_hz: Some(bench.rate().hz()),
         window_ticks: window_ticks.and_then(|w| i64::try_from(w).ok()),

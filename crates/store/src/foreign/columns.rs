@@ -44,14 +44,10 @@ pub(super) fn rows<T: Cell, const N: usize>(
     };
     let mut found = Rows { cells: Vec::new(), lines: Vec::new(), cut: false };
     for (i, line) in file.text.lines().enumerate() {
-        let text = line.trim();
-        if text.is_empty() || text.starts_with('#') {
-            continue;
+        if !passed_over(line) {
+            found.cells.push(row(line).ok_or_else(|| unexpected(file, i, line, expected))?);
+            found.lines.push(i + 1);
         }
-        found.cells.push(row(text).ok_or_else(|| {
-            file.fault_at(i + 1, format!("found {:?}, expected {expected}", shortened(text)))
-        })?);
-        found.lines.push(i + 1);
     }
     // A number without a line end may lack its last digits.
     let complete = file.text.ends_with('\n') || found.lines.last() != Some(&file.text.lines().count());
@@ -61,6 +57,15 @@ pub(super) fn rows<T: Cell, const N: usize>(
         found.cut = true;
     }
     Ok(found)
+}
+
+pub(super) fn passed_over(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
+}
+
+/// The error of a line, from 0, that is not what was expected.
+pub(super) fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> StoreError {
+    file.fault_at(line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
 }
 
 /// The beginning of a text, short enough for an error line.
@@ -95,14 +100,9 @@ pub(super) fn warn_if_cut(cut: bool, file: &SourceFile, to: &mut Imported) {
 
 /// Counts as 32-bit numbers.
 pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>, StoreError> {
-    values
-        .iter()
-        .zip(lines)
-        .map(|(v, line)| {
-            i32::try_from(*v)
-                .map_err(|_| file.fault_at(*line, format!("{v} is no count of one window (above 2^31)")))
-        })
-        .collect()
+    let wrong = |v: &i64, line| file.fault_at(line, format!("{v} is no count of one window (above 2^31)"));
+    let count = |(v, line): (&i64, &usize)| i32::try_from(*v).map_err(|_| wrong(v, *line));
+    values.iter().zip(lines).map(count).collect()
 }
 
 /// A whole number at the end of `text` after `separator`: `x_3` or `x.3`.

@@ -146,7 +146,7 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
         .ok_or_else(|| file.fault("its resolution is not a positive number"))?;
     let threads = threads(&document, layout, file)?;
     let last_key = threads.iter().filter_map(|t| t.buckets.last()).map(|b| b.0).fold(0.0, f64::max);
-    let mut buckets = Buckets::default();
+    let mut buckets = Vec::new();
     for t in &threads {
         add_thread(&mut buckets, t, layout, unit_ns, last_key, out);
     }
@@ -159,10 +159,10 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
     ];
     notes.extend(threads.iter().flat_map(|t| thread_notes(t, unit_ns)));
     let columns = vec![
-        Column::new("cpu", Unit::Count, buckets.cpu),
-        Column::new("low_ns", Unit::Nanoseconds, buckets.low_ns),
-        Column::new("high_ns", Unit::Nanoseconds, buckets.high_ns),
-        Column::new("count", Unit::Count, buckets.count),
+        Column::new("cpu", Unit::Count, buckets.iter().map(|b| b.0).collect::<Vec<i32>>()),
+        Column::new("low_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.1).collect::<Vec<f64>>()),
+        Column::new("high_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.2).collect::<Vec<f64>>()),
+        Column::new("count", Unit::Count, buckets.iter().map(|b| b.3).collect::<Vec<i64>>()),
     ];
     out.tables.push(Table { name: "noise_histogram".to_owned(), notes, columns });
     for (name, key) in
@@ -178,18 +178,13 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
     Ok(document)
 }
 
-#[derive(Default)]
-struct Buckets {
-    cpu: Vec<i32>,
-    low_ns: Vec<f64>,
-    high_ns: Vec<f64>,
-    count: Vec<i64>,
-}
+/// CPU, both ends in ns, count.
+type Bucket = (i32, f64, f64, i64);
 
 /// Adds the buckets of a thread. Where the layout clamps, the bucket `last_key` holds everything beyond it; else values that are in no
 /// bucket become a last one that reaches up to the largest value.
 fn add_thread(
-    to: &mut Buckets,
+    to: &mut Vec<Bucket>,
     t: &Thread,
     layout: &Layout,
     unit_ns: f64,
@@ -206,10 +201,7 @@ fn add_thread(
             );
             warn(out, codes::OVERFLOW, text);
         }
-        to.cpu.push(t.cpu);
-        to.low_ns.push(low_ns);
-        to.high_ns.push(high_ns);
-        to.count.push(count);
+        to.push((t.cpu, low_ns, high_ns, count));
     };
     for (key, n) in &t.buckets {
         let is_last = layout.clamps && *key == last_key;
@@ -244,8 +236,7 @@ fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<T
     for (name, object) in objects {
         let wrong = |what: &str| file.fault(format!("{} {}: {what}", layout.threads, shortened(name)));
         let number: i32 = name.parse().map_err(|_| wrong("its key is not a number"))?;
-        let cpu =
-            object.get("cpu").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok()).filter(|c| *c >= 0);
+        let cpu = object.get("cpu").and_then(Value::as_i64).filter(|c| *c >= 0);
         let histogram = match object.get("histogram") {
             None => return Err(wrong("no histogram; record with one (cyclictest: -h 1000)")),
             Some(h) => h.as_object().ok_or_else(|| wrong("its histogram is not an object"))?,
@@ -262,7 +253,7 @@ fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<T
         buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         let number_of = |key: &str| object.get(key).and_then(Value::as_f64).filter(|v| *v >= 0.0);
         threads.push(Thread {
-            cpu: cpu.unwrap_or(number),
+            cpu: cpu.and_then(|c| i32::try_from(c).ok()).unwrap_or(number),
             buckets,
             max: number_of("max"),
             min: number_of("min"),

@@ -8,7 +8,7 @@ use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit, metric};
 use machmeter_stats::levels::{CurvePoint, Level, levels};
 
-use super::columns::{all, shortened};
+use super::columns::{all, passed_over, unexpected};
 use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const LAT_MEM_RD: Reader = Reader {
@@ -84,10 +84,6 @@ fn point(line: &str, size: impl Fn(&str) -> Option<f64>) -> Option<CurvePoint> {
     words.next().is_none().then_some(point)
 }
 
-fn passed_over(line: &str) -> bool {
-    line.trim().is_empty() || line.trim_start().starts_with('#')
-}
-
 /// Other tools write two numbers a line too: a size must have a unit or be of whole lines, and a price decimals.
 fn looks_like_size_ns(file: &SourceFile) -> bool {
     let lines: Vec<&str> = file.text.lines().filter(|l| !passed_over(l)).collect();
@@ -147,10 +143,6 @@ fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
         }
     }
     Ok(out)
-}
-
-fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> StoreError {
-    file.fault_at(line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
 }
 
 fn fill(

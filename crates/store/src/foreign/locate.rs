@@ -69,12 +69,9 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
 
 fn partner(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
-    let other = match (name.strip_suffix("_counts.dat"), name.strip_suffix("_times.dat")) {
-        (Some(stem), _) => format!("{stem}_times.dat"),
-        (_, Some(stem)) => format!("{stem}_counts.dat"),
-        _ => return None,
-    };
-    Some(path.with_file_name(other))
+    let other = |from: &str, to: &str| Some(format!("{}{to}", name.strip_suffix(from)?));
+    let other = other("_counts.dat", "_times.dat").or_else(|| other("_times.dat", "_counts.dat"));
+    Some(path.with_file_name(other?))
 }
 
 /// `x` for `x_0_counts.dat`, `x_counts.dat`, `x_0.dat`, `x.0`.

@@ -66,9 +66,8 @@ fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), Store
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    if let Some(percent) = threshold_percent {
-        notes.push(("threshold_ns", (shortest_turn_ns * percent / 100.0).to_string()));
-    }
+    let threshold_ns = threshold_percent.map(|percent| shortest_turn_ns * percent / 100.0);
+    notes.extend(threshold_ns.map(|ns| ("threshold_ns", ns.to_string())));
     add_gaps(out, gaps, &notes);
     Ok(())
 }

@@ -20,21 +20,17 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let file = input.first()?;
     let is_number_of_cpu = |v: f64| v.fract() == 0.0 && v <= f64::from(i32::MAX);
     let cpus: Vec<i32> = line(file, "core_i", is_number_of_cpu)?.into_iter().map(|v| v as i32).collect();
-    let (mut cpu, mut statistic, mut value_ns) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows: Vec<(i32, &str, f64)> = Vec::new();
     for name in ASCENDING.iter().chain(&["int_mean", "int_total"]) {
         let values = line(file, &format!("{name}(ns)"), |_| true)?;
         if values.len() != cpus.len() {
             let what = format!("{name} has {} values for {} cores", values.len(), cpus.len());
             return Err(file.fault(what));
         }
-        for (c, v) in cpus.iter().zip(values) {
-            cpu.push(*c);
-            statistic.push((*name).to_owned());
-            value_ns.push(v);
-        }
+        rows.extend(cpus.iter().zip(values).map(|(c, v)| (*c, *name, v)));
     }
     for c in &cpus {
-        let own = cpu.iter().zip(&value_ns).filter(|(k, _)| *k == c).map(|(_, v)| v);
+        let own = rows.iter().filter(|r| r.0 == *c).map(|r| r.2);
         if !own.take(ASCENDING.len()).is_sorted() {
             warn(out, codes::WRONG_EXTREMES, format!("core {c}: the printed quantiles are not in order"));
         }
@@ -47,9 +43,9 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         }
     }
     let columns = vec![
-        Column::new("cpu", Unit::Count, cpu),
-        Column::new("statistic", Unit::One, statistic),
-        Column::new("value_ns", Unit::Nanoseconds, value_ns),
+        Column::new("cpu", Unit::Count, rows.iter().map(|r| r.0).collect::<Vec<_>>()),
+        Column::new("statistic", Unit::One, rows.iter().map(|r| r.1.to_owned()).collect::<Vec<_>>()),
+        Column::new("value_ns", Unit::Nanoseconds, rows.iter().map(|r| r.2).collect::<Vec<_>>()),
     ];
     add_table(out, "noise_summary", columns, &notes);
     Ok(())

@@ -95,7 +95,7 @@ fn recorded_files_are_read_by_exactly_their_reader() {
         let fit: Vec<&str> = READERS.iter().filter(|r| (r.sniff)(&input)).map(|r| r.name).collect();
         assert_eq!(fit, [*name], "{paths:?}");
         let out = read(paths);
-        assert_eq!(out.format, *name);
+        assert_eq!(out.provenance.format, *name);
         assert_eq!(out.provenance.files.len(), input.files.len());
         assert!(out.provenance.files.iter().all(|f| !f.contains('/')));
         assert!(!out.provenance.assumptions.is_empty());

@@ -20,7 +20,7 @@ use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
 
 use super::bench::Bench;
-use crate::{Exit, Failure, Registries, output, session};
+use crate::{Exit, Failure, Registries, Result, output, session};
 use options::Options;
 use order::{CellOrder, Place, Table};
 use sink::Sink;
@@ -28,7 +28,7 @@ use table::Figures;
 
 pub(super) use options::define;
 
-pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit> {
     let options = Options::of(name, matches)?;
     let cpus = if options.uniprocessor { 1 } else { session::cpus("all")?.2.len() };
     let bench = Bench::of_threads("--cpus", cpus, None)?;
@@ -79,8 +79,8 @@ fn perform(
     tables: &[Table],
     preamble: &str,
     put: &mut dyn FnMut(&str) -> bool,
-    record: &mut dyn FnMut(&CellOrder) -> Result<Cell, Failure>,
-) -> Result<Exit, Failure> {
+    record: &mut dyn FnMut(&CellOrder) -> Result<Cell>,
+) -> Result<Exit> {
     let (mut rows, mut lost, mut why) = (0, 0, None);
     let mut going = put(preamble);
     for table in tables {
@@ -128,7 +128,7 @@ fn perform(
 }
 
 /// Tries the policies asked for on a thread of its own, so that a refusal is told before anything runs.
-fn permitted(name: &str, options: &Options) -> Result<(), Failure> {
+fn permitted(name: &str, options: &Options) -> Result<()> {
     let real_time = if options.real_time { "-r" } else { "-B" };
     for (option, policy) in [(real_time, options.task_policy()), ("-N", options.load_policy())] {
         let attributes = Attributes { policy, ..Attributes::default() };
@@ -198,7 +198,7 @@ mod tests {
     fn taken(
         words: &[&str],
         lines: usize,
-        record: &mut dyn FnMut(&CellOrder) -> Result<Cell, Failure>,
+        record: &mut dyn FnMut(&CellOrder) -> Result<Cell>,
     ) -> (String, Result<Exit, String>) {
         let options = parsed(words).unwrap();
         let place = Place { cpus: "0".to_owned(), directory: PathBuf::from(".") };

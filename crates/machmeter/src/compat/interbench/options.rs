@@ -3,8 +3,8 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::names::{self, Side, Simulation};
-use crate::Failure;
 use crate::compat::number;
+use crate::{Failure, Result};
 
 /// Threads of the burn load that the readme names as default.
 const BURN_THREADS: &str = "4";
@@ -82,7 +82,7 @@ pub(in crate::compat) fn define(name: &'static str) -> Command {
 impl Options {
     /// From what clap found.
     /// Errors: a usage error in one line: an unknown name, half of a custom load, a comment of several lines.
-    pub(super) fn of(name: &str, matches: &ArgMatches) -> Result<Self, Failure> {
+    pub(super) fn of(name: &str, matches: &ArgMatches) -> Result<Self> {
         let whole = |id: &str| matches.get_one::<i64>(id).copied();
         let custom = match (whole("custom-cpu"), whole("custom-interval")) {
             (Some(percent), Some(us)) => Some((percent as f64 / 100.0, us.unsigned_abs() * 1000)),
@@ -100,7 +100,7 @@ impl Options {
         if comment.as_ref().is_some_and(|c| c.contains(['\n', '\r'])) {
             return Err(Failure::usage(format!("{name}: -m: the comment is one line of the log file")));
         }
-        let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Simulation>, Failure> {
+        let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Simulation>> {
             let given = matches.get_many::<String>(id).into_iter().flatten();
             given.map(|text| names::find(name, text, side, excluded, custom.is_some())).collect()
         };

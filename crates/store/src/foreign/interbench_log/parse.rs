@@ -86,8 +86,7 @@ pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>, StoreError> {
     let (mut runs, mut run) = (Vec::new(), Run::default());
     let mut in_table = false;
     let last = file.text.lines().count();
-    for (i, line) in file.text.lines().enumerate() {
-        let line = line.trim_end();
+    for (i, line) in file.text.lines().map(str::trim_end).enumerate() {
         if let Some(block) = title(line) {
             in_table = true;
             if run.blocks.iter().any(|b| b.task == block.task) {
@@ -221,18 +220,24 @@ fn plain_row(line: &str, layout: Layout) -> Option<Row> {
         let (first, second) = glued.split_at_checked(glued.find('.')? + 2)?;
         words.splice(2..3, [first, second]);
     }
-    let (figures, sign) = (words.len(), *words.get(1)?);
-    if sign != "+/-" || figures != 5 + usize::from(layout.deadlines) {
+    let [mean, "+/-", sd, max, desired, ref met @ ..] = words[..] else { return None };
+    figures([mean, sd, max, desired], met, layout)
+}
+
+/// A row of these words, the last of which are the share of deadlines met, where there is one.
+fn figures([mean, sd, max, desired]: [&str; 4], met: &[&str], layout: Layout) -> Option<Row> {
+    if met.len() != usize::from(layout.deadlines) {
         return None;
     }
+    let met = met.iter().map(|met| Some(number(met)? / 100.0)).collect::<Option<Vec<f64>>>()?;
     Some(Row {
         load: String::new(),
-        mean: printed(words[0], layout.unit_ns)?,
-        spread: printed(words[2], layout.unit_ns)?,
-        max_ns: number(words[3])? * layout.unit_ns,
+        mean: printed(mean, layout.unit_ns)?,
+        spread: printed(sd, layout.unit_ns)?,
+        max_ns: number(max)? * layout.unit_ns,
         median_ns: None,
-        desired_cpu: number(words[4])? / 100.0,
-        deadlines_met: if layout.deadlines { Some(number(words[5])? / 100.0) } else { None },
+        desired_cpu: number(desired)? / 100.0,
+        deadlines_met: met.first().copied(),
     })
 }
 
@@ -243,22 +248,11 @@ fn aeolio_row(line: &str, layout: Layout) -> Option<Row> {
     let sd = after.split_whitespace().next()?;
     let rest = after.get(sd.len().max(8)..)?;
     let median = rest.get(..4)?.trim();
-    let mut words = rest.get(4..)?.split_whitespace();
-    let (max, desired) = (words.next()?, words.next()?);
-    let met = if layout.deadlines { Some(number(words.next()?)? / 100.0) } else { None };
-    if words.next().is_some() {
-        return None;
-    }
-    Some(Row {
-        load: String::new(),
-        mean: printed(mean, layout.unit_ns)?,
-        spread: printed(sd, layout.unit_ns)?,
-        max_ns: number(max)? * layout.unit_ns,
-        // The last bucket of its histogram, 1000, holds everything beyond.
-        median_ns: Some(number(median)?).filter(|m| *m < 1000.0).map(|m| m * 100.0),
-        desired_cpu: number(desired)? / 100.0,
-        deadlines_met: met,
-    })
+    let words: Vec<&str> = rest.get(4..)?.split_whitespace().collect();
+    let [max, desired, ref met @ ..] = words[..] else { return None };
+    // The last bucket of its histogram, 1000, holds everything beyond.
+    let median_ns = Some(number(median)?).filter(|m| *m < 1000.0).map(|m| m * 100.0);
+    Some(Row { median_ns, ..figures([mean, sd, max, desired], met, layout)? })
 }
 
 /// A number as C prints it, `nan` and `-nan` too.
