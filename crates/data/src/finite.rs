@@ -91,10 +91,7 @@ fn cut(v: f64) -> f64 {
 
 /// `v` with so many significant digits.
 pub(crate) fn cut_to(v: f64, digits: usize) -> f64 {
-    if v == 0.0 || !v.is_finite() {
-        return v;
-    }
-    format!("{v:.*e}", digits - 1).parse().unwrap_or(v)
+    if v == 0.0 || !v.is_finite() { v } else { format!("{v:.*e}", digits - 1).parse().unwrap_or(v) }
 }
 
 /// The least number of seven significant digits that is not below `v`.

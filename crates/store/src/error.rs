@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+/// What may fail with the one error.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 #[derive(Debug, Error)]
 #[error("{}{}: {what}", path.display(), line.map_or_else(String::new, |n| format!(", line {n}")))]
 pub struct StoreError {

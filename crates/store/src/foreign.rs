@@ -26,7 +26,7 @@ use machmeter_data::record::{Provenance, Summary, Warning};
 use machmeter_data::text::steers;
 use machmeter_data::{Dataset, Metric, Table};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 pub mod codes;
 mod columns;
@@ -92,7 +92,7 @@ pub struct Input {
 }
 
 impl Input {
-    fn first(&self) -> Result<&SourceFile, StoreError> {
+    fn first(&self) -> Result<&SourceFile> {
         self.files.first().ok_or_else(|| self.fault("no file given"))
     }
 
@@ -125,12 +125,12 @@ pub struct Reader {
     pub description: &'static str,
     /// Whether the files look like this format.
     pub sniff: fn(&Input) -> bool,
-    fill: fn(&Input, &mut Imported) -> Result<(), StoreError>,
+    fill: fn(&Input, &mut Imported) -> Result<()>,
 }
 
 impl Reader {
     /// What the files hold, if they are of this format. Files are named without folders, since records are shared.
-    pub fn read(&self, input: &Input) -> Result<Imported, StoreError> {
+    pub fn read(&self, input: &Input) -> Result<Imported> {
         let mut out = Imported::default();
         self.name.clone_into(&mut out.provenance.format);
         out.provenance.files = input.files.iter().map(|f| f.name().to_owned()).collect();
@@ -164,7 +164,7 @@ pub const READERS: &[Reader] = &[
 ///
 /// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
 /// Errors: one line: which file, where in it, what was expected.
-pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, StoreError> {
+pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported> {
     if let Some(fault) = known.fault() {
         return Err(StoreError::new(Path::new("given facts"), fault));
     }
@@ -174,7 +174,7 @@ pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, St
 }
 
 /// Reads files already in memory.
-pub fn read_input(input: &Input) -> Result<Imported, StoreError> {
+pub fn read_input(input: &Input) -> Result<Imported> {
     if let Some(reader) = READERS.iter().find(|r| (r.sniff)(input)) {
         return reader.read(input);
     }

@@ -306,13 +306,10 @@ impl<'a> Trace<'a> {
             let thread = (word(block, 1) & OPEN) as usize;
             for (w, number) in slots(block) {
                 if number == COMMUNICATOR {
-                    let (index, members) = ((w[3] >> 48) as usize, w[2]);
+                    let (index, members, size) = ((w[3] >> 48) as usize, w[2], self.size);
                     let is_inter = w[0] & INTER != 0;
-                    if members > u64::from(self.size) && !is_inter {
-                        return bad(format!(
-                            "a communicator of {members} ranks in a program of {}",
-                            self.size
-                        ));
+                    if members > u64::from(size) && !is_inter {
+                        return bad(format!("a communicator of {members} ranks in a program of {size}"));
                     }
                     if found.len() <= index {
                         found.resize(index + 1, None);

@@ -120,12 +120,10 @@ pub(crate) fn data_digest(finite_record: &Record) -> String {
 /// Matrices of one kind get one scale of colors: what is equal looks equal.
 fn share_scales(record: &mut Record) {
     let mut ranges: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-    for d in &record.datasets {
-        if let Shape::Matrix(m) = &d.shape {
-            let (low, high) = Levels::range_of(m);
-            let range = ranges.entry(d.id.clone()).or_insert((low, high));
-            *range = (range.0.min(low), range.1.max(high));
-        }
+    for (id, m) in record.datasets.iter().filter_map(|d| Some((&d.id, d.shape.matrix()?))) {
+        let (low, high) = Levels::range_of(m);
+        let range = ranges.entry(id.clone()).or_insert((low, high));
+        *range = (range.0.min(low), range.1.max(high));
     }
     for d in &mut record.datasets {
         if let Shape::Matrix(m) = &mut d.shape {

@@ -2,7 +2,7 @@
 
 use machmeter_data::{Column, Table, Unit, Values};
 
-use super::{Imported, Input, SourceFile, StoreError, codes};
+use super::{Imported, Input, Result, SourceFile, StoreError, codes};
 
 /// A number of a text file. Foreign files hold times, durations and counts: none may be negative.
 pub(super) trait Cell: Copy {
@@ -35,10 +35,7 @@ impl<T: Copy, const N: usize> Rows<T, N> {
 
 /// Reads rows of exactly N numbers; empty lines and lines that start with `#` are passed over.
 /// Errors: the first line that is anything else, or a file without any row.
-pub(super) fn rows<T: Cell, const N: usize>(
-    file: &SourceFile,
-    expected: &str,
-) -> Result<Rows<T, N>, StoreError> {
+pub(super) fn rows<T: Cell, const N: usize>(file: &SourceFile, expected: &str) -> Result<Rows<T, N>> {
     let row = |text: &str| -> Option<[T; N]> {
         text.split_whitespace().map(T::parse).collect::<Option<Vec<T>>>()?.try_into().ok()
     };
@@ -82,7 +79,7 @@ pub(super) fn samples<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,
     to: &mut Imported,
-) -> Result<Rows<T, N>, StoreError> {
+) -> Result<Rows<T, N>> {
     let found = rows(file, expected)?;
     if found.cells.is_empty() {
         return Err(file.fault("no samples in it"));
@@ -99,7 +96,7 @@ pub(super) fn warn_if_cut(cut: bool, file: &SourceFile, to: &mut Imported) {
 }
 
 /// Counts as 32-bit numbers.
-pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>, StoreError> {
+pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>> {
     let wrong = |v: &i64, line| file.fault_at(line, format!("{v} is no count of one window (above 2^31)"));
     let count = |(v, line): (&i64, &usize)| i32::try_from(*v).map_err(|_| wrong(v, *line));
     values.iter().zip(lines).map(count).collect()
@@ -175,12 +172,7 @@ pub(super) fn least(numbers: &[i64]) -> i64 {
 }
 
 /// Adds the file's thread or CPU to those of the run.
-pub(super) fn add_cpu(
-    cpus: &mut Vec<i32>,
-    number: i32,
-    what: &str,
-    file: &SourceFile,
-) -> Result<(), StoreError> {
+pub(super) fn add_cpu(cpus: &mut Vec<i32>, number: i32, what: &str, file: &SourceFile) -> Result<()> {
     if cpus.contains(&number) {
         let text = format!("a second file for {what} {number}; read one run at a time");
         return Err(file.fault(text));

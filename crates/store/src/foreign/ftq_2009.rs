@@ -9,7 +9,7 @@
 
 use super::codes::{self, warn};
 use super::columns::{self, Samples, WINDOWS, least, list, number_after, samples};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 mod stride;
 mod windows;
@@ -42,7 +42,7 @@ struct Thread {
     counts: Vec<i64>,
 }
 
-fn fill_pairs(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill_pairs(input: &Input, out: &mut Imported) -> Result<()> {
     let mut threads: Vec<Thread> = Vec::new();
     let mut run: Option<String> = None;
     for file in &input.files {
@@ -73,12 +73,7 @@ fn partner<'a>(input: &'a Input, file: &SourceFile, from: &str, to: &str) -> Opt
     input.files.iter().find(|f| f.path == file.path.with_file_name(&name))
 }
 
-fn read_pair(
-    number: i32,
-    times: &SourceFile,
-    counts: &SourceFile,
-    out: &mut Imported,
-) -> Result<Thread, StoreError> {
+fn read_pair(number: i32, times: &SourceFile, counts: &SourceFile, out: &mut Imported) -> Result<Thread> {
     let expected = "one whole number per line, as FTQ 2009 writes";
     let (t, c) = (samples::<i64, 1>(times, expected, out)?, samples::<i64, 1>(counts, expected, out)?);
     let (n, of_counts) = (t.cells.len(), c.cells.len());
@@ -90,7 +85,7 @@ fn read_pair(
     Ok(Thread { number, times, counts })
 }
 
-fn fill_stdout(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill_stdout(input: &Input, out: &mut Imported) -> Result<()> {
     let mut threads = Vec::new();
     for (number, file) in (0..).zip(&input.files) {
         let r = samples::<i64, 2>(file, "two whole numbers per line, start time in ticks and count", out)?;
@@ -99,7 +94,7 @@ fn fill_stdout(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     finish(&threads, input, out)
 }
 
-fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<()> {
     let known = &input.known;
     let length = known.window_ticks.or_else(|| windows::length_ticks(threads));
     let mut all = Samples::default();

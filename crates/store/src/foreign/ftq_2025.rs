@@ -4,7 +4,7 @@
 //! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
 
 use super::columns::{Samples, WINDOWS, add_cpu, all, counts, list, number_after, samples};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const READER: Reader = Reader {
     name: "ftq-2025",
@@ -15,7 +15,7 @@ pub(super) const READER: Reader = Reader {
     fill,
 };
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let mut windows = Samples::default();
     let (mut cpus, mut real_cpus) = (Vec::new(), true);
     let mut frequency_hz: Option<f64> = None;
@@ -54,7 +54,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn frequency(file: &SourceFile) -> Result<f64, StoreError> {
+fn frequency(file: &SourceFile) -> Result<f64> {
     file.header("# Frequency ")
         .and_then(|t| t.parse::<f64>().ok())
         .filter(|hz| *hz >= 1e-3 && *hz <= 1e9)

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::columns::all;
 use super::trains::cost_tables;
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const READER: Reader = Reader {
     name: "gedae-table",
@@ -41,7 +41,7 @@ struct Section {
     claims: Vec<(String, f64)>,
 }
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let mut sections: Vec<Section> = Vec::new();
     for file in &input.files {
         parse(file, &mut sections)?;
@@ -62,7 +62,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<(), StoreError> {
+fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<()> {
     for (i, line) in file.text.lines().enumerate() {
         let fault = |what: String| file.fault_at(i + 1, what);
         if let Some(comment) = line.trim().strip_prefix('#') {
@@ -85,12 +85,12 @@ fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<(), StoreErro
         if cells.len() != COLUMNS.len() {
             return Err(fault(format!("{} columns, {} expected", cells.len(), COLUMNS.len())));
         }
-        let number = |at: usize| -> Result<f64, StoreError> {
+        let number = |at: usize| -> Result<f64> {
             let text = cells[at].trim_end_matches('%');
             let value = text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0);
             value.ok_or_else(|| fault(format!("{} '{}' is no number from 0 on", COLUMNS[at], cells[at])))
         };
-        let ns = |at: usize| Ok::<f64, StoreError>(number(at)? * 1e9);
+        let ns = |at: usize| number(at).map(|s| s * 1e9);
         if sections.is_empty() {
             sections.push(Section { graph: file.name().to_owned(), ..Section::default() });
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::codes::{self, warn};
 use super::columns::{list, shortened};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 /// cyclictest (rt-tests): how late a sleeping thread woke up. Older versions write the keys `cmdline:` and `rt_test_version:`
 /// with a colon inside. Latencies are whole microseconds, or nanoseconds when `resolution_in_ns` is 1.
@@ -77,13 +77,7 @@ fn is_json_with(input: &Input, keys: &[&str]) -> bool {
 }
 
 /// Lateness of wake-ups is not stolen time (W706).
-fn wake_ups(
-    input: &Input,
-    out: &mut Imported,
-    program: &str,
-    layout: &Layout,
-    bucket: &str,
-) -> Result<(), StoreError> {
+fn wake_ups(input: &Input, out: &mut Imported, program: &str, layout: &Layout, bucket: &str) -> Result<()> {
     read(input, layout, out)?;
     let text = format!("{program} measures how late a sleeping thread wakes up, not stolen time");
     warn(out, codes::OTHER_QUANTITY, text);
@@ -91,7 +85,7 @@ fn wake_ups(
     Ok(())
 }
 
-fn oslat(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn oslat(input: &Input, out: &mut Imported) -> Result<()> {
     let document = read(input, &OSLAT_LAYOUT, out)?;
     out.assume(
         "bucket k holds turns of k-1 to k us; the lowest holds the undisturbed turns, which are no detours",
@@ -137,7 +131,7 @@ fn text_of<'d>(document: &'d Value, key: &str) -> Option<&'d str> {
 }
 
 /// Parses the document, puts the table of histograms into `out`, and returns the document.
-fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, StoreError> {
+fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value> {
     let file = input.first()?;
     let document: Value =
         serde_json::from_str(&file.text).map_err(|e| file.fault_at(e.line(), format!("broken JSON: {e}")))?;
@@ -195,10 +189,9 @@ fn add_thread(
     let mut add = |from: f64, end: f64, count: i64, is_open: bool| {
         let (low_ns, high_ns) = (from * unit_ns, end * unit_ns);
         if is_open {
-            let (cpu, low_us, high_us) = (t.cpu, low_ns * 1e-3, high_ns * 1e-3);
-            let text = format!(
-                "CPU {cpu}: {count} values are known only to lie between {low_us:.0} us and {high_us:.0} us"
-            );
+            let (cpu, ends) =
+                (t.cpu, [low_ns, high_ns].map(|ns| format!("{:.0} us", ns * 1e-3)).join(" and "));
+            let text = format!("CPU {cpu}: {count} values are known only to lie between {ends}");
             warn(out, codes::OVERFLOW, text);
         }
         to.push((t.cpu, low_ns, high_ns, count));
@@ -227,7 +220,7 @@ fn thread_notes(t: &Thread, unit_ns: f64) -> impl Iterator<Item = (String, Strin
     notes.into_iter().filter_map(move |(key, v)| Some((format!("{key}.cpu{cpu}"), v?.to_string())))
 }
 
-fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<Thread>, StoreError> {
+fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<Thread>> {
     let objects = document.get(layout.threads).and_then(Value::as_object).filter(|o| !o.is_empty());
     let objects = objects.ok_or_else(|| {
         file.fault(format!("no threads under {:?}, expected {} JSON", layout.threads, layout.format))

@@ -9,7 +9,7 @@ use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit,
 use machmeter_stats::levels::{CurvePoint, Level, levels};
 
 use super::columns::{all, passed_over, unexpected};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const LAT_MEM_RD: Reader = Reader {
     name: "lat-mem-rd",
@@ -93,7 +93,7 @@ fn looks_like_size_ns(file: &SourceFile) -> bool {
         && lines.iter().any(decimal)
 }
 
-fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
+fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>> {
     let mut ladder = Ladder { name: file.name().to_owned(), ..Ladder::default() };
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         ladder.points.push(point(line, bytes).ok_or_else(|| unexpected(file, i, line, "a size and ns"))?);
@@ -101,7 +101,7 @@ fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     Ok(vec![ladder])
 }
 
-fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
+fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>> {
     let mut out: Vec<Ladder> = Vec::new();
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         if let Some(bytes) = stride(line) {
@@ -117,7 +117,7 @@ fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     Ok(out)
 }
 
-fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
+fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>> {
     let mut out: Vec<Ladder> = Vec::new();
     let (mut column, mut heading) = (None, None);
     for (i, line) in file.text.lines().enumerate() {
@@ -145,11 +145,7 @@ fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     Ok(out)
 }
 
-fn fill(
-    input: &Input,
-    out: &mut Imported,
-    parse: fn(&SourceFile) -> Result<Vec<Ladder>, StoreError>,
-) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported, parse: fn(&SourceFile) -> Result<Vec<Ladder>>) -> Result<()> {
     let mut found = Vec::new();
     for file in &input.files {
         for ladder in parse(file)?.into_iter().filter(|l| !l.points.is_empty()) {

@@ -7,14 +7,14 @@ use crate::{atomic, bounded};
 
 use super::columns::number_after;
 use super::side::{self, SideFacts};
-use super::{Input, SourceFile, StoreError};
+use super::{Input, Result, SourceFile, StoreError};
 
 /// Larger files are refused rather than read into memory; the largest FTQ run writes 34 MB.
 const LARGEST_MIB: u64 = 512;
 
 /// Loads the files that `paths` name, their partners, and the side file of their prefix.
 /// Errors: a path that names nothing, a folder, a file that cannot be read.
-pub(super) fn load(paths: &[PathBuf]) -> Result<Input, StoreError> {
+pub(super) fn load(paths: &[PathBuf]) -> Result<Input> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths {
         for file in files_of(path)? {
@@ -50,7 +50,7 @@ fn drop_second_names(files: &mut Vec<SourceFile>) {
     }
 }
 
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     if path.is_dir() {
         return Err(StoreError::new(path, "a folder; name the files in it or the prefix they share"));
     }
@@ -95,7 +95,7 @@ fn files_with_prefix(prefix: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn side_facts(path: &Path) -> Result<SideFacts, StoreError> {
+fn side_facts(path: &Path) -> Result<SideFacts> {
     let Some(side) = prefix_of(path).map(|p| side::path_of(&p)).filter(|p| p.is_file()) else {
         return Ok(SideFacts::default());
     };
@@ -107,6 +107,6 @@ fn side_facts(path: &Path) -> Result<SideFacts, StoreError> {
     }
 }
 
-fn bytes_of(path: &Path) -> Result<Vec<u8>, StoreError> {
+fn bytes_of(path: &Path) -> Result<Vec<u8>> {
     bounded::read(path, LARGEST_MIB, "file of a known format")
 }

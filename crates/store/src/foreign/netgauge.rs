@@ -9,7 +9,7 @@ use machmeter_data::quantity::human;
 
 use super::codes::{self, warn};
 use super::columns::{self, Samples, WINDOWS, WORK, add_gaps, all, least, list, number_after, samples};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const READER: Reader = Reader {
     name: "netgauge-noise",
@@ -18,7 +18,7 @@ pub(super) const READER: Reader = Reader {
     fill,
 };
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let first = input.first()?;
     let method_of = |f: &SourceFile| f.header("# Benchmark Method: ").unwrap_or("").to_owned();
     let method = method_of(first);
@@ -40,7 +40,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     }
 }
 
-fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
     let mut gaps = Vec::new();
     let (mut shortest_turn_ns, mut wall_ns) = (0.0_f64, 0.0_f64);
     let mut threshold_percent = None;
@@ -98,7 +98,7 @@ fn check_threshold(
     }
 }
 
-fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
     let mut windows = Samples::default();
     let mut window_ns = 0_i64;
     for (file, rank) in input.files.iter().zip(ranks) {
@@ -121,7 +121,7 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreErro
     Ok(())
 }
 
-fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
     let mut work = Samples::default();
     for (file, rank) in input.files.iter().zip(ranks) {
         let r = samples::<i64, 2>(file, "index and duration in us", out)?;
@@ -146,7 +146,7 @@ fn number(file: &SourceFile, key: &str) -> Option<f64> {
     file.header(key)?.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
 }
 
-fn duration_us(file: &SourceFile) -> Result<i64, StoreError> {
+fn duration_us(file: &SourceFile) -> Result<i64> {
     file.header("# Compute-Cycle Duration:")
         .and_then(|t| t.strip_suffix("usec")?.trim().parse().ok())
         .filter(|us| *us > 0)

@@ -4,7 +4,7 @@ use machmeter_data::{Column, Unit};
 
 use super::codes::{self, warn};
 use super::columns::{Cell, add_table, list, shortened};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const READER: Reader = Reader {
     name: "sysjitter-summary",
@@ -16,7 +16,7 @@ pub(super) const READER: Reader = Reader {
 const ASCENDING: &[&str] =
     &["int_min", "int_median", "int_90", "int_99", "int_999", "int_9999", "int_99999", "int_max"];
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let file = input.first()?;
     let is_number_of_cpu = |v: f64| v.fract() == 0.0 && v <= f64::from(i32::MAX);
     let cpus: Vec<i32> = line(file, "core_i", is_number_of_cpu)?.into_iter().map(|v| v as i32).collect();
@@ -52,7 +52,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
 }
 
 /// The values of the line `name:`, all of them allowed.
-fn line(file: &SourceFile, name: &str, allowed: fn(f64) -> bool) -> Result<Vec<f64>, StoreError> {
+fn line(file: &SourceFile, name: &str, allowed: fn(f64) -> bool) -> Result<Vec<f64>> {
     let values = |l: &'_ str| Some(l.strip_prefix(name)?.strip_prefix(':')?.to_owned());
     let mut found = (1..).zip(file.text.lines()).filter_map(|(at, l)| Some((at, values(l)?)));
     let (at, values) =

@@ -19,17 +19,17 @@ use sha2::{Digest, Sha256};
 
 use super::{Hashed, NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, claims, open};
 use crate::date::hex;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::history::portable;
 
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
 /// Errors: one line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
-pub fn read_table(path: &Path) -> Result<Table, StoreError> {
+pub fn read_table(path: &Path) -> Result<Table> {
     from_file(&open(path)?, path)
 }
 
 /// The same from bytes already read; `name` stands for the file in messages.
-pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table, StoreError> {
+pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table> {
     let failed = |e: io::Error| StoreError::io(name, "read", &e);
     let file = memfd_create(c"machmeter-table", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
     let mut file = File::from(file);
@@ -37,7 +37,7 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table, StoreError> {
     from_file(&file, name)
 }
 
-fn from_file(file: &File, path: &Path) -> Result<Table, StoreError> {
+fn from_file(file: &File, path: &Path) -> Result<Table> {
     // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
     // must not end a report over many files.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -55,7 +55,7 @@ fn from_file(file: &File, path: &Path) -> Result<Table, StoreError> {
 
 /// Reads the table that a record refers to, after checking that the file beside the record is the one it describes.
 /// Errors: as [`read_table`], and when the checksum or the number of rows differs.
-pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table, StoreError> {
+pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table> {
     let name = Path::new(&raw.file)
         .file_name()
         .ok_or_else(|| StoreError::new(record_path, "raw file without a name"))?;

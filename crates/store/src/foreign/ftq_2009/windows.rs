@@ -67,10 +67,8 @@ fn text(thread: &Thread, missing: &[i64], total: i64, length: i64, tick_hz: Opti
         Some(hz) => format!("{:.3} ms", total as f64 * length as f64 / hz * 1e3),
         None => format!("{} ticks", total.saturating_mul(length)),
     };
-    format!(
-        "thread {}: {total} windows are missing in {places} {}, which hide {hidden}, {:.2} % of the run",
-        thread.number,
-        if places == 1 { "place" } else { "places" },
-        100.0 * total as f64 / run
-    )
+    let (number, percent) = (thread.number, 100.0 * total as f64 / run);
+    let in_places = if places == 1 { "in 1 place".to_owned() } else { format!("in {places} places") };
+    let what = format!("{total} windows are missing {in_places}");
+    format!("thread {number}: {what}, which hide {hidden}, {percent:.2} % of the run")
 }

@@ -1,7 +1,7 @@
 //! The text of a log as runs, tables and rows.
 
 use super::super::columns::shortened;
-use super::super::{SourceFile, StoreError};
+use super::super::{Result, SourceFile};
 use super::OUR_MARK;
 
 /// More tasks or loads than interbench ever had several times over: no log of it.
@@ -82,7 +82,7 @@ pub(super) fn has_table(text: &str) -> bool {
 
 /// The runs of a log: the program appends to it.
 /// Errors: a row that is none, with its line; a log with more names than interbench has.
-pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>, StoreError> {
+pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>> {
     let (mut runs, mut run) = (Vec::new(), Run::default());
     let mut in_table = false;
     let last = file.text.lines().count();
@@ -257,10 +257,7 @@ fn aeolio_row(line: &str, layout: Layout) -> Option<Row> {
 
 /// A number as C prints it, `nan` and `-nan` too.
 fn number(text: &str) -> Option<f64> {
-    if text.trim_start_matches('-').starts_with("nan") {
-        return Some(f64::NAN);
-    }
-    text.parse().ok()
+    if text.trim_start_matches('-').starts_with("nan") { Some(f64::NAN) } else { text.parse().ok() }
 }
 
 fn printed(text: &str, unit_ns: f64) -> Option<Printed> {
