@@ -68,13 +68,13 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     let planned = ((total_ns / (run_ns * RUNS_PER_ROUND as u64)) as usize).min(MOST_ROUNDS);
     if planned < LEAST_ROUNDS {
         let least = run_ns * (RUNS_PER_ROUND * LEAST_ROUNDS) as u64;
-        let time = |ns: u64| human(ns as f64, Unit::Nanoseconds);
-        return Err(Failure::usage(format!(
-            "{} is too short for {LEAST_ROUNDS} rounds of {RUNS_PER_ROUND} runs of {}",
-            time(total_ns),
-            time(run_ns)
-        ))
-        .help(format!("give ab -t {} or more, or the probe a shorter -t", least.div_ceil(1_000_000_000))));
+        let [total, run] = [total_ns, run_ns].map(|ns| human(ns as f64, Unit::Nanoseconds));
+        let what =
+            format!("{total} is too short for {LEAST_ROUNDS} rounds of {RUNS_PER_ROUND} runs of {run}");
+        let least_s = least.div_ceil(1_000_000_000);
+        return Err(
+            Failure::usage(what).help(format!("give ab -t {least_s} or more, or the probe a shorter -t"))
+        );
     }
     signals::install().map_err(Failure::cannot)?;
     let options =

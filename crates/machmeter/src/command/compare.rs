@@ -88,10 +88,8 @@ fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2]> {
     let all = |names: &[PathBuf]| -> Result<Vec<Record>> {
         let names: Vec<PathBuf> = names.iter().map(|n| range(n)).collect::<Result<Vec<_>, _>>()?.concat();
         if names.len() > MOST_RUNS {
-            return Err(Failure::usage(format!(
-                "{} runs are named, at most {MOST_RUNS} are compared",
-                names.len()
-            )));
+            let named = names.len();
+            return Err(Failure::usage(format!("{named} runs are named, at most {MOST_RUNS} are compared")));
         }
         names
             .iter()
@@ -148,11 +146,8 @@ fn by_tag(runs: &[Record], tag: &str) -> Result<[Vec<Record>; 2]> {
     }
     let [a, b] = values.as_slice() else {
         let found = if values.is_empty() { "none".to_owned() } else { values.join(", ") };
-        return Err(Failure::usage(format!(
-            "--by {tag}: a comparison has two values, here are {}: {found}",
-            values.len()
-        ))
-        .help(format!("measure with --tag {tag}=VALUE, or name the runs")));
+        let what = format!("--by {tag}: a comparison has two values, here are {}: {found}", values.len());
+        return Err(Failure::usage(what).help(format!("measure with --tag {tag}=VALUE, or name the runs")));
     };
     let of = |v: &String| -> Vec<Record> {
         let named = |mut r: Record| {

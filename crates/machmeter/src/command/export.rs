@@ -80,10 +80,8 @@ pub(super) fn run(_: &Registries, _: &Globals, matches: &ArgMatches) -> Result<E
     let format = FORMATS.iter().find(|f| f.name == asked.to);
     if let Some(glob) = &asked.metric {
         if !format.is_some_and(|f| f.is_of_figures) {
-            return Err(Failure::usage(format!(
-                "--metric chooses among figures: {} holds samples or graphs",
-                asked.to
-            )));
+            let what = format!("--metric chooses among figures: {} holds samples or graphs", asked.to);
+            return Err(Failure::usage(what));
         }
         record.metrics.retain(|m| glob_matches(glob, &m.key()) || glob_matches(glob, &m.id));
         if record.metrics.is_empty() {

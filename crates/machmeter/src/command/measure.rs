@@ -99,14 +99,9 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     if total_ns >= LOOK_AROUND_FROM_NS && !globals.dry_run {
         session.look_around();
     }
-    globals.say(&format!(
-        "machmeter {}: {} s in {} part{} on CPU {}",
-        env!("CARGO_PKG_VERSION"),
-        total_ns / 1_000_000_000,
-        names.len(),
-        if names.len() == 1 { "" } else { "s" },
-        session.cpus
-    ));
+    let (version, total_s, n) = (env!("CARGO_PKG_VERSION"), total_ns / 1_000_000_000, names.len());
+    let parts_of = if n == 1 { "part" } else { "parts" };
+    globals.say(&format!("machmeter {version}: {total_s} s in {n} {parts_of} on CPU {}", session.cpus));
     let reporter = reporter(&session, globals, total_ns);
     let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
     // What a job names must be had.
@@ -199,13 +194,10 @@ pub(super) fn plan(
     refused: &[(String, Failure)],
 ) -> Result<Exit> {
     let (_, allowed, cpus) = session::cpus(&globals.cpus)?;
-    let mut text = format!(
-        "plan: {} s, parts: {}; CPUs {cpus} of {allowed}, policy {}, level {}",
-        total_ns as f64 / 1e9,
-        parts.join(", "),
-        globals.prio,
-        globals.level
-    );
+    let (total_s, parts) = (total_ns as f64 / 1e9, parts.join(", "));
+    let Globals { prio, level, .. } = globals;
+    let mut text =
+        format!("plan: {total_s} s, parts: {parts}; CPUs {cpus} of {allowed}, policy {prio}, level {level}");
     for effect in effects {
         text.push_str(&format!("; {effect}"));
     }

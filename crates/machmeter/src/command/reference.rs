@@ -40,9 +40,8 @@ pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) ->
         let of_kind = || all.values().filter(|m| m.kind == kind);
         let ranges = usual::grown(of_kind().map(|m| (m.kind.as_str(), m.figures.as_slice()))).len();
         let (machines, least) = (of_kind().count(), usual::MIN_MACHINES);
-        text += &format!(
-            "{kind}: {machines} machines, {ranges} figures with a range (of {least} machines or more)\n"
-        );
+        let ranges = format!("{ranges} figures with a range (of {least} machines or more)");
+        text += &format!("{kind}: {machines} machines, {ranges}\n");
     }
     output::print(&text).map_err(Failure::cannot)?;
     Ok(Exit::Fine)

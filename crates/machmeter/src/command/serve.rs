@@ -1,6 +1,6 @@
 //! `machmeter serve`: the far end of links for `machmeter net --peer` on another machine.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -36,13 +36,8 @@ pub(super) struct Asked {
 /// `10.0.0.2`, `10.0.0.2:7117`, `[fe80::1]:7117`.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let bare = |ip: IpAddr| SocketAddr::new(ip, PORT);
-    text.parse().or_else(|_| text.parse().map(bare)).map_err(|_| {
-        format!(
-            "'{text}' is no address of this machine: {}, {}:{PORT}",
-            Ipv4Addr::LOCALHOST,
-            Ipv4Addr::LOCALHOST
-        )
-    })
+    let wrong = || format!("'{text}' is no address of this machine: 127.0.0.1, 127.0.0.1:{PORT}");
+    text.parse().or_else(|_| text.parse().map(bare)).map_err(|_| wrong())
 }
 
 pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {

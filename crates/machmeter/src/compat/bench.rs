@@ -38,11 +38,11 @@ impl Bench {
         signals::install().map_err(Failure::cannot)?;
         let (topology, allowed, usable) = session::cpus("all")?;
         if threads > usable.len() {
-            let what = format!(
-                "{option} {threads}: each thread needs a CPU of its own, and only {} may be used here (CPU {usable})",
-                usable.len()
+            let most = usable.len();
+            let why = format!(
+                "each thread needs a CPU of its own, and only {most} may be used here (CPU {usable})"
             );
-            return Err(Failure::usage(what).help(format!("{option} {}", usable.len())));
+            return Err(Failure::usage(format!("{option} {threads}: {why}")).help(format!("{option} {most}")));
         }
         let cpus: CpuSet = usable.iter().take(threads).collect();
         // A thread of a deadline policy may not be pinned.
@@ -84,13 +84,8 @@ impl Bench {
 
     /// Tells which windows are about to be recorded, and how long that takes.
     pub(super) fn announce(&self, name: &str, window_ticks: u64, windows: usize) {
-        let window_ticks = window_ticks as f64;
-        output::say(&format!(
-            "{name}: {windows} windows of {} on CPU {}: {}",
-            self.span(window_ticks),
-            self.cpus,
-            self.span(window_ticks * windows as f64)
-        ));
+        let [each, all] = [1, windows].map(|n| self.span(window_ticks as f64 * n as f64));
+        output::say(&format!("{name}: {windows} windows of {each} on CPU {}: {all}", self.cpus));
     }
 
     /// Waits, or less when a signal asks to stop.

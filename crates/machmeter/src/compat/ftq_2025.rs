@@ -55,10 +55,8 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let window_ticks = bench.rate().ticks(interval_ns as f64);
     if (window_ticks as f64) < LEAST_TURNS * turn.mean_ticks {
         let most_hz = bench.rate().hz() / (LEAST_TURNS * turn.mean_ticks);
-        let what = format!(
-            "{name}: -f {}: a window is shorter than {LEAST_TURNS} turns of the loop",
-            value_of(matches, "frequency")
-        );
+        let hz = value_of(matches, "frequency");
+        let what = format!("{name}: -f {hz}: a window is shorter than {LEAST_TURNS} turns of the loop");
         return Err(Failure::usage(what).help(format!("the highest possible here is -f {most_hz:.0}")));
     }
     doubt_rate(name, matches, ticks_per_ns);
@@ -106,8 +104,8 @@ fn put(
         let header = Ftq2025Header { thread, cpu: i32::try_from(cpu).ok(), ..header.clone() };
         if let Some(prefix) = prefix {
             let path = write::ftq_2025_path(prefix, thread);
-            atomic::replace(&path, |out| write::ftq_2025(out, &header, &start_ns, counts))
-                .map_err(Failure::cannot)?;
+            let written = atomic::replace(&path, |out| write::ftq_2025(out, &header, &start_ns, counts));
+            written.map_err(Failure::cannot)?;
         } else {
             print_filled(|out| write::ftq_2025(out, &header, &start_ns, counts))?;
         }
@@ -122,9 +120,8 @@ fn doubt_rate(name: &str, matches: &ArgMatches, ticks_per_ns: f64) {
     if let Some(given) = matches.get_one::<f64>("ticksperns")
         && (!given.is_finite() || (given / ticks_per_ns - 1.0).abs() > 1e-3)
     {
-        output::say(&format!(
-            "{name}: -T {given}: the clock has {ticks_per_ns:.5} ticks per ns, which is used"
-        ));
+        let used = format!("the clock has {ticks_per_ns:.5} ticks per ns, which is used");
+        output::say(&format!("{name}: -T {given}: {used}"));
     }
 }
 

@@ -73,11 +73,8 @@ pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) ->
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
     let Some((name, mode)) = find(asked) else {
-        return Err(Failure::usage(format!(
-            "compat '{}' is no benchmark this program stands in for",
-            asked.display()
-        ))
-        .help(format!("one of {}", names())));
+        let what = format!("compat '{}' is no benchmark this program stands in for", asked.display());
+        return Err(Failure::usage(what).help(format!("one of {}", names())));
     };
     let Some(matches) = parse((mode.define)(name), &rest)? else { return Ok(Exit::Fine) };
     (mode.run)(name, registries, &matches)
@@ -170,9 +167,8 @@ fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()>
 
 /// Where to see more of what was written; `view` is what `report` is to be given.
 fn tell_more(name: &str, view: &str) {
-    output::say(&format!(
-        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
-    ));
+    let who = "to learn who did it: machmeter noise";
+    output::say(&format!("{name}: to see it drawn: machmeter report {view}; {who}"));
 }
 
 /// The end of a run that was stopped before `what`.

@@ -1,8 +1,8 @@
 //! Where the files of a run go: looked at before measuring, so that no measurement is lost to a mistyped path.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -19,10 +19,8 @@ use crate::{Failure, Result};
 pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>> {
     let to_stdout = matches.get_flag("stdout");
     if to_stdout && threads > 1 {
-        return Err(Failure::usage(format!(
-            "{name}: -s writes one thread's samples, not those of {threads}"
-        ))
-        .help("leave out -s, or take -t 1"));
+        let what = format!("{name}: -s writes one thread's samples, not those of {threads}");
+        return Err(Failure::usage(what).help("leave out -s, or take -t 1"));
     }
     let given = matches.get_one::<OsString>("outname").filter(|_| !to_stdout);
     given.map(|given| prefix(name, given)).transpose()
@@ -40,27 +38,30 @@ pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf> {
             .help(format!("-o {}", path.join(name).display())));
     }
     let folder = folder_of(&path);
+    let place = folder.display();
+    let usage = |what: String| Err(Failure::usage(format!("{shown}: {what}")));
+    let cannot = |what: String| Err(Failure::cannot(format!("{shown}: {what}")));
     match fs::metadata(folder) {
         Ok(m) if m.is_dir() => {}
-        Ok(_) => return Err(Failure::usage(format!("{shown}: {} is not a folder", folder.display()))),
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(Failure::cannot(format!("{shown}: {}: permission denied", folder.display())));
+        Ok(_) => return usage(format!("{place} is not a folder")),
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+            return cannot(format!("{place}: permission denied"));
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Err(Failure::usage(format!("{shown}: the folder {} does not exist", folder.display())));
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            return usage(format!("the folder {place} does not exist"));
         }
-        Err(e) => return Err(Failure::usage(format!("{shown}: {e}"))),
+        Err(e) => return usage(e.to_string()),
     }
     let trial = beside(&path, "trial");
-    match OpenOptions::new().write(true).create_new(true).open(&trial) {
+    match File::create_new(&trial) {
         Ok(_) => {
             let _ = fs::remove_file(&trial);
             Ok(path)
         }
-        Err(e) if e.kind() == io::ErrorKind::InvalidFilename => {
-            Err(Failure::usage(format!("{shown}: the name is too long for this file system")))
+        Err(e) if e.kind() == ErrorKind::InvalidFilename => {
+            usage("the name is too long for this file system".to_owned())
         }
-        Err(e) => Err(Failure::cannot(format!("{shown}: no file can be made in {}: {e}", folder.display()))),
+        Err(e) => cannot(format!("no file can be made in {place}: {e}")),
     }
 }
 

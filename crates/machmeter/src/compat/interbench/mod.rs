@@ -8,7 +8,7 @@ mod recording;
 mod sink;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use machmeter_data::quantity::{Unit, human};
@@ -51,11 +51,8 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     }
     let cells: usize = tables.iter().map(|t| t.cells.len()).sum();
     let about_ns = cells as f64 * recording::cell_ns(options.seconds) as f64;
-    output::say(&format!(
-        "{name}: {cells} cells of {} s: about {}",
-        options.seconds,
-        human(about_ns, Unit::Nanoseconds)
-    ));
+    let about = human(about_ns, Unit::Nanoseconds);
+    output::say(&format!("{name}: {cells} cells of {} s: about {about}", options.seconds));
     let stamp: String = date::now_stamp().chars().filter(char::is_ascii_digit).take(12).collect();
     let loops_per_ms = options.turns_per_ms.unwrap_or(measured);
     let preamble = table::preamble(&options, loops_per_ms, &kernel, &stamp);
@@ -149,12 +146,10 @@ fn tell(name: &str, sink: &Sink) {
     for trouble in &sink.trouble {
         output::say(&format!("{name}: {trouble}"));
     }
-    let view = sink
-        .log()
-        .map_or_else(String::new, |log| format!("to see it drawn: machmeter report {}; ", log.display()));
-    output::say(&format!(
-        "{name}: {view}for percentiles, intervals and what the loads got done: machmeter interactive"
-    ));
+    let drawn = |log: &Path| format!("to see it drawn: machmeter report {}; ", log.display());
+    let view = sink.log().map_or_else(String::new, drawn);
+    let more = "for percentiles, intervals and what the loads got done: machmeter interactive";
+    output::say(&format!("{name}: {view}{more}"));
 }
 
 #[cfg(test)]

@@ -168,10 +168,8 @@ mod tests {
 
     #[test]
     fn exclusion_wins_over_inclusion_and_real_time_has_its_own_tasks() {
-        assert_eq!(
-            shown(&["-W", "X", "-x", "Write", "-x", "read", "-x", "compile"]),
-            "X: None Video Burn Memload"
-        );
+        let excluded = shown(&["-W", "X", "-x", "Write", "-x", "read", "-x", "compile"]);
+        assert_eq!(excluded, "X: None Video Burn Memload");
         assert_eq!(shown(&["-r", "-w", "Burn"]), "Audio: Burn\nVideo: Burn");
         assert_eq!(shown(&["-X", "Audio", "-X", "Gaming", "-w", "x"]), "Video: X");
         assert!(planned(&["-r", "-W", "X"]).unwrap_err().contains("-r runs"));
