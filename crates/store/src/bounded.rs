@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::{Result, StoreError};
+use crate::error::{Result, StoreError, sure};
 
 /// All bytes of a file that `kind` of files fits into, `record` say, at most `most_mib` MiB.
 ///
@@ -22,9 +22,8 @@ pub fn read_from(source: &mut dyn Read, name: &Path, most_mib: u64, kind: &str) 
     let most = most_mib << 20;
     let mut bytes = Vec::new();
     source.take(most + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
-    if bytes.len() as u64 > most {
-        return Err(StoreError::new(name, format!("larger than {most_mib} MiB, which no {kind} is")));
-    }
+    let too_large = || StoreError::new(name, format!("larger than {most_mib} MiB, which no {kind} is"));
+    sure(bytes.len() as u64 <= most, too_large)?;
     Ok(bytes)
 }
 

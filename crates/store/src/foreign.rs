@@ -26,7 +26,7 @@ use machmeter_data::record::{Provenance, Summary, Warning};
 use machmeter_data::text::steers;
 use machmeter_data::{Dataset, Metric, Table};
 
-use crate::error::{Result, StoreError};
+use crate::error::{Result, StoreError, sure};
 
 pub mod codes;
 mod columns;
@@ -165,9 +165,7 @@ pub const READERS: &[Reader] = &[
 /// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
 /// Errors: one line: which file, where in it, what was expected.
 pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported> {
-    if let Some(fault) = known.fault() {
-        return Err(StoreError::new(Path::new("given facts"), fault));
-    }
+    known.check(Path::new("given facts"))?;
     let mut input = locate::load(paths)?;
     input.known = known.clone().or(input.known);
     read_input(&input)

@@ -124,11 +124,8 @@ fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
         Values::F64(_) => (Physical::DOUBLE, None),
         Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
-    Type::primitive_type_builder(&column.name, physical)
-        .with_repetition(Repetition::REQUIRED)
-        .with_logical_type(logical)
-        .build()
-        .map(Arc::new)
+    let required = Type::primitive_type_builder(&column.name, physical).with_repetition(Repetition::REQUIRED);
+    required.with_logical_type(logical).build().map(Arc::new)
 }
 
 fn properties(table: &Table) -> WriterProperties {

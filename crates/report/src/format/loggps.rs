@@ -95,11 +95,9 @@ mod tests {
     #[test]
     fn columns_of_netgauge_are_eleven_numbers() {
         let text = export("ng-out", &record()).unwrap();
-        let lines: Vec<Vec<f64>> = text
-            .lines()
-            .filter(|l| !l.starts_with('#'))
-            .map(|l| l.split(' ').map(|w| w.parse().unwrap()).collect())
-            .collect();
+        let lines = text.lines().filter(|l| !l.starts_with('#'));
+        let numbers = |l: &str| l.split(' ').map(|w| w.parse().unwrap()).collect();
+        let lines: Vec<Vec<f64>> = lines.map(numbers).collect();
         assert_eq!(lines.len(), 2);
         assert!(lines.iter().all(|l| l.len() == 11));
         // 2 x 4 us, and 15 messages of 1 us more; of the second size L, o_s, o_r, g and G of its range.

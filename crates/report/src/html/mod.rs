@@ -158,11 +158,8 @@ fn open_table<'h>(
     class: &str,
     heads: impl IntoIterator<Item = (&'h str, &'h str)>,
 ) {
-    put!(
-        page,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"{class}\"><thead><tr>",
-        esc(label)
-    );
+    put!(page, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", esc(label));
+    put!(page, "<table class=\"{class}\"><thead><tr>");
     for (head, class) in heads {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         put!(page, "<th scope=\"col\"{class}>{}", esc(head));
@@ -171,6 +168,15 @@ fn open_table<'h>(
 }
 
 const END: &str = "</tbody></table></div>";
+
+/// Items between what opens and what closes their list; nothing of none.
+fn each<T>(page: &mut String, (open, close): (&str, &str), items: &[T], write: impl Fn(&mut String, &T)) {
+    if !items.is_empty() {
+        page.push_str(open);
+        items.iter().for_each(|item| write(page, item));
+        page.push_str(close);
+    }
+}
 
 fn esc(text: &str) -> String {
     crate::svg::escape(text)

@@ -2,7 +2,7 @@
 
 use machmeter_data::{Column, Table, Unit, Values};
 
-use super::{Imported, Input, Result, SourceFile, StoreError, codes};
+use super::{Imported, Input, Result, SourceFile, StoreError, codes, sure};
 
 /// A number of a text file. Foreign files hold times, durations and counts: none may be negative.
 pub(super) trait Cell: Copy {
@@ -81,9 +81,7 @@ pub(super) fn samples<T: Cell, const N: usize>(
     to: &mut Imported,
 ) -> Result<Rows<T, N>> {
     let found = rows(file, expected)?;
-    if found.cells.is_empty() {
-        return Err(file.fault("no samples in it"));
-    }
+    sure(!found.cells.is_empty(), || file.fault("no samples in it"))?;
     warn_if_cut(found.cut, file, to);
     Ok(found)
 }
@@ -173,10 +171,8 @@ pub(super) fn least(numbers: &[i64]) -> i64 {
 
 /// Adds the file's thread or CPU to those of the run.
 pub(super) fn add_cpu(cpus: &mut Vec<i32>, number: i32, what: &str, file: &SourceFile) -> Result<()> {
-    if cpus.contains(&number) {
-        let text = format!("a second file for {what} {number}; read one run at a time");
-        return Err(file.fault(text));
-    }
+    let second = || file.fault(format!("a second file for {what} {number}; read one run at a time"));
+    sure(!cpus.contains(&number), second)?;
     cpus.push(number);
     Ok(())
 }

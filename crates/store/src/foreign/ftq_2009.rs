@@ -9,7 +9,7 @@
 
 use super::codes::{self, warn};
 use super::columns::{self, Samples, WINDOWS, least, list, number_after, samples};
-use super::{Imported, Input, Reader, Result, SourceFile};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 mod stride;
 mod windows;
@@ -47,16 +47,15 @@ fn fill_pairs(input: &Input, out: &mut Imported) -> Result<()> {
     let mut run: Option<String> = None;
     for file in &input.files {
         let Some(stem) = file.name().strip_suffix("_counts.dat") else {
-            if partner(input, file, "_times.dat", "_counts.dat").is_none() {
-                return Err(file.fault("has no _counts.dat beside it, as FTQ files have"));
-            }
+            let counts = partner(input, file, "_times.dat", "_counts.dat");
+            sure(counts.is_some(), || file.fault("has no _counts.dat beside it, as FTQ files have"))?;
             continue;
         };
         let (prefix, number) = number_after(stem, '_').unwrap_or((stem, 0));
         let prefix = file.path.with_file_name(prefix).to_string_lossy().into_owned();
-        if run.as_ref().is_some_and(|r| *r != prefix) || threads.iter().any(|t| t.number == number) {
-            return Err(file.fault("belongs to another run than the files before it; read one run at a time"));
-        }
+        let is_new = run.as_ref().is_none_or(|r| *r == prefix) && threads.iter().all(|t| t.number != number);
+        let other = "belongs to another run than the files before it; read one run at a time";
+        sure(is_new, || file.fault(other))?;
         run = Some(prefix);
         let times = partner(input, file, "_counts.dat", "_times.dat").ok_or_else(|| {
             file.fault(format!("its partner {stem}_times.dat is missing; counts alone have no place in time"))

@@ -4,7 +4,7 @@
 //! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
 
 use super::columns::{Samples, WINDOWS, add_cpu, all, counts, list, number_after, samples};
-use super::{Imported, Input, Reader, Result, SourceFile};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const READER: Reader = Reader {
     name: "ftq-2025",
@@ -22,9 +22,8 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     for (i, file) in (0..).zip(&input.files) {
         let r = samples::<i64, 2>(file, "nanoseconds and count", out)?;
         let hz = frequency(file)?;
-        if frequency_hz.is_some_and(|f| f != hz) {
-            return Err(file.fault("has another frequency than the files before it; read one run at a time"));
-        }
+        let other = "has another frequency than the files before it; read one run at a time";
+        sure(frequency_hz.is_none_or(|f| f == hz), || file.fault(other))?;
         frequency_hz = Some(hz);
         let (thread, core) = placement(file);
         let thread = thread.unwrap_or(i);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::columns::all;
 use super::trains::cost_tables;
-use super::{Imported, Input, Reader, Result, SourceFile};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const READER: Reader = Reader {
     name: "gedae-table",
@@ -48,9 +48,8 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     }
     sections.retain(|s| !s.rows.is_empty());
     let n: usize = sections.iter().map(|s| s.rows.len()).sum();
-    if n == 0 || n > MOST_ROWS {
-        return Err(input.fault(format!("{n} rows below the header, 1 to {MOST_ROWS} expected")));
-    }
+    let wrong = || input.fault(format!("{n} rows below the header, 1 to {MOST_ROWS} expected"));
+    sure((1..=MOST_ROWS).contains(&n), wrong)?;
     let published: Vec<Value> = sections
         .iter()
         .map(|s| json!({ "graph": s.graph, "processor": s.processor, "claims": s.claims, "table": { "rows": s.rows } }))
@@ -82,9 +81,8 @@ fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<()> {
             continue;
         }
         let cells = cells(line);
-        if cells.len() != COLUMNS.len() {
-            return Err(fault(format!("{} columns, {} expected", cells.len(), COLUMNS.len())));
-        }
+        let (n, expected) = (cells.len(), COLUMNS.len());
+        sure(n == expected, || fault(format!("{n} columns, {expected} expected")))?;
         let number = |at: usize| -> Result<f64> {
             let text = cells[at].trim_end_matches('%');
             let value = text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0);

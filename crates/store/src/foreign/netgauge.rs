@@ -9,7 +9,7 @@ use machmeter_data::quantity::human;
 
 use super::codes::{self, warn};
 use super::columns::{self, Samples, WINDOWS, WORK, add_gaps, all, least, list, number_after, samples};
-use super::{Imported, Input, Reader, Result, SourceFile};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const READER: Reader = Reader {
     name: "netgauge-noise",
@@ -22,14 +22,12 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let first = input.first()?;
     let method_of = |f: &SourceFile| f.header("# Benchmark Method: ").unwrap_or("").to_owned();
     let method = method_of(first);
-    if input.files.iter().any(|f| method_of(f) != method) {
-        return Err(first.fault("the files hold different methods; read one run at a time"));
-    }
+    let is_one = input.files.iter().all(|f| method_of(f) == method);
+    sure(is_one, || first.fault("the files hold different methods; read one run at a time"))?;
     let rank = |f: &SourceFile| input.known.cpu_of(number_after(f.name(), '.').map_or(0, |(_, n)| n));
     let ranks: Vec<i32> = input.files.iter().map(rank).collect();
-    if (1..ranks.len()).any(|i| ranks[..i].contains(&ranks[i])) {
-        return Err(first.fault("two files of the same rank; read one run at a time"));
-    }
+    let differ = (1..ranks.len()).all(|i| !ranks[..i].contains(&ranks[i]));
+    sure(differ, || first.fault("two files of the same rank; read one run at a time"))?;
     out.note("method", method.as_str());
     out.assume("rank r ran on CPU r, where the program pins it");
     match method.as_str() {

@@ -118,11 +118,8 @@ fn a_quiet_ftq_run_keeps_its_numbers() {
     assert_eq!(t.note("window_ticks"), Some("262144"));
     assert_eq!(t.note("tick_hz"), Some("unknown"));
     assert_eq!(codes_of(&out).last(), Some(&codes::TICK_RATE.id));
-    let counts: i64 = fs::read_to_string(fixture("ftq-2009/quiet_0_counts.dat"))
-        .unwrap()
-        .lines()
-        .map(|l| l.parse::<i64>().unwrap())
-        .sum();
+    let counts = fs::read_to_string(fixture("ftq-2009/quiet_0_counts.dat")).unwrap();
+    let counts: i64 = counts.lines().map(|l| l.parse::<i64>().unwrap()).sum();
     assert_eq!(sum(t.i32s("count").unwrap()), counts);
     let starts = t.i64s("start_ticks").unwrap();
     let t0: i64 = t.note("t0_ticks").unwrap().parse().unwrap();

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::codes::{IMPOSSIBLE_NUMBERS, WRONG_UNIT, warn};
 use super::columns::{add_table, all};
-use super::{Imported, Input, Reader, Result, SourceFile};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const NETGAUGE_LOGGP: Reader = Reader {
     name: "netgauge-loggp",
@@ -171,9 +171,8 @@ fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<()> {
             }
         }
     }
-    if links.values().all(BTreeMap::is_empty) {
-        return Err(input.fault("no line of it holds a time that can be"));
-    }
+    let has_time = links.values().any(|l| !l.is_empty());
+    sure(has_time, || input.fault("no line of it holds a time that can be"))?;
     cost_tables(out, ["net", "links"], rows, &[]);
     Ok(())
 }

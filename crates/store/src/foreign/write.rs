@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 pub use super::side::with_suffix;
 use super::side::{self, SideFacts};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::{atomic, best};
 
 /// One decimal number per line, as FTQ 2009 and FWQ write.
@@ -162,9 +162,7 @@ pub fn netgauge_fwq(out: &mut dyn Write, header: &NetgaugeHeader, duration_ns: &
 /// The side file `PREFIX.machmeter.json` with what the formats have no room for; the readers use it.
 pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf> {
     let path = side::path_of(prefix);
-    if let Some(fault) = facts.fault() {
-        return Err(StoreError::new(&path, fault));
-    }
+    facts.check(&path)?;
     best::store(&path, facts)?;
     Ok(path)
 }

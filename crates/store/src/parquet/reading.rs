@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Hashed, NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, claims, open};
 use crate::date::hex;
-use crate::error::{Result, StoreError};
+use crate::error::{Result, StoreError, sure};
 use crate::history::portable;
 
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
@@ -62,25 +62,20 @@ pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table> {
     let path = record_path.with_file_name(name);
     let mut hashed = Hashed { out: io::sink(), hash: Sha256::new() };
     io::copy(&mut open(&path)?, &mut hashed).map_err(|e| StoreError::io(&path, "read", &e))?;
-    if hex(&hashed.hash.finalize()) != raw.sha256 {
-        return Err(StoreError::new(&path, "changed since the record was written (its SHA-256 differs)"));
-    }
+    let wrong = |what: &str| StoreError::new(&path, what);
+    let is_same = hex(&hashed.hash.finalize()) == raw.sha256;
+    sure(is_same, || wrong("changed since the record was written (its SHA-256 differs)"))?;
     let table = read_table(&path)?;
-    if table.rows() as u64 != raw.rows {
-        let what = format!("has {} rows, the record says {}", table.rows(), raw.rows);
-        return Err(StoreError::new(&path, what));
-    }
+    let (rows, said) = (table.rows() as u64, raw.rows);
+    sure(rows == said, || wrong(&format!("has {rows} rows, the record says {said}")))?;
     Ok(table)
 }
 
 fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
     let meta = reader.metadata().file_metadata();
-    let facts: Vec<(String, String)> = meta
-        .key_value_metadata()
-        .into_iter()
-        .flatten()
-        .map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default()))
-        .collect();
+    let pairs = meta.key_value_metadata().into_iter().flatten();
+    let facts: Vec<(String, String)> =
+        pairs.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
     let fact = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
     let schema = meta.schema_descr();
     let mut columns = Vec::with_capacity(schema.num_columns());
@@ -98,10 +93,8 @@ fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
         None => portable(&stem),
     };
     let mut table = Table::new(&name, columns).map_err(|e| ParquetError::General(e.to_string()))?;
-    table.notes = facts
-        .iter()
-        .filter_map(|(k, v)| Some((k.strip_prefix(NOTE_PREFIX)?.to_owned(), v.clone())))
-        .collect();
+    let note = |(k, v): &(String, String)| Some((k.strip_prefix(NOTE_PREFIX)?.to_owned(), v.clone()));
+    table.notes = facts.iter().filter_map(note).collect();
     Ok(table)
 }
 

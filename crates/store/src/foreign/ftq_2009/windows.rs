@@ -15,12 +15,8 @@ pub(super) struct Windows {
 
 /// The power of two that most starts are apart by; the program allows 2^3 to 2^30.
 pub(super) fn length_ticks(threads: &[Thread]) -> Option<i64> {
-    let steps: Vec<i64> = threads
-        .iter()
-        .flat_map(|t| t.times.windows(2))
-        .map(|w| w[1].saturating_sub(w[0]))
-        .filter(|d| *d > 0)
-        .collect();
+    let steps = threads.iter().flat_map(|t| t.times.windows(2)).map(|w| w[1].saturating_sub(w[0]));
+    let steps: Vec<i64> = steps.filter(|d| *d > 0).collect();
     let near = |length: i64| steps.iter().filter(|d| d.abs_diff(length) <= (length / 8) as u64).count();
     let (found, length) = (3..=30).map(|bits| (near(1 << bits), 1_i64 << bits)).max()?;
     (found >= 2 && found * 5 >= steps.len()).then_some(length)

@@ -1,7 +1,7 @@
 //! The text of a log as runs, tables and rows.
 
 use super::super::columns::shortened;
-use super::super::{Result, SourceFile};
+use super::super::{Result, SourceFile, sure};
 use super::OUR_MARK;
 
 /// More tasks or loads than interbench ever had several times over: no log of it.
@@ -109,9 +109,8 @@ pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>> {
     }
     runs.push(run);
     let most = runs.iter().flat_map(|r| r.blocks.iter().map(|b| b.rows.len()).chain([r.blocks.len()])).max();
-    if most.unwrap_or(0) > MOST_NAMES {
-        return Err(file.fault(format!("more than {MOST_NAMES} tasks or loads, which no interbench has")));
-    }
+    let too_many = || file.fault(format!("more than {MOST_NAMES} tasks or loads, which no interbench has"));
+    sure(most.unwrap_or(0) <= MOST_NAMES, too_many)?;
     Ok(runs)
 }
 
