@@ -173,7 +173,7 @@ impl<'a> Trace<'a> {
         let is_whole = blocks <= there && body.len().is_multiple_of(BLOCK_BYTES);
         sure(is_whole, || format!("cut off: {} bytes, and {blocks} blocks were written", bytes.len()))?;
         let [rank, size] = halves(word(bytes, header::RANK));
-        sure(rank < size && size <= i32::MAX as u32, || format!("rank {rank} of {size}"))?;
+        sure(rank < size && i32::try_from(size).is_ok(), || format!("rank {rank} of {size}"))?;
         let end = match word(bytes, header::END) {
             0 => End::Unfinished,
             1 => End::Finalized,

@@ -173,7 +173,9 @@ const END: &str = "</tbody></table></div>";
 fn each<T>(page: &mut String, (open, close): (&str, &str), items: &[T], write: impl Fn(&mut String, &T)) {
     if !items.is_empty() {
         page.push_str(open);
-        items.iter().for_each(|item| write(page, item));
+        for item in items {
+            write(page, item);
+        }
         page.push_str(close);
     }
 }
