@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// What one measuring function may do at most.
 struct Limits {
@@ -50,9 +50,7 @@ fn found(text: &str, names: &[&str]) -> Vec<Function> {
 /// What is told of so many instances; fewer than `least` are none of a rule that is kept.
 fn kept(names: &[&str], instances: usize, least: usize) -> Result<String> {
     let names = names.join(", ");
-    if instances < least {
-        bail!("asm: {instances} instances of {names}, {least} expected");
-    }
+    ensure!(instances >= least, "asm: {instances} instances of {names}, {least} expected");
     Ok(format!("{instances} instances of {names} keep their rule"))
 }
 
@@ -85,18 +83,12 @@ fn add_none(text: &str) -> Result<String> {
 fn assembly(root: &Path, package: &str, example: Option<&str>) -> Result<String> {
     let folder = root.join("target/asm");
     let target = example.map_or(vec!["--lib"], |name| vec!["--example", name]);
-    let status = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--release", "-p", package])
-        .args(target)
-        .arg("--target-dir")
-        .arg(&folder)
-        .args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"])
-        .current_dir(root)
-        .status()
-        .context("cargo rustc could not be run")?;
-    if !status.success() {
-        bail!("{package} does not compile");
-    }
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["rustc", "--quiet", "--release", "-p", package]).args(target);
+    cargo.arg("--target-dir").arg(&folder).current_dir(root);
+    cargo.args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"]);
+    let status = cargo.status().context("cargo rustc could not be run")?;
+    ensure!(status.success(), "{package} does not compile");
     let (kind, name) = example.map_or(("deps", package), |name| ("examples", name));
     let folder = folder.join("release").join(kind);
     Ok(std::fs::read_to_string(newest(&folder, &format!("{}-", name.replace('-', "_")))?)?)
@@ -143,8 +135,8 @@ fn firings(body: &[String]) -> impl Iterator<Item = usize> {
         around.filter(|l| steps(*l).next().is_some()).min_by_key(|(from, to)| to - from)
     });
     let firing = loops.filter(move |l| steps(*l).any(|bytes| bytes == LINE_BYTES));
-    let untimed =
-        firing.map(|(from, to)| &body[from..=to]).filter(|b| with_opcode(b, &["rdtsc"]).count() == 0);
+    let bodies = firing.map(|(from, to)| &body[from..=to]);
+    let untimed = bodies.filter(|b| with_opcode(b, &["rdtsc"]).count() == 0);
     untimed.map(|b| b.iter().filter(|l| !l.starts_with('.')).count())
 }
 
@@ -161,10 +153,8 @@ fn backward_jumps(body: &[String]) -> impl Iterator<Item = (usize, usize)> {
 /// A call of what a register points to: not of a library's function, nor of one kept on the stack.
 fn is_call_through_table(line: &str) -> bool {
     let operand = line.strip_prefix("callq").or_else(|| line.strip_prefix("call")).unwrap_or_default().trim();
-    operand.starts_with('*')
-        && operand.contains("(%")
-        && !operand.contains("(%rip")
-        && !operand.contains("(%rsp")
+    let on_stack_or_named = operand.contains("(%rip") || operand.contains("(%rsp");
+    operand.starts_with('*') && operand.contains("(%") && !on_stack_or_named
 }
 
 fn step_bytes(line: &str) -> Option<usize> {
@@ -199,21 +189,14 @@ fn judge(rule: &Limits, body: &[String]) -> Result<()> {
         .filter(|l| !l.contains("clock_gettime"))
         .collect();
     let by_call = body.iter().any(|l| l.contains("clock_gettime"));
-    if !calls.is_empty() && !by_call {
-        bail!("calls: {}", calls.iter().map(|c| c.as_str()).collect::<Vec<_>>().join("; "));
-    }
+    let told = || calls.iter().map(|c| c.as_str()).collect::<Vec<_>>().join("; ");
+    ensure!(calls.is_empty() || by_call, "calls: {}", told());
     let divides = with_opcode(body, &["div", "divq", "divl", "idiv", "idivq", "idivl"]).count();
-    if divides > 0 {
-        bail!("{divides} divisions");
-    }
+    ensure!(divides == 0, "{divides} divisions");
     let reads = with_opcode(body, &["rdtsc", "rdtscp"]).count();
-    if reads > rule.reads {
-        bail!("{reads} tick reads, at most {} allowed", rule.reads);
-    }
+    ensure!(reads <= rule.reads, "{reads} tick reads, at most {} allowed", rule.reads);
     let stores = body.iter().filter(|l| is_store(l)).count();
-    if stores > rule.stores {
-        bail!("{stores} stores outside the stack, at most {} expected", rule.stores);
-    }
+    ensure!(stores <= rule.stores, "{stores} stores outside the stack, at most {} expected", rule.stores);
     hot_path(body)
 }
 
@@ -237,10 +220,9 @@ fn is_store(line: &str) -> bool {
 /// The turn itself stores nothing: at least one tick read is followed by the two comparisons of a turn without a store.
 fn hot_path(body: &[String]) -> Result<()> {
     let reads: Vec<usize> = (0..body.len()).filter(|at| body[*at].starts_with("rdtsc")).collect();
-    if reads.is_empty() || reads.iter().any(|at| is_turn(&body[*at..])) {
-        return Ok(());
-    }
-    bail!("the turn stores: no tick read is followed by two comparisons without a store")
+    let turns = reads.is_empty() || reads.iter().any(|at| is_turn(&body[*at..]));
+    ensure!(turns, "the turn stores: no tick read is followed by two comparisons without a store");
+    Ok(())
 }
 
 /// Whether two conditional jumps come before any store and any other jump.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::files;
 use crate::schema::{program, settle};
+use crate::{files, none, settled};
 
 /// Registries with a page: argument of `machmeter list`, title.
 const LISTS: [(&str, &str); 6] = [
@@ -28,11 +28,8 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     }
     let pages = links(root)?;
     crate::spelling::run(root)?;
-    println!(
-        "docs: {} reference pages {}, links of {pages} pages lead somewhere",
-        LISTS.len(),
-        if write { "written" } else { "up to date" }
-    );
+    let (n, settled) = (LISTS.len(), settled(write));
+    println!("docs: {n} reference pages {settled}, links of {pages} pages lead somewhere");
     Ok(())
 }
 
@@ -50,7 +47,8 @@ fn links(root: &Path) -> Result<usize> {
             }
         }
     }
-    if dead.is_empty() { Ok(pages.len()) } else { bail!("links that lead nowhere:\n  {}", dead.join("\n  ")) }
+    none(&dead, "links that lead nowhere")?;
+    Ok(pages.len())
 }
 
 /// Targets of inline Markdown links.

@@ -15,7 +15,7 @@ mod spelling;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap_or_else(|_| PathBuf::from("."))
@@ -26,16 +26,26 @@ fn root() -> PathBuf {
 fn said(root: &Path, program: &str, arguments: &[&str], also: &[i32]) -> Result<String> {
     let shown = || format!("{program} {}", arguments.join(" "));
     let out = Command::new(program).args(arguments).current_dir(root).output().with_context(shown)?;
-    if !out.status.success() && !out.status.code().is_some_and(|code| also.contains(&code)) {
-        bail!("{}: {}", shown(), String::from_utf8_lossy(&out.stderr));
-    }
+    let fine = out.status.success() || out.status.code().is_some_and(|code| also.contains(&code));
+    ensure!(fine, "{}: {}", shown(), String::from_utf8_lossy(&out.stderr));
     Ok(String::from_utf8(out.stdout)?)
+}
+
+/// Errors: with all that was `found`, if anything was.
+fn none(found: &[String], what: &str) -> Result<()> {
+    ensure!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
+    Ok(())
+}
+
+/// How files ended.
+fn settled(write: bool) -> &'static str {
+    if write { "written" } else { "up to date" }
 }
 
 /// Files of the repository that match these patterns of `git ls-files`.
 fn files(root: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>> {
-    let names =
-        said(root, "git", &[&["ls-files", "-co", "--exclude-standard", "--"], patterns].concat(), &[])?;
+    let listed = [&["ls-files", "-co", "--exclude-standard", "--"], patterns].concat();
+    let names = said(root, "git", &listed, &[])?;
     Ok(names.lines().map(|name| root.join(name)).filter(|path| path.exists()).collect())
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
-use crate::said;
+use crate::{said, settled};
 
 /// Documents with a schema: argument of `machmeter schema`, beginning of the file's name.
 const DOCUMENTS: [(&str, &str); 2] =
@@ -22,10 +22,8 @@ pub(crate) fn settle(path: &Path, text: &str, write: bool, chore: &str) -> Resul
     if write {
         return Ok(std::fs::write(path, text)?);
     }
-    let there = std::fs::read_to_string(path).unwrap_or_default();
-    if there != text {
-        bail!("{} is out of date: run `cargo xtask {chore} --write` and commit it", path.display());
-    }
+    let (there, shown) = (std::fs::read_to_string(path).unwrap_or_default(), path.display());
+    ensure!(there == text, "{shown} is out of date: run `cargo xtask {chore} --write` and commit it");
     Ok(())
 }
 
@@ -37,6 +35,6 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         let text = program(root, &["schema", what])?;
         settle(&root.join(format!("schema/{name}.schema.json")), &text, write, "schema")?;
     }
-    println!("schema: {} documents {}", all.len(), if write { "written" } else { "up to date" });
+    println!("schema: {} documents {}", all.len(), settled(write));
     Ok(())
 }

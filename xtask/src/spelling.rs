@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::files;
+use crate::{files, none};
 
 /// British stems of words.
 const BRITISH: &str = "neighbour colour behaviour favour honour centre metres grey catalogue analysed optimise normalis initialis \
@@ -24,7 +24,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let text = std::fs::read_to_string(&path)?;
         found.extend(misspelled(&text).into_iter().map(|(line, stem)| format!("{name}:{line}: {stem}")));
     }
-    if found.is_empty() { Ok(()) } else { bail!("British spelling:\n  {}", found.join("\n  ")) }
+    none(&found, "British spelling")
 }
 
 /// Lines from 1, each with the British stem. Paths, links and ids keep their letters.

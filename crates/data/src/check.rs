@@ -19,43 +19,31 @@ pub enum CheckState {
     NotApplicable,
 }
 
-/// A way in which a figure goes wrong. A check names those it looks for, a metric those that weaken it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Hazard {
-    /// The speed of the core changes.
-    Frequency,
-    /// Something else takes the CPU: a thread, an interrupt, the kernel, the hypervisor.
-    Preemption,
-    /// An idle CPU needs time to wake.
-    WakeUp,
-    /// Somebody else uses the core's units or its caches.
-    SharedCore,
-    /// Pages are cleared, moved or taken while they are used, or differ in size.
-    MemoryPlacement,
-    /// The clock is slow, coarse or wrong.
-    Clock,
-    /// The clocks of two CPUs differ.
-    ClockOffset,
-    /// The process may not do what the figure needs.
-    Rights,
+named! {
+    /// A way in which a figure goes wrong. A check names those it looks for, a metric those that weaken it.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Hazard {
+        /// The speed of the core changes.
+        Frequency = "frequency",
+        /// Something else takes the CPU: a thread, an interrupt, the kernel, the hypervisor.
+        Preemption = "preemption",
+        /// An idle CPU needs time to wake.
+        WakeUp = "late wake-up",
+        /// Somebody else uses the core's units or its caches.
+        SharedCore = "shared core",
+        /// Pages are cleared, moved or taken while they are used, or differ in size.
+        MemoryPlacement = "memory placement",
+        /// The clock is slow, coarse or wrong.
+        Clock = "clock",
+        /// The clocks of two CPUs differ.
+        ClockOffset = "clock offset",
+        /// The process may not do what the figure needs.
+        Rights = "rights",
+    }
 }
 
 impl Hazard {
-    /// In words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Frequency => "frequency",
-            Self::Preemption => "preemption",
-            Self::WakeUp => "late wake-up",
-            Self::SharedCore => "shared core",
-            Self::MemoryPlacement => "memory placement",
-            Self::Clock => "clock",
-            Self::ClockOffset => "clock offset",
-            Self::Rights => "rights",
-        }
-    }
-
     /// `frequency, shared core`, or `nothing`.
     pub fn names(hazards: &[Self]) -> String {
         if hazards.is_empty() {

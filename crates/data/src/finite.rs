@@ -17,13 +17,10 @@ pub fn record(source: &Record) -> Record {
     r.metrics.iter_mut().for_each(metric);
     facts(&mut r.machine.before);
     facts(&mut r.machine.after);
-    if r.clock.as_ref().is_some_and(|c| {
-        let optional = [c.kernel_deviation_ppm, c.cross_cpu_ticks];
-        ![c.rate_hz, c.rate_error_ppm, c.read_cost_ticks].iter().all(|v| v.is_finite())
-            || optional.iter().flatten().any(|v| !v.is_finite())
-    }) {
-        r.clock = None;
-    }
+    r.clock = r.clock.filter(|c| {
+        let optional = [c.kernel_deviation_ppm, c.cross_cpu_ticks].into_iter().flatten();
+        [c.rate_hz, c.rate_error_ppm, c.read_cost_ticks].into_iter().chain(optional).all(f64::is_finite)
+    });
     r.datasets.iter_mut().for_each(dataset);
     r
 }
@@ -65,9 +62,8 @@ fn finite_fact(value: &FactValue) -> bool {
 fn dataset(d: &mut Dataset) {
     let lost = match &mut d.shape {
         Shape::Decades(x) => {
-            for end in x.rows.iter_mut().flat_map(|r| [&mut r.low, &mut r.high]) {
-                *end = end.filter(|v| v.is_finite());
-            }
+            let ends = x.rows.iter_mut().flat_map(|r| [&mut r.low, &mut r.high]);
+            ends.for_each(|end| *end = end.filter(|v| v.is_finite()));
             left_out(&mut x.rows, |r| r.value.is_finite() && r.value > 0.0)
         }
         Shape::Series(s) => series(s),
@@ -95,10 +91,7 @@ fn cut(v: f64) -> f64 {
 
 /// `v` with so many significant digits.
 pub(crate) fn cut_to(v: f64, digits: usize) -> f64 {
-    if v == 0.0 || !v.is_finite() {
-        return v;
-    }
-    format!("{v:.*e}", digits - 1).parse().unwrap_or(v)
+    if v == 0.0 || !v.is_finite() { v } else { format!("{v:.*e}", digits - 1).parse().unwrap_or(v) }
 }
 
 /// The least number of seven significant digits that is not below `v`.
@@ -182,11 +175,8 @@ fn curve(c: &mut Curve) -> usize {
 
 fn matrix(m: &mut Matrix) -> usize {
     if m.column_names.is_empty() && !all_finite(&m.columns) {
-        let lost = m.rows.len();
-        m.rows.clear();
-        m.values.clear();
-        m.columns.clear();
-        return lost;
+        (m.values, m.columns) = Default::default();
+        return std::mem::take(&mut m.rows).len();
     }
     let mut lost = 0;
     for cell in m.values.iter_mut().flatten() {

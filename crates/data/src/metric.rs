@@ -103,25 +103,19 @@ pub struct Earlier {
     pub own_ci: Interval,
 }
 
-/// Which samples a figure is of, where it was looked at whether another hardware thread shared the core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Population {
-    /// Of those during which nobody did.
-    Undisturbed,
-    /// Too few were undisturbed; the interval reaches down to what these bound.
-    CoreShared,
+named! {
+    /// Which samples a figure is of, where it was looked at whether another hardware thread shared the core.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Population {
+        /// Of those during which nobody did.
+        Undisturbed = "undisturbed",
+        /// Too few were undisturbed; the interval reaches down to what these bound.
+        CoreShared = "core shared",
+    }
 }
 
 impl Population {
-    /// In words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Undisturbed => "undisturbed",
-            Self::CoreShared => "core shared",
-        }
-    }
-
     /// Of a figure that is made of figures of both: a part that shared the core leaves none undisturbed.
     pub fn of_all(parts: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let mut known = parts.into_iter().flatten().peekable();

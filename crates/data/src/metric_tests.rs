@@ -32,10 +32,8 @@ fn the_population_is_read_where_it_is_and_not_missed_in_older_records() {
     let text = serde_json::to_string(&shared).unwrap();
     assert!(text.contains("\"population\":\"core_shared\""));
     assert!(serde_json::from_str::<Metric>(&text).unwrap().is_shared());
-    assert_eq!(
-        Population::of_all([None, Some(Population::Undisturbed), shared.population]),
-        shared.population
-    );
+    let parts = [None, Some(Population::Undisturbed), shared.population];
+    assert_eq!(Population::of_all(parts), shared.population);
     assert_eq!(Population::of_all([None, None]), None);
 }
 

@@ -3,72 +3,52 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The unit of a number, written as UCUM. Time is always nanoseconds and size always bytes in records; views scale them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum Unit {
+/// Units with their codes of UCUM, which records write.
+macro_rules! units {
+    ($($(#[$doc:meta])* $unit:ident = $code:literal,)*) => {
+        named! {
+            /// The unit of a number, written as UCUM. Time is always nanoseconds and size always bytes in records; views scale them.
+            #[derive(Hash, Serialize, Deserialize, JsonSchema)]
+            pub enum Unit { $($(#[$doc])* #[serde(rename = $code)] $unit = $code,)* }
+        }
+    };
+}
+
+units! {
     /// Nanoseconds.
-    #[serde(rename = "ns")]
-    Nanoseconds,
+    Nanoseconds = "ns",
     /// Clock ticks of the record's tick source.
-    #[serde(rename = "{tick}")]
-    Ticks,
+    Ticks = "{tick}",
     /// Bytes.
-    #[serde(rename = "By")]
-    Bytes,
+    Bytes = "By",
     /// Bytes per second.
-    #[serde(rename = "By/s")]
-    BytesPerSecond,
+    BytesPerSecond = "By/s",
     /// Floating-point operations per second.
-    #[serde(rename = "{flop}/s")]
-    FlopsPerSecond,
+    FlopsPerSecond = "{flop}/s",
     /// Events per second.
-    #[serde(rename = "Hz")]
-    Hertz,
+    Hertz = "Hz",
     /// A fraction or ratio, 0.02 for 2 %.
-    #[serde(rename = "1")]
-    One,
+    One = "1",
     /// A number of things.
-    #[serde(rename = "{count}")]
-    Count,
+    Count = "{count}",
     /// Nanoseconds per byte.
-    #[serde(rename = "ns/By")]
-    NanosecondsPerByte,
+    NanosecondsPerByte = "ns/By",
     /// Parts per million.
-    #[serde(rename = "[ppm]")]
-    PartsPerMillion,
+    PartsPerMillion = "[ppm]",
     /// Power spectral density of a fraction: 1/Hz.
-    #[serde(rename = "/Hz")]
-    PerHertz,
+    PerHertz = "/Hz",
 }
 
 impl Unit {
     /// True for times, rates and costs per byte: what something takes, and not a size, a number or a share.
     pub const fn is_price(self) -> bool {
-        matches!(
-            self,
-            Self::Nanoseconds
-                | Self::Ticks
-                | Self::BytesPerSecond
-                | Self::FlopsPerSecond
-                | Self::NanosecondsPerByte
-        )
+        use Unit::{BytesPerSecond, FlopsPerSecond, Nanoseconds, NanosecondsPerByte, Ticks};
+        matches!(self, Nanoseconds | Ticks | BytesPerSecond | FlopsPerSecond | NanosecondsPerByte)
     }
 
     /// The UCUM code.
     pub const fn ucum(self) -> &'static str {
-        match self {
-            Self::Nanoseconds => "ns",
-            Self::Ticks => "{tick}",
-            Self::Bytes => "By",
-            Self::BytesPerSecond => "By/s",
-            Self::FlopsPerSecond => "{flop}/s",
-            Self::Hertz => "Hz",
-            Self::One => "1",
-            Self::Count => "{count}",
-            Self::NanosecondsPerByte => "ns/By",
-            Self::PartsPerMillion => "[ppm]",
-            Self::PerHertz => "/Hz",
-        }
+        self.name()
     }
 }
 
@@ -92,15 +72,11 @@ pub fn human(value: f64, unit: Unit) -> String {
         return "?".to_owned();
     }
     match unit {
-        Unit::Nanoseconds => scaled(value, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
-        Unit::Bytes => {
-            scaled(value, &[(1.0, "B"), (1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")])
-        }
-        Unit::BytesPerSecond => scaled(value, &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")]),
-        Unit::FlopsPerSecond => {
-            scaled(value, &[(1.0, "flop/s"), (1e3, "kflop/s"), (1e6, "Mflop/s"), (1e9, "Gflop/s")])
-        }
-        Unit::Hertz => scaled(value, &[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")]),
+        Unit::Nanoseconds => scaled(value, 1e3, ["ns", "us", "ms", "s"]),
+        Unit::Bytes => scaled(value, 1024.0, ["B", "KiB", "MiB", "GiB"]),
+        Unit::BytesPerSecond => scaled(value, 1e3, ["B/s", "kB/s", "MB/s", "GB/s"]),
+        Unit::FlopsPerSecond => scaled(value, 1e3, ["flop/s", "kflop/s", "Mflop/s", "Gflop/s"]),
+        Unit::Hertz => scaled(value, 1e3, ["Hz", "kHz", "MHz", "GHz"]),
         Unit::One => format!("{} %", digits(value * 100.0)),
         Unit::Count => digits(value),
         Unit::Ticks => format!("{} ticks", digits(value)),
@@ -126,6 +102,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     if t.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')) {
         return Err(format!("'{text}' is a negative time"));
     }
+    let wrong = |why: &str| Err(format!("'{text}' is not a duration{why}"));
     let (number, unit) = t.split_at(split);
     let scale = match unit.trim() {
         "ns" => 1.0,
@@ -134,33 +111,19 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
         "" | "s" => 1e9,
         "m" | "min" => 60e9,
         "h" => 3600e9,
-        other => {
-            return Err(format!(
-                "'{text}' is not a duration: unit '{other}' is not one of ns, us, ms, s, m, h"
-            ));
-        }
+        other => return wrong(&format!(": unit '{other}' is not one of ns, us, ms, s, m, h")),
     };
-    let value: f64 = number
-        .parse()
-        .map_err(|_| format!("'{text}' is not a duration: write for example 500ms, 20s or 5m"))?;
+    let Ok(value) = number.parse::<f64>() else { return wrong(": write for example 500ms, 20s or 5m") };
     let ns = value * scale;
-    if !(ns.is_finite() && ns < 9e18) {
-        return Err(format!("'{text}' is not a duration this program can keep"));
-    }
-    Ok(ns.round() as u64)
+    if ns.is_finite() && ns < 9e18 { Ok(ns.round() as u64) } else { wrong(" this program can keep") }
 }
 
-fn scaled(value: f64, scales: &[(f64, &str)]) -> String {
-    let magnitude = value.abs();
+/// In the largest of these units, each `step` of the one before, of which there is one.
+fn scaled(value: f64, step: f64, names: [&str; 4]) -> String {
     // 999.5 of a unit already rounds to 1000, which reads better as 1 of the next.
-    let (factor, name) = scales
-        .iter()
-        .rev()
-        .find(|(f, _)| magnitude >= f * 0.9995)
-        .or(scales.first())
-        .copied()
-        .unwrap_or((1.0, ""));
-    format!("{} {name}", digits(value / factor))
+    let fits = |i: &i32| value.abs() >= step.powi(*i) * 0.9995;
+    let i = (1..4).rev().find(fits).unwrap_or(0);
+    format!("{} {}", digits(value / step.powi(i)), names[i as usize])
 }
 
 /// Three significant digits without an exponent for ordinary magnitudes.
@@ -203,22 +166,19 @@ mod tests {
 
     #[test]
     fn people_read_three_digits_in_a_fitting_unit() {
-        assert_eq!(human(9.47, Unit::Nanoseconds), "9.47 ns");
-        assert_eq!(human(27_600_000.0, Unit::Nanoseconds), "27.6 ms");
-        assert_eq!(human(999_600.0, Unit::Nanoseconds), "1.00 ms");
-        assert_eq!(human(0.029, Unit::One), "2.90 %");
-        assert_eq!(human(250.0, Unit::Hertz), "250 Hz");
-        assert_eq!(human(5.85e10, Unit::FlopsPerSecond), "58.5 Gflop/s");
-        assert_eq!(human(0.0, Unit::One), "0 %");
-        assert_eq!(human(f64::NAN, Unit::One), "?");
-        assert_eq!(human(49_152.0, Unit::Bytes), "48.0 KiB");
-        assert_eq!(human(0.000_012, Unit::One), "0.00120 %");
+        use Unit::{Bytes, FlopsPerSecond, Hertz, Nanoseconds, One};
+        let times = [9.47, 27_600_000.0, 999_600.0].map(|ns| human(ns, Nanoseconds));
+        assert_eq!(times, ["9.47 ns", "27.6 ms", "1.00 ms"]);
+        let shares = [0.029, 0.0, f64::NAN, 0.000_012].map(|share| human(share, One));
+        assert_eq!(shares, ["2.90 %", "0 %", "?", "0.00120 %"]);
+        let others = [(250.0, Hertz), (5.85e10, FlopsPerSecond), (49_152.0, Bytes)].map(|(v, u)| human(v, u));
+        assert_eq!(others, ["250 Hz", "58.5 Gflop/s", "48.0 KiB"]);
     }
 
     #[test]
     fn the_serialized_unit_is_its_ucum_code() {
-        for u in [Unit::Nanoseconds, Unit::Bytes, Unit::One, Unit::Hertz, Unit::Count, Unit::PerHertz] {
-            assert_eq!(serde_json::to_string(&u).unwrap(), format!("\"{}\"", u.ucum()));
+        for u in Unit::ALL {
+            assert_eq!(serde_json::to_string(u).unwrap(), format!("\"{}\"", u.ucum()));
         }
     }
 

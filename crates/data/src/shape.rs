@@ -58,6 +58,20 @@ pub enum Shape {
     Decades(Decades),
 }
 
+macro_rules! views_of {
+    ($($of:ident $shape:ident),*) => {
+        impl Shape {
+            $(
+                #[doc = concat!("The data, if it is a [`", stringify!($shape), "`].")]
+                pub fn $of(&self) -> Option<&$shape> {
+                    if let Self::$shape(data) = self { Some(data) } else { None }
+                }
+            )*
+        }
+    };
+}
+views_of!(series Series, distribution Distribution, curve Curve, matrix Matrix, cost_table CostTable, decades Decades);
+
 /// An axis: name, unit, and whether it is best drawn logarithmically.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::command::COMMANDS;
 use crate::globals::options;
-use crate::{Failure, Registries, compat, output};
+use crate::{Failure, Registries, Result, compat, output};
 
 const ABOUT: &str = "Measures what this machine's operations cost, and who disturbs them";
 const AFTER: &str = "Without a command: one minute, a page, JSON and HTML here. Exit codes: --help.";
@@ -92,7 +92,7 @@ fn parser(registries: &Registries) -> Command {
 
 /// Understands the arguments; `None` where help or version was asked for and printed. A program called by another benchmark's name
 /// behaves like it.
-pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Result<Option<ArgMatches>, Failure> {
+pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Result<Option<ArgMatches>> {
     let arguments = compat::arguments(arguments).unwrap_or_else(|| arguments.to_vec());
     let mut parser = parser(registries);
     match parser.try_get_matches_from_mut(&arguments) {

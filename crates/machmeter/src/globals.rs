@@ -7,7 +7,7 @@ use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::Level;
 use machmeter_engine::placement::parse_priority;
 
-use crate::{Failure, output};
+use crate::{Failure, Result, output};
 
 /// When to color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -129,7 +129,7 @@ fn tag(text: &str) -> Result<(String, String), String> {
 impl Globals {
     /// Refuses what no single option shows to be wrong.
     /// Errors: when two documents would go to stdout, or several runs to one place.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<()> {
         let names_one =
             !self.output.is_empty() || [&self.json, &self.csv, &self.md].iter().any(|f| f.is_some());
         if self.runs > 1 && (names_one || self.no_save) {

@@ -7,7 +7,7 @@ use machmeter_engine::probe::{Command, Destination, Parameters};
 use machmeter_store::bounded;
 use serde_json::{Map, Value};
 
-use crate::{Failure, Registries};
+use crate::{Failure, Registries, Result};
 
 /// A probe and its parameters; those not given take the defaults of the command line.
 pub(crate) type Part = (&'static Entry, Value);
@@ -25,7 +25,7 @@ const MOST_MIB: u64 = 1;
 
 /// The parts of a job file, in the order of the registry.
 /// Errors: a file that cannot be read or understood, and names that are no probe: one line with what is possible.
-pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Failure> {
+pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>> {
     let bytes = bounded::read(path, MOST_MIB, "job").map_err(Failure::usage)?;
     let parsed = String::from_utf8(bytes).map_err(Failure::usage).and_then(|text| parse(registries, &text));
     parsed.map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
@@ -33,7 +33,7 @@ pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Fa
 
 /// The programs and the files that the parts ask for.
 /// Errors: parameters that are not the probe's.
-pub(crate) fn asked_for(parts: &[Part]) -> Result<(Vec<Command>, Vec<Destination>), Failure> {
+pub(crate) fn asked_for(parts: &[Part]) -> Result<(Vec<Command>, Vec<Destination>)> {
     let (mut commands, mut destinations) = (Vec::new(), Vec::new());
     for (entry, value) in parts {
         commands.extend((entry.commands)(&Parameters::Job(value))?);
@@ -42,7 +42,7 @@ pub(crate) fn asked_for(parts: &[Part]) -> Result<(Vec<Command>, Vec<Destination
     Ok((commands, destinations))
 }
 
-pub(crate) fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>, Failure> {
+pub(crate) fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>> {
     let tables: Map<String, Value> = toml::from_str(text).map_err(|e| Failure::usage(e.to_string()))?;
     let names: Vec<&str> = registries.probes.iter().map(|p| p.info.name).collect();
     if let Some(unknown) = tables.keys().find(|k| !names.contains(&k.as_str())) {

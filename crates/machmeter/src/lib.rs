@@ -26,6 +26,9 @@ pub use exit::Exit;
 pub(crate) use failure::Failure;
 pub(crate) use globals::Globals;
 
+/// What may fail in a way that is told in one line.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 pub struct Registries {
     pub probes: &'static [Entry],
     pub loads: &'static (dyn Loads + Sync),

@@ -185,10 +185,8 @@ mod tests {
 
     #[test]
     fn the_line_says_how_far_the_run_is_and_fits() {
-        assert_eq!(
-            bar(15, 60, "load burn", true, 80),
-            " =====---------------  15 of 60 s, 45 s left   load burn"
-        );
+        let burn = " =====---------------  15 of 60 s, 45 s left   load burn";
+        assert_eq!(bar(15, 60, "load burn", true, 80), burn);
         let over = format!(" {}  60 of 60 s, 0 s left", "=".repeat(20));
         assert_eq!(bar(60, 60, "", true, 80).trim_end(), over);
         assert_eq!(bar(1, 60, &"long ".repeat(40), false, 80).chars().count(), 79);

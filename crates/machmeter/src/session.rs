@@ -18,7 +18,7 @@ use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
 use machmeter_sys::{facts, guard, process};
 use sha2::{Digest, Sha256};
 
-use crate::{Failure, Globals, Registries};
+use crate::{Failure, Globals, Registries, Result};
 
 /// Verb of the page of the whole machine in records.
 pub(crate) const CHARACTERIZE: &str = "characterize";
@@ -45,11 +45,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// When the CPUs asked for cannot be had, or nothing is known about the machine.
-    pub(crate) fn begin(
-        registries: &Registries,
-        globals: &'a Globals,
-        total_ns: u64,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn begin(registries: &Registries, globals: &'a Globals, total_ns: u64) -> Result<Self> {
         let budget = Deadline::start(total_ns);
         crate::view::writable(globals)?;
         guard::signals::install()
@@ -101,7 +97,7 @@ impl<'a> Session<'a> {
         budget_ns: u64,
         progress: &dyn Progress,
         probe: impl FnOnce(&Host<'_>) -> Result<T, ProbeError>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>> {
         let best_ever =
             |key: &str| self.history.as_ref().ok()?.best_values().lowest(&self.fingerprint, key).ok()?;
         let host = Host {
@@ -194,7 +190,7 @@ impl<'a> Session<'a> {
 }
 
 /// Topology, the CPUs this process may use, and those asked for.
-pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet), Failure> {
+pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet)> {
     let topology = Topology::host().map_err(Failure::cannot)?;
     let allowed = Allowed::host(&topology).map_err(Failure::cannot)?;
     let cpus = select(spec, &allowed, &topology).map_err(Failure::usage)?;

@@ -9,7 +9,7 @@ use machmeter_report::{card, format, html};
 use machmeter_store::atomic;
 
 use crate::globals::Color;
-use crate::{Failure, Globals, output, state};
+use crate::{Failure, Globals, Result, output, state};
 
 pub(crate) fn style(globals: &Globals) -> TerminalStyle {
     let color = match globals.color {
@@ -64,13 +64,13 @@ pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result
 }
 
 /// Refuses files of a record that could not be written now, before anything is measured for it.
-pub(crate) fn writable(globals: &Globals) -> Result<(), Failure> {
+pub(crate) fn writable(globals: &Globals) -> Result<()> {
     globals.output.iter().try_for_each(|path| ending(path, "json").map(|_| ()))?;
     could_write(globals)
 }
 
 /// Refuses files of the options that could not be written now.
-pub(crate) fn could_write(globals: &Globals) -> Result<(), Failure> {
+pub(crate) fn could_write(globals: &Globals) -> Result<()> {
     let forms = [&globals.json, &globals.csv, &globals.md].into_iter().flatten();
     let mut files = globals.output.iter().chain(forms.filter(|path| path.as_os_str() != "-"));
     files.try_for_each(|path| atomic::could_replace(path)).map_err(Failure::usage)
@@ -78,7 +78,7 @@ pub(crate) fn could_write(globals: &Globals) -> Result<(), Failure> {
 
 /// The ending of a file of `-o`, or `bare` where it has none: `json`, `html` or `svg`.
 /// Errors: an ending of another form.
-pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str, Failure> {
+pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str> {
     let ending = path.extension().map_or(Some(bare), |e| e.to_str());
     ending.filter(|e| ["json", "html", "svg"].contains(e)).ok_or_else(|| {
         let what = "only .json (record), .html (report) and .svg (card) can be written";

@@ -102,11 +102,8 @@ fn names_of_processes_steer_no_terminal() {
     busy.wait().unwrap();
     let is_named = |run: &Ended| run.stdout.contains("= [41m 4m");
     // Who ran during a measurement is seen with rights only.
-    assert!(
-        is_named(&doctor) && (!is_root() || runs.iter().chain([&page]).any(is_named)),
-        "{}",
-        doctor.stdout
-    );
+    let is_seen = !is_root() || runs.iter().chain([&page]).any(is_named);
+    assert!(is_named(&doctor) && is_seen, "{}", doctor.stdout);
     let files = ["n.md", "n.csv"].map(|file| fs::read_to_string(lab.work().join(file)).unwrap());
     assert!(!files.iter().any(|text| text.contains(|c| steers(c) && !matches!(c, '\n' | '\r'))), "{files:?}");
     for run in runs.iter().chain([&page, &doctor]) {
@@ -150,12 +147,7 @@ fn what_a_stranger_named_is_told_in_one_short_line() {
     ] {
         let run = lab.run(arguments);
         run.refused("");
-        assert!(
-            run.stderr.len() < 2_500 && run.shown.len() < 200_000,
-            "{}: {}",
-            run.stderr.len(),
-            run.stderr
-        );
+        assert!(run.stderr.len() < 2_500 && run.shown.len() < 200_000, "{}", run.stderr);
         is_plain(&run);
         lab.run(&[arguments, &["--json"]].concat()).expect(2).record();
     }

@@ -68,11 +68,9 @@ impl Scale {
     fn linear_ticks(&self, wanted: usize) -> Vec<f64> {
         let step = round_step((self.high - self.low) / wanted.max(1) as f64);
         let first = (self.low / step - 1e-9).ceil();
-        (0..100)
-            .map(|i| (first + f64::from(i)) * step)
-            .take_while(|t| *t <= self.high + step * 1e-6)
-            .map(|t| if t.abs() < step * 1e-6 { 0.0 } else { t })
-            .collect()
+        let ticks = (0..100).map(|i| (first + f64::from(i)) * step);
+        let within = ticks.take_while(|t| *t <= self.high + step * 1e-6);
+        within.map(|t| if t.abs() < step * 1e-6 { 0.0 } else { t }).collect()
     }
 
     fn log_ticks(&self, wanted: usize) -> Vec<f64> {

@@ -37,9 +37,8 @@ pub(crate) fn apply(record: &mut Record) {
             Shape::Scatter(s) => s.groups.iter_mut().for_each(|g| g.points = every(&g.points, merge)),
             Shape::CostTable(_) | Shape::Decades(_) => continue,
         }
-        d.caption += &format!(
-            " (Merged {merge} to 1 for this page, greatest values kept; the JSON record has every value.)"
-        );
+        let kept = "for this page, greatest values kept; the JSON record has every value.";
+        d.caption += &format!(" (Merged {merge} to 1 {kept})");
     }
 }
 
@@ -123,11 +122,9 @@ mod tests {
         };
         let mut s = Series { start_ns: 0.0, step_ns: 10.0, y: Axis::linear("y", Unit::One), rows: vec![row] };
         series(&mut s, 2);
-        assert_eq!(
-            (s.step_ns, s.rows[0].min.clone(), s.rows[0].max.clone()),
-            (20.0, vec![1.0, 2.0], vec![7.0, 80.0])
-        );
-        assert_eq!(s.rows[0].mean, [5.0, 7.0]);
+        let row = &s.rows[0];
+        assert_eq!((s.step_ns, &row.min[..], &row.max[..]), (20.0, &[1.0, 2.0][..], &[7.0, 80.0][..]));
+        assert_eq!(row.mean, [5.0, 7.0]);
     }
 
     #[test]

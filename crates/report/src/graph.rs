@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use machmeter_data::quantity::human;
 use machmeter_data::shape::{Cell, CostTable, TableRow};
-use machmeter_data::{Dataset, Record, Shape, Unit};
+use machmeter_data::{Dataset, Record, Unit};
 
 use crate::label;
 
@@ -49,7 +49,7 @@ impl<'r> Graph<'r> {
     /// The graph whose boxes this dataset holds; `None` where it holds something else.
     pub(crate) fn of(record: &'r Record, dataset: &'r Dataset) -> Option<Self> {
         let name = dataset.id.strip_prefix(BOXES)?;
-        let boxes = table(dataset)?;
+        let boxes = dataset.shape.cost_table()?;
         let mut graph = Self { name, ..Self::default() };
         let mut numbers = BTreeMap::new();
         let (schedule, share) = (column(boxes, "schedule"), column(boxes, "share"));
@@ -64,7 +64,7 @@ impl<'r> Graph<'r> {
         }
         let edges = record.datasets.iter().filter(|d| d.params == dataset.params);
         let mut edges = edges.filter(|d| d.id.strip_prefix(EDGES) == Some(name));
-        if let Some(edges) = edges.find_map(table) {
+        if let Some(edges) = edges.find_map(|d| d.shape.cost_table()) {
             graph.join(edges);
         }
         Some(graph)
@@ -110,11 +110,7 @@ impl Node<'_> {
 
 /// Whether a dataset holds boxes of a graph.
 pub(crate) fn is_boxes(dataset: &Dataset) -> bool {
-    dataset.id.starts_with(BOXES) && table(dataset).is_some()
-}
-
-fn table(dataset: &Dataset) -> Option<&CostTable> {
-    if let Shape::CostTable(t) = &dataset.shape { Some(t) } else { None }
+    dataset.id.starts_with(BOXES) && dataset.shape.cost_table().is_some()
 }
 
 fn column(t: &CostTable, label: &str) -> Option<usize> {
@@ -127,11 +123,8 @@ fn text(row: &TableRow, at: Option<usize>) -> &str {
 
 /// A number that is one: what was not measured may be NaN.
 fn value(row: &TableRow, at: Option<usize>) -> Option<f64> {
-    if let Some(Cell::Number(v)) = at.and_then(|at| row.cells.get(at)) {
-        Some(*v).filter(|v| v.is_finite())
-    } else {
-        None
-    }
+    let Some(Cell::Number(v)) = at.and_then(|at| row.cells.get(at)) else { return None };
+    Some(*v).filter(|v| v.is_finite())
 }
 
 /// A box from its row's number, which begins at 1.

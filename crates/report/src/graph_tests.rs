@@ -1,5 +1,6 @@
 //! Graphs that are planted in records, for the reader here and for those that draw.
 
+use machmeter_data::Shape;
 use machmeter_data::shape::TableColumn;
 
 use super::*;

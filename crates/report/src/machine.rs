@@ -1,7 +1,7 @@
 //! The machine as boxes in each other, from its memory down to a core, with the latencies that were measured on it.
 
 use machmeter_data::quantity::human;
-use machmeter_data::{FactValue, Facts, ParamValue, Record, Unit};
+use machmeter_data::{FactValue, Facts, Metric, ParamValue, Record, Unit};
 use machmeter_stats::quantile;
 
 use crate::chart::Size;
@@ -174,10 +174,10 @@ fn levels(record: &Record) -> Option<Vec<Level>> {
             a.place(sort) != b.place(sort) && SORTS[..i].iter().all(|s| a.place(s) == b.place(s))
         };
         let name = match (*sort, places.len() - 1) {
-            ("core", 1) => cores
-                .iter()
-                .find(|c| around(c) && c.place(sort) != Some(own))
-                .map_or_else(String::new, Core::name),
+            ("core", 1) => {
+                let other = cores.iter().find(|c| around(c) && c.place(sort) != Some(own));
+                other.map_or_else(String::new, Core::name)
+            }
             ("core", n) => format!("{n} cores"),
             (sort, 1) => format!("1 {sort}"),
             (sort, n) => format!("{n} {sort}s"),
@@ -195,10 +195,8 @@ fn latency(record: &Record, cores: &[Core], stands: impl Fn(usize, usize) -> boo
         ParamValue::Int(cpu) => core_of(cores, *cpu),
         ParamValue::Text(_) => None,
     };
-    let pairs = record
-        .metrics
-        .iter()
-        .filter(|m| m.id.ends_with(".core_to_core") && m.params.get("kind") == Some(&"cas".into()));
+    let is_cas = |m: &&Metric| m.params.get("kind") == Some(&"cas".into());
+    let pairs = record.metrics.iter().filter(|m| m.id.ends_with(".core_to_core") && is_cas(m));
     let found = pairs.filter(|m| {
         let ends = (cpu(m.params.get("from")), cpu(m.params.get("to")));
         matches!(ends, (Some(a), Some(b)) if stands(a, b))

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use machmeter_data::metric::Population;
 use machmeter_data::quantity::human;
-use machmeter_data::shape::{Cell, CostTable, Curve, Decades, Distribution, Series, SeriesRow};
-use machmeter_data::{Dataset, Record, Shape, Unit};
+use machmeter_data::shape::{Cell, CostTable, Curve, Series, SeriesRow};
+use machmeter_data::{Dataset, Record, Unit};
 
 use crate::chart::{self, Size};
 
@@ -45,22 +45,14 @@ fn find<'r, T: 'r>(
 
 /// The curve over working sets with most points on logarithmic axes, of what has levels.
 pub(crate) fn curve_of_levels(record: &Record) -> Option<(usize, &Curve)> {
-    let curves = find(record, |d| match &d.shape {
-        Shape::Curve(c) => {
-            (c.x.log && c.y.log && c.x.unit == Unit::Bytes && !c.marks.is_empty()).then_some(c)
-        }
-        _ => None,
-    });
+    let has_levels = |c: &&Curve| c.x.log && c.y.log && c.x.unit == Unit::Bytes && !c.marks.is_empty();
+    let curves = find(record, |d| d.shape.curve().filter(has_levels));
     curves.max_by_key(|(_, c)| c.rows.iter().map(|r| r.x.len()).max())
 }
 
 /// The first shares over time.
 pub(crate) fn shares(record: &Record) -> Option<(usize, &Series)> {
-    find(record, |d| match &d.shape {
-        Shape::Series(s) if s.y.unit == Unit::One && !s.rows.is_empty() => Some(s),
-        _ => None,
-    })
-    .next()
+    find(record, |d| d.shape.series().filter(|s| s.y.unit == Unit::One && !s.rows.is_empty())).next()
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
@@ -102,11 +94,8 @@ fn ladder(record: &Record, size: Size) -> Option<Picture> {
 }
 
 fn late(record: &Record, size: Size) -> Option<Picture> {
-    let (dataset, found): (usize, &Distribution) = find(record, |d| match &d.shape {
-        Shape::Distribution(x) => (!x.limits.is_empty()).then_some(x),
-        _ => None,
-    })
-    .next()?;
+    let (dataset, found) =
+        find(record, |d| d.shape.distribution().filter(|x| !x.limits.is_empty())).next()?;
     let task = record.datasets[dataset].params.values().next().map(ToString::to_string).unwrap_or_default();
     let title =
         if task.is_empty() { "How late tasks run".to_owned() } else { format!("How late {task} wakes up") };
@@ -127,10 +116,8 @@ fn taken(record: &Record, size: Size) -> Option<Picture> {
     let (dataset, series) = shares(record)?;
     let probe = |d: &Dataset| d.id.split('.').next().unwrap_or_default().to_owned();
     let own = probe(&record.datasets[dataset]);
-    let who = record.datasets.iter().filter(|d| probe(d) == own).find_map(|d| match &d.shape {
-        Shape::CostTable(t) => shares_of(t),
-        _ => None,
-    });
+    let who =
+        record.datasets.iter().filter(|d| probe(d) == own).find_map(|d| shares_of(d.shape.cost_table()?));
     // The page's own figure of the share: the bar of who adds up to it.
     let figures = record.summary.rows.iter().flat_map(|r| &r.figures).filter(|f| f.id.starts_with(&own));
     let total =
@@ -158,11 +145,7 @@ fn shares_of(t: &CostTable) -> Option<Vec<(String, f64)>> {
 }
 
 fn costs(record: &Record, size: Size) -> Option<Picture> {
-    let (dataset, costs): (usize, &Decades) = find(record, |d| match &d.shape {
-        Shape::Decades(x) if !x.rows.is_empty() => Some(x),
-        _ => None,
-    })
-    .next()?;
+    let (dataset, costs) = find(record, |d| d.shape.decades().filter(|x| !x.rows.is_empty())).next()?;
     let mut sorted = costs.clone();
     sorted.rows.sort_by(|a, b| a.value.total_cmp(&b.value));
     // As many as can be read, evenly from the cheapest to the costliest.

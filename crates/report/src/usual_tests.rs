@@ -34,6 +34,10 @@ fn record(facts: &[(&str, &str)], metrics: Vec<Metric>) -> Record {
     record
 }
 
+fn is_range(found: &Usual, low: f64, high: f64, n: u32) {
+    assert!((found.low - low).abs() < 1e-3 && (found.high - high).abs() < 1e-3 && found.n == n, "{found:?}");
+}
+
 fn published(metric: &Metric, record: &Record) -> Option<Usual> {
     usual_shown(&[], metric, &Shows::Value, record)
 }
@@ -46,21 +50,15 @@ fn published_ranges_are_those_of_an_independent_calculation() {
     for (kind, low, high, n) in truth {
         let record = record(&[("virt.chassis", kind), ("virt.hypervisor", "none")], Vec::new());
         let found = published(&cas(0, 3, 50.0), &record).unwrap();
-        assert!((found.low - low).abs() < 1e-3 && (found.high - high).abs() < 1e-3, "{found:?}");
-        assert!(
-            found.n == n && found.kind == kind && found.source.contains("core-to-core-latency"),
-            "{found:?}"
-        );
+        is_range(&found, low, high, n);
+        assert!(found.kind == kind && found.source.contains("core-to-core-latency"), "{found:?}");
         assert_eq!(published(&cas(0, 2, 7.0), &record), None, "two threads of one core");
         assert_eq!(published(&cas(0, 9, 50.0), &record), None, "a CPU that the topology lacks");
         assert_eq!(published(&latency("L1", 1.0), &record), None, "no source for this kind");
     }
     let board = record(&[("virt.product", "Example Single Board Computer")], Vec::new());
     let found = published(&latency("L1", 1.5), &board).unwrap();
-    assert!(
-        (found.low - 1.4182).abs() < 1e-3 && (found.high - 2.5186).abs() < 1e-3 && found.n == 45,
-        "{found:?}"
-    );
+    is_range(&found, 1.4182, 2.5186, 45);
     assert_eq!(published(&latency("DRAM", 150.0), &board), None, "pages of the sources are unknown");
     let mut other = cas(0, 3, 50.0);
     other.params.insert("kind".to_owned(), "read_clean".into());
@@ -95,10 +93,8 @@ fn ranges_grow_from_five_machines_of_a_kind() {
     let (of, there) = (latency("DRAM", 90.0), record(&server, Vec::new()));
     let found = usual_shown(&grow(5), &of, &Shows::Value, &there).unwrap();
     // Positions 0.4 and 3.6 among 100 to 104.
-    assert!(
-        (found.low - 100.4).abs() < 1e-9 && (found.high - 103.6).abs() < 1e-9 && found.n == 5,
-        "{found:?}"
-    );
+    assert!((found.low - 100.4).abs() < 1e-9 && (found.high - 103.6).abs() < 1e-9, "{found:?}");
+    assert_eq!(found.n, 5);
     assert_eq!(usual_shown(&grow(5), &of, &Shows::Max, &there), None);
     assert_eq!(usual_shown(&grow(5), &latency("L2", 4.0), &Shows::Value, &there), None);
     let desktop = record(&[("virt.chassis", "desktop")], Vec::new());
@@ -111,13 +107,11 @@ fn weak_figures_do_not_count_and_hostile_records_are_refused() {
     weak.flag("W314");
     let planted = vec![weak, cas(0, 2, 7.0), cas(0, 1, 50.0), latency("L2", 4.0), latency("L2", 4.0)];
     let keys: Vec<String> = figures(&record(&[], planted)).unwrap().into_iter().map(|f| f.0).collect();
-    assert_eq!(
-        keys,
-        [
-            "memory.core_to_core{from=0,kind=cas,regime=1,to=1}",
-            "memory.latency{level=L2,order=global,pages=small}"
-        ]
-    );
+    let expected = [
+        "memory.core_to_core{from=0,kind=cas,regime=1,to=1}",
+        "memory.latency{level=L2,order=global,pages=small}",
+    ];
+    assert_eq!(keys, expected);
     for text in ["*", "a,level=b", "}", "\u{1b}[2J", &"x".repeat(400)] {
         let refused = figures(&record(&[], vec![latency(text, 1.0)])).unwrap_err();
         assert!(refused.contains("no version writes") && refused.len() < 80, "{refused}");

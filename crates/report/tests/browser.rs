@@ -208,10 +208,8 @@ fn no_text_leaves_its_drawing_and_no_two_overlap() {
         for (name, page) in [("card", format!("<html><head></head><body>{card}{LOOK}")), ("report", report)] {
             let (dom, log) = browser.open(&page, "");
             let head = head(&dom);
-            assert!(
-                head.contains("data-out=\".\"") && head.contains("data-pairs=\".\""),
-                "{i} {name}: {head}"
-            );
+            let is_fine = head.contains("data-out=\".\"") && head.contains("data-pairs=\".\"");
+            assert!(is_fine, "{i} {name}: {head}");
             assert!(head.contains("data-texts") && !head.contains("data-texts=\"0\""), "{head} {log}");
         }
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Access, AtFlags};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
@@ -23,10 +23,7 @@ const MAX_LINKS: usize = 40;
 /// this user can have made it (`beyond`), else it is replaced itself. Owner and rights of a replaced file stay. A device or pipe (`/dev/stdout`) is written
 /// directly, since it must not be replaced by a file.
 /// Errors: what the system answered; the file beside `path` is removed and `path` itself is as it was.
-pub fn replace<T>(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
-) -> Result<T, StoreError> {
+pub fn replace<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> Result<T> {
     let mut target = path.to_owned();
     for next in iter::successors(beyond(path), |p| beyond(p)).take(MAX_LINKS) {
         target = next;
@@ -65,14 +62,14 @@ pub fn replace<T>(
 
 /// Replaces `path` by `content`.
 /// Errors: as [`replace`].
-pub fn write(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), StoreError> {
+pub fn write(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
     replace(path, |out| out.write_all(content.as_ref()))
 }
 
 /// Looks whether [`replace`] could write `path` now; makes nothing.
 ///
 /// Errors: `path` names a folder or nothing, or its folder is not there or takes no file from this user.
-pub fn could_replace(path: &Path) -> Result<(), StoreError> {
+pub fn could_replace(path: &Path) -> Result<()> {
     let refused = |e: io::Error| StoreError::io(path, "write", &e);
     let may = |path: &Path, access| {
         rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).map_err(|e| refused(e.into()))

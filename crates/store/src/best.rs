@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic;
 use crate::date;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError, sure};
 
 /// A value in the unit of its key, and when it was first seen, RFC 3339.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl BestStore {
     }
 
     /// The lowest value stored under `key` for the machine, if any.
-    pub fn lowest(&self, fingerprint: &str, key: &str) -> Result<Option<f64>, StoreError> {
+    pub fn lowest(&self, fingerprint: &str, key: &str) -> Result<Option<f64>> {
         Ok(load::<BTreeMap<String, Best>>(&self.file(fingerprint, "json"))?.get(key).map(|best| best.value))
     }
 
@@ -41,11 +41,10 @@ impl BestStore {
     ///
     /// Safe against other processes doing the same.
     /// Errors: a value that is not finite, or a folder that cannot be written.
-    pub fn keep_lowest(&self, fingerprint: &str, key: &str, value: f64) -> Result<(), StoreError> {
+    pub fn keep_lowest(&self, fingerprint: &str, key: &str, value: f64) -> Result<()> {
         let path = self.file(fingerprint, "json");
-        if !value.is_finite() {
-            return Err(StoreError::new(&path, format!("{key}: {value} is not a figure to remember")));
-        }
+        let none = || StoreError::new(&path, format!("{key}: {value} is not a figure to remember"));
+        sure(value.is_finite(), none)?;
         fs::create_dir_all(&self.folder).map_err(|e| StoreError::io(&self.folder, "create", &e))?;
         let _held = lock(&self.file(fingerprint, "lock"))?;
         let mut all: BTreeMap<String, Best> = load(&path)?;
@@ -57,17 +56,14 @@ impl BestStore {
     }
 
     fn file(&self, fingerprint: &str, extension: &str) -> PathBuf {
-        let name: String = fingerprint
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
-            .take(80)
-            .collect();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let name: String = fingerprint.chars().map(plain).take(80).collect();
         self.folder.join(format!("{}.{extension}", if name.is_empty() { "unknown" } else { &name }))
     }
 }
 
 /// What the file at `path` holds; nothing where there is none.
-pub(crate) fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, StoreError> {
+pub(crate) fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map_err(|e| StoreError::new(path, format!("damaged ({e}); remove it to start anew"))),
@@ -77,7 +73,7 @@ pub(crate) fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, Stor
 }
 
 /// Writes what [`load`] reads, in one step.
-pub(crate) fn store(path: &Path, all: &impl Serialize) -> Result<(), StoreError> {
+pub(crate) fn store(path: &Path, all: &impl Serialize) -> Result<()> {
     atomic::replace(path, |out| {
         serde_json::to_writer_pretty(&mut *out, all)?;
         out.write_all(b"\n")
@@ -85,14 +81,11 @@ pub(crate) fn store(path: &Path, all: &impl Serialize) -> Result<(), StoreError>
 }
 
 /// Waits for the lock `path`; dropping it releases it, and so does the end of the process.
-pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)
-        .map_err(|e| StoreError::io(path, "write", &e))?;
+pub(crate) fn lock(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options.open(path).map_err(|e| StoreError::io(path, "write", &e))?;
     file.lock().map_err(|e| StoreError::io(path, "lock", &e))?;
     Ok(file)
 }

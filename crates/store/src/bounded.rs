@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::StoreError;
+use crate::error::{Result, StoreError, sure};
 
 /// All bytes of a file that `kind` of files fits into, `record` say, at most `most_mib` MiB.
 ///
 /// # Errors
 /// One line: what the system says, or that it is larger.
-pub fn read(path: &Path, most_mib: u64, kind: &str) -> Result<Vec<u8>, StoreError> {
+pub fn read(path: &Path, most_mib: u64, kind: &str) -> Result<Vec<u8>> {
     read_from(&mut File::open(path).map_err(|e| StoreError::io(path, "read", &e))?, path, most_mib, kind)
 }
 
@@ -18,18 +18,12 @@ pub fn read(path: &Path, most_mib: u64, kind: &str) -> Result<Vec<u8>, StoreErro
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(
-    source: &mut dyn Read,
-    name: &Path,
-    most_mib: u64,
-    kind: &str,
-) -> Result<Vec<u8>, StoreError> {
+pub fn read_from(source: &mut dyn Read, name: &Path, most_mib: u64, kind: &str) -> Result<Vec<u8>> {
     let most = most_mib << 20;
     let mut bytes = Vec::new();
     source.take(most + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
-    if bytes.len() as u64 > most {
-        return Err(StoreError::new(name, format!("larger than {most_mib} MiB, which no {kind} is")));
-    }
+    let too_large = || StoreError::new(name, format!("larger than {most_mib} MiB, which no {kind} is"));
+    sure(bytes.len() as u64 <= most, too_large)?;
     Ok(bytes)
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use machmeter_data::Record;
 
 use crate::foreign::{self, Imported, SideFacts};
-use crate::{StoreError, json};
+use crate::{Result, json};
 
 /// What the files turned out to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +17,7 @@ pub enum Document {
 
 /// Opens what `paths` name: one record or report page, or the files (or their common prefix) of one run of another tool.
 /// Errors: one line: the file, where in it, what was expected.
-pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document, StoreError> {
+pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document> {
     if let [path] = paths
         && path.is_file()
     {

@@ -26,7 +26,7 @@ use machmeter_data::record::{Provenance, Summary, Warning};
 use machmeter_data::text::steers;
 use machmeter_data::{Dataset, Metric, Table};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError, sure};
 
 pub mod codes;
 mod columns;
@@ -92,7 +92,7 @@ pub struct Input {
 }
 
 impl Input {
-    fn first(&self) -> Result<&SourceFile, StoreError> {
+    fn first(&self) -> Result<&SourceFile> {
         self.files.first().ok_or_else(|| self.fault("no file given"))
     }
 
@@ -103,9 +103,8 @@ impl Input {
 }
 
 /// What a reader makes of the files.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Imported {
-    pub format: String,
     /// Raw samples, to be analyzed by a probe.
     pub tables: Vec<Table>,
     /// Figures of formats that hold no samples, as printed.
@@ -126,23 +125,15 @@ pub struct Reader {
     pub description: &'static str,
     /// Whether the files look like this format.
     pub sniff: fn(&Input) -> bool,
-    fill: fn(&Input, &mut Imported) -> Result<(), StoreError>,
+    fill: fn(&Input, &mut Imported) -> Result<()>,
 }
 
 impl Reader {
     /// What the files hold, if they are of this format. Files are named without folders, since records are shared.
-    pub fn read(&self, input: &Input) -> Result<Imported, StoreError> {
-        let files = input.files.iter().map(|f| f.name().to_owned()).collect();
-        let mut out = Imported {
-            format: self.name.to_owned(),
-            tables: Vec::new(),
-            metrics: Vec::new(),
-            datasets: Vec::new(),
-            summary: Summary::default(),
-            notes: Vec::new(),
-            warnings: Vec::new(),
-            provenance: Provenance { format: self.name.to_owned(), files, assumptions: Vec::new() },
-        };
+    pub fn read(&self, input: &Input) -> Result<Imported> {
+        let mut out = Imported::default();
+        self.name.clone_into(&mut out.provenance.format);
+        out.provenance.files = input.files.iter().map(|f| f.name().to_owned()).collect();
         (self.fill)(input, &mut out)?;
         Ok(out)
     }
@@ -173,17 +164,15 @@ pub const READERS: &[Reader] = &[
 ///
 /// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
 /// Errors: one line: which file, where in it, what was expected.
-pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, StoreError> {
-    if let Some(fault) = known.fault() {
-        return Err(StoreError::new(Path::new("given facts"), fault));
-    }
+pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported> {
+    known.check(Path::new("given facts"))?;
     let mut input = locate::load(paths)?;
     input.known = known.clone().or(input.known);
     read_input(&input)
 }
 
 /// Reads files already in memory.
-pub fn read_input(input: &Input) -> Result<Imported, StoreError> {
+pub fn read_input(input: &Input) -> Result<Imported> {
     if let Some(reader) = READERS.iter().find(|r| (r.sniff)(input)) {
         return reader.read(input);
     }

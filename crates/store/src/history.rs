@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use machmeter_data::{Record, Table};
 
 use crate::best::BestStore;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::reference::ReferenceStore;
 use crate::{atomic, date, json, parquet};
 
@@ -39,7 +39,7 @@ pub struct Saved {
 /// Writes the record to `path` and its tables beside it as `STEM.TABLE.parquet`; `record.raw` then names them. Beside a device, a
 /// pipe or an open file of a process there is no room for tables.
 /// Errors: when anything cannot be written; the files of this call are removed then.
-pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Saved, StoreError> {
+pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Saved> {
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let mut saved = Saved { name: stem.clone(), record: path.to_owned(), raw: Vec::new() };
     let folder = fs::canonicalize(atomic::folder_of(path)).unwrap_or_default();
@@ -66,7 +66,7 @@ pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Sav
 }
 
 /// The tables that `record`, read from `path`, refers to, each checked against its checksum.
-pub fn raw_tables(record: &Record, path: &Path) -> Result<Vec<Table>, StoreError> {
+pub fn raw_tables(record: &Record, path: &Path) -> Result<Vec<Table>> {
     record.raw.iter().map(|raw| parquet::read_verified(raw, path)).collect()
 }
 
@@ -79,7 +79,7 @@ impl History {
     /// Opens the state directory, creating it where needed, for this user alone. A caller that gets the error goes on without a
     /// history and shows the reason.
     /// Errors: why runs cannot be kept there: read-only, no permission, no space.
-    pub fn open(state_dir: &Path) -> Result<Self, StoreError> {
+    pub fn open(state_dir: &Path) -> Result<Self> {
         let history = Self::at(state_dir);
         for folder in [history.runs(), history.tags()] {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
@@ -104,7 +104,7 @@ impl History {
     }
 
     /// Saves the run under a new name and makes it `last`; its tags point to it.
-    pub fn save(&self, record: &mut Record, tables: &[Table]) -> Result<Saved, StoreError> {
+    pub fn save(&self, record: &mut Record, tables: &[Table]) -> Result<Saved> {
         let id: String = record.id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
         let mut stamp = date::fine_stamp(chrono::Utc::now());
         // After a clock that was ahead the newest run still sorts last.
@@ -124,7 +124,7 @@ impl History {
 
     /// The record file that `name` means: `last`, `last~N` (N runs before), a tag, a run's name or the beginning of one,
     /// or the path of a file.
-    pub fn resolve(&self, name: &str) -> Result<PathBuf, StoreError> {
+    pub fn resolve(&self, name: &str) -> Result<PathBuf> {
         let wrong = |why: String| Err(StoreError::new(Path::new(name), why));
         if let Some(back) = runs_back(name) {
             let runs = self.list()?;
@@ -154,19 +154,19 @@ impl History {
 
     /// The record of a saved run by its whole name, as [`Self::list`] gives it.
     /// Errors: when it is not there or no record.
-    pub fn read(&self, name: &str) -> Result<Record, StoreError> {
+    pub fn read(&self, name: &str) -> Result<Record> {
         json::read(&self.record(name))
     }
 
     /// Names of all saved runs, oldest first.
-    pub fn list(&self) -> Result<Vec<String>, StoreError> {
+    pub fn list(&self) -> Result<Vec<String>> {
         let files = self.files()?;
         Ok(files.into_iter().filter(|(_, of)| of.contains_key("json")).map(|(name, _)| name).collect())
     }
 
     /// Removes the oldest runs until at most `keep` of at most `max_bytes` are left, never the newest, and returns the names of
     /// those removed. Tags of removed runs go too.
-    pub fn prune(&self, keep: usize, max_bytes: u64) -> Result<Vec<String>, StoreError> {
+    pub fn prune(&self, keep: usize, max_bytes: u64) -> Result<Vec<String>> {
         let mut files = self.files()?;
         files.retain(|_, of| of.contains_key("json"));
         let mut kept_bytes = 0;
@@ -195,7 +195,7 @@ impl History {
     }
 
     /// Files of each run, oldest first: their endings and bytes. What no run is called, and what is no file, is not ours.
-    fn files(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>, StoreError> {
+    fn files(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>> {
         let entries = match fs::read_dir(self.runs()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             entries => entries.map_err(|e| StoreError::io(&self.runs(), "read", &e))?,

@@ -1,7 +1,6 @@
 //! The record as a JSON document.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::{atomic, bounded};
 
 /// The identifier of the script element that holds the record in an HTML report.
@@ -22,7 +21,7 @@ const HTML_ELEMENT_ID: &str = "machmeter-record";
 const LARGEST_MIB: u64 = deflated::MOST_BYTES as u64 >> 20;
 
 /// The record as indented JSON with a line end; a number that is not finite is missing in it, with the reason.
-pub fn to_string(record: &Record) -> Result<String, StoreError> {
+pub fn to_string(record: &Record) -> Result<String> {
     let bad = |e: String| StoreError::new(Path::new("record"), e);
     let mut text = Vec::new();
     write_to(record, &mut text).map_err(|e| bad(e.to_string()))?;
@@ -31,7 +30,7 @@ pub fn to_string(record: &Record) -> Result<String, StoreError> {
 
 /// Writes [`to_string`] to `path` in one step: a reader finds the old document or the whole new one.
 /// Errors: the system refuses (no space, no permission); the old file is as it was.
-pub fn write(record: &Record, path: &Path) -> Result<(), StoreError> {
+pub fn write(record: &Record, path: &Path) -> Result<()> {
     atomic::replace(path, |out| write_to(record, out))
 }
 
@@ -79,17 +78,17 @@ impl Formatter for Layout {
 
 /// Reads a record from a JSON document or from the HTML report that carries one.
 /// Errors: one line: the file, where in it, what was expected.
-pub fn read(path: &Path) -> Result<Record, StoreError> {
-    read_from(&mut File::open(path).map_err(|e| StoreError::io(path, "read", &e))?, path)
+pub fn read(path: &Path) -> Result<Record> {
+    from_bytes(&bounded::read(path, LARGEST_MIB, "record")?, path)
 }
 
 /// The same from any source; `name` stands for it in messages (`-` for standard input).
-pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreError> {
+pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record> {
     from_bytes(&bounded::read_from(source, name, LARGEST_MIB, "record")?, name)
 }
 
 /// The same from bytes already read.
-pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
+pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = bytes[..e.valid_up_to()].split(|b| *b == b'\n').count();
         let what = format!("line {line}: not UTF-8 text; expected a machmeter record as JSON or HTML");
@@ -163,9 +162,8 @@ fn check_identity(format: Option<&str>, version: Option<&str>) -> Result<(), Str
     Err(match (format, version.map(|v| (v, major(v)))) {
         (Some(FORMAT), Some((_, Some(1)))) => return Ok(()),
         (Some(FORMAT), Some((v, Some(m)))) if m > 1 => {
-            format!(
-                "record version {v} is newer than this program reads ({SCHEMA_VERSION}); update machmeter"
-            )
+            let newer = format!("is newer than this program reads ({SCHEMA_VERSION}); update machmeter");
+            format!("record version {v} {newer}")
         }
         (Some(FORMAT), Some((v, _))) => format!("record version {v:?} is unknown, expected 1.x"),
         (Some(FORMAT), None) => "the record has no \"version\", expected 1.x".to_owned(),

@@ -18,6 +18,7 @@ pub mod mpi_trace;
 pub mod parquet;
 pub mod reference;
 
+pub(crate) use error::Result;
 pub use error::StoreError;
 pub use foreign::Imported;
 pub use history::History;

@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::atomic;
 use crate::date::hex;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 mod claims;
 mod reading;
@@ -38,7 +38,7 @@ const UNIT_PREFIX: &str = "machmeter.unit.";
 
 /// Writes `table` to `path` in one step and describes the file: name relative to its folder, rows, SHA-256.
 /// Errors: a table whose columns disagree in length or share a name, or what the system answered; an old file is as it was.
-pub fn write_table(table: &Table, path: &Path) -> Result<RawFile, StoreError> {
+pub fn write_table(table: &Table, path: &Path) -> Result<RawFile> {
     check(table).map_err(|e| StoreError::new(path, e))?;
     let sha256 = atomic::replace(path, |out| {
         let mut hashed = Hashed { out, hash: Sha256::new() };
@@ -124,11 +124,8 @@ fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
         Values::F64(_) => (Physical::DOUBLE, None),
         Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
-    Type::primitive_type_builder(&column.name, physical)
-        .with_repetition(Repetition::REQUIRED)
-        .with_logical_type(logical)
-        .build()
-        .map(Arc::new)
+    let required = Type::primitive_type_builder(&column.name, physical).with_repetition(Repetition::REQUIRED);
+    required.with_logical_type(logical).build().map(Arc::new)
 }
 
 fn properties(table: &Table) -> WriterProperties {
@@ -164,7 +161,7 @@ fn io_error(e: ParquetError) -> io::Error {
 }
 
 /// Opens `path` for reading, with the error in words.
-fn open(path: &Path) -> Result<File, StoreError> {
+fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|e| StoreError::io(path, "read", &e))
 }
 

@@ -7,7 +7,7 @@ use machmeter_data::summary::Shows;
 use serde::{Deserialize, Serialize};
 
 use crate::best;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// A figure: selector of its metric, what it shows of it, value in the unit of the metric.
 pub type Figure = (String, Shows, f64);
@@ -31,12 +31,12 @@ impl ReferenceStore {
     }
 
     /// Machines by fingerprint.
-    pub fn machines(&self) -> Result<BTreeMap<String, Machine>, StoreError> {
+    pub fn machines(&self) -> Result<BTreeMap<String, Machine>> {
         best::load(&self.path)
     }
 
     /// Adds machines by fingerprint, all or none, and returns all there are then. A machine counts once: its newest figure stands.
-    pub fn add(&self, new: Vec<(String, Machine)>) -> Result<BTreeMap<String, Machine>, StoreError> {
+    pub fn add(&self, new: Vec<(String, Machine)>) -> Result<BTreeMap<String, Machine>> {
         let _held = best::lock(&self.path.with_extension("lock"))?;
         let mut all = self.machines()?;
         for (fingerprint, new) in new {

@@ -130,6 +130,10 @@ fn bad<T>(what: impl Into<String>) -> Result<T, TraceError> {
     Err(TraceError(what.into()))
 }
 
+fn sure(is_so: bool, or: impl FnOnce() -> String) -> Result<(), TraceError> {
+    if is_so { Ok(()) } else { bad(or()) }
+}
+
 fn word(bytes: &[u8], index: usize) -> u64 {
     let at = bytes.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok());
     at.map_or(0, u64::from_le_bytes)
@@ -160,22 +164,16 @@ impl<'a> Trace<'a> {
     /// # Errors
     /// In one line, what is wrong: no trace, another version, cut off, or numbers that contradict others.
     pub fn read(bytes: &'a [u8]) -> Result<Self, TraceError> {
-        if bytes.len() < BLOCK_BYTES || word(bytes, header::MAGIC) != MAGIC {
-            return bad("no trace of an MPI program");
-        }
+        let is_trace = bytes.len() >= BLOCK_BYTES && word(bytes, header::MAGIC) == MAGIC;
+        sure(is_trace, || "no trace of an MPI program".to_owned())?;
         let [version, source] = halves(word(bytes, header::VERSION));
-        if version != VERSION {
-            return bad(format!("format {version} of traces is not known: this is {VERSION}"));
-        }
+        sure(version == VERSION, || format!("format {version} of traces is not known: this is {VERSION}"))?;
         let (body, blocks) = (&bytes[BLOCK_BYTES..], word(bytes, header::BLOCKS));
         let there = (body.len() / BLOCK_BYTES) as u64;
-        if blocks > there || !body.len().is_multiple_of(BLOCK_BYTES) {
-            return bad(format!("cut off: {} bytes, and {blocks} blocks were written", bytes.len()));
-        }
+        let is_whole = blocks <= there && body.len().is_multiple_of(BLOCK_BYTES);
+        sure(is_whole, || format!("cut off: {} bytes, and {blocks} blocks were written", bytes.len()))?;
         let [rank, size] = halves(word(bytes, header::RANK));
-        if rank >= size || size > i32::MAX as u32 {
-            return bad(format!("rank {rank} of {size}"));
-        }
+        sure(rank < size && i32::try_from(size).is_ok(), || format!("rank {rank} of {size}"))?;
         let end = match word(bytes, header::END) {
             0 => End::Unfinished,
             1 => End::Finalized,
@@ -204,9 +202,7 @@ impl<'a> Trace<'a> {
         };
         let marks = trace.marks()?;
         trace.calibrate(&marks, source == 1)?;
-        if start_ticks < init_ticks {
-            return bad("MPI_Init returned before it was called");
-        }
+        sure(start_ticks >= init_ticks, || "MPI_Init returned before it was called".to_owned())?;
         trace.start_ns = trace.ticks.ns(start_ticks);
         trace.find_communicators()?;
         trace.check_calls(start_ticks, &marks)?;
@@ -254,15 +250,13 @@ impl<'a> Trace<'a> {
         let mut marks: Vec<([u64; 4], usize)> = Vec::new();
         for block in self.blocks.chunks_exact(BLOCK_BYTES) {
             for (i, (w, number)) in slots(block).enumerate() {
-                if i == 0 && number != MARK {
-                    return bad("a block does not begin with a mark");
-                }
+                sure(i > 0 || number == MARK, || "a block does not begin with a mark".to_owned())?;
                 if number == MARK {
                     let thread = w[1] & OPEN;
-                    if thread > self.threads.len() as u64 || (i > 0 && thread != word(block, 1) & OPEN) {
-                        return bad(format!("thread {thread} after {} threads", self.threads.len()));
-                    }
-                    if thread == self.threads.len() as u64 {
+                    let known = self.threads.len();
+                    let follows = thread <= known as u64 && (i == 0 || thread == word(block, 1) & OPEN);
+                    sure(follows, || format!("thread {thread} after {known} threads"))?;
+                    if thread == known as u64 {
                         self.threads.push(Thread::default());
                     }
                     marks.push((w, thread as usize));
@@ -306,14 +300,11 @@ impl<'a> Trace<'a> {
             let thread = (word(block, 1) & OPEN) as usize;
             for (w, number) in slots(block) {
                 if number == COMMUNICATOR {
-                    let (index, members) = ((w[3] >> 48) as usize, w[2]);
+                    let (index, members, size) = ((w[3] >> 48) as usize, w[2], self.size);
                     let is_inter = w[0] & INTER != 0;
-                    if members > u64::from(self.size) && !is_inter {
-                        return bad(format!(
-                            "a communicator of {members} ranks in a program of {}",
-                            self.size
-                        ));
-                    }
+                    sure(members <= u64::from(size) || is_inter, || {
+                        format!("a communicator of {members} ranks in a program of {size}")
+                    })?;
                     if found.len() <= index {
                         found.resize(index + 1, None);
                     }
@@ -331,9 +322,8 @@ impl<'a> Trace<'a> {
                     };
                     let six = &six[..MEMBERS_PER_SLOT.min(members - list.len())];
                     list.extend(six);
-                    if six.iter().any(|r| *r >= self.size && *r != u32::MAX) {
-                        return bad(format!("a member outside of a program of {} ranks", self.size));
-                    }
+                    let are_ranks = six.iter().all(|r| *r < self.size || *r == u32::MAX);
+                    sure(are_ranks, || format!("a member outside of a program of {} ranks", self.size))?;
                 }
             }
         }
@@ -350,27 +340,21 @@ impl<'a> Trace<'a> {
         for (i, block) in self.blocks.chunks_exact(BLOCK_BYTES).enumerate() {
             let thread = word(block, 1) & OPEN;
             for (j, (w, number)) in slots(block).enumerate() {
-                let at = || format!("block {i}, slot {j} of {SLOTS}");
-                if !matches!(number, COMMUNICATOR | MEMBERS) && w[0].saturating_sub(start_ticks) > most_ticks
-                {
-                    return bad(format!("{}: a time more than a year after the start", at()));
-                }
+                let told = |what: &str| format!("block {i}, slot {j} of {SLOTS}: {what}");
+                let has_no_time = matches!(number, COMMUNICATOR | MEMBERS);
+                let is_soon = has_no_time || w[0].saturating_sub(start_ticks) <= most_ticks;
+                sure(is_soon, || told("a time more than a year after the start"))?;
                 if number >= MEMBERS {
                     continue;
                 }
-                if usize::from(number) > OPERATIONS.len() {
-                    return bad(format!("{}: operation {number} is not known", at()));
-                }
-                if w[0] < start_ticks {
-                    return bad(format!("{}: a call before MPI_Init returned", at()));
-                }
+                let is_known = usize::from(number) <= OPERATIONS.len();
+                sure(is_known, || told(&format!("operation {number} is not known")))?;
+                sure(w[0] >= start_ticks, || told("a call before MPI_Init returned"))?;
                 let call = self.call(w, number, thread);
-                if call.peer >= 0 && call.peer as u32 >= self.size {
-                    return bad(format!("{}: rank {} of {}", at(), call.peer, self.size));
-                }
-                if call.communicator.is_some_and(|c| c >= self.communicators.len()) {
-                    return bad(format!("{}: a communicator that was never made", at()));
-                }
+                let is_rank = call.peer < 0 || (call.peer as u32) < self.size;
+                sure(is_rank, || told(&format!("rank {} of {}", call.peer, self.size)))?;
+                let was_made = call.communicator.is_none_or(|c| c < self.communicators.len());
+                sure(was_made, || told("a communicator that was never made"))?;
                 calls[thread as usize] += 1;
                 end_ns = end_ns.max(call.start_ns.saturating_add(call.duration_ns.unwrap_or(0)));
             }

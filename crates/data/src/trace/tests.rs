@@ -62,18 +62,12 @@ fn usual() -> Vec<[u64; 4]> {
     ]
 }
 
-fn error(file: &File) -> String {
-    Trace::read(&file.0).expect_err("it is believed").to_string()
-}
-
 #[test]
 fn a_trace_is_read_as_it_was_written() {
     let file = File::new(&usual());
     let t = Trace::read(&file.0).unwrap();
-    assert_eq!(
-        (t.rank, t.size, t.end, t.boot.as_str(), t.program.as_str()),
-        (1, 3, End::Unfinished, "b00t", "./a -x")
-    );
+    let head = (t.rank, t.size, t.end, t.boot.as_str(), t.program.as_str());
+    assert_eq!(head, (1, 3, End::Unfinished, "b00t", "./a -x"));
     assert!(!t.host.contains('\x1b'), "{:?}", t.host);
     assert_eq!((t.start_ns, t.end_ns), (50_500, 54_000));
     assert_eq!(t.threads, [Thread { cpu_ns: 1000, wall_ns: 3000, calls: 3 }]);
@@ -92,10 +86,8 @@ fn a_trace_is_read_as_it_was_written() {
     };
     assert_eq!(calls[0], send);
     assert_eq!((calls[1].peer, calls[1].tag, calls[1].communicator), (ANY, -1, Some(0)));
-    assert_eq!(
-        (calls[2].peer, calls[2].tag, calls[2].duration_ns, calls[2].communicator),
-        (NONE, NONE, None, None)
-    );
+    let wait = calls[2];
+    assert_eq!((wait.peer, wait.tag, wait.duration_ns, wait.communicator), (NONE, NONE, None, None));
 }
 
 #[test]
@@ -106,18 +98,15 @@ fn durations_of_hours_and_bytes_beyond_the_field_keep_their_neighbors() {
     slots[4][3] = size_word(u64::MAX, 1);
     let file = File::new(&slots);
     let send = Trace::read(&file.0).unwrap().calls().next().unwrap();
-    assert_eq!(
-        (send.duration_ns, send.bytes, send.communicator),
-        (Some(86_400_000_000_000), MOST_BYTES, Some(1))
-    );
+    let expected = (Some(86_400_000_000_000), MOST_BYTES, Some(1));
+    assert_eq!((send.duration_ns, send.bytes, send.communicator), expected);
 }
 
 #[test]
 fn a_file_that_contradicts_itself_is_refused_in_one_line() {
-    let wrong = |word: usize, value: u64| {
-        let mut file = File::new(&usual());
-        file.put(word, value);
-        error(&file)
+    let check = |file: &File, what: &str| {
+        let e = Trace::read(&file.0).expect_err("it is believed").to_string();
+        assert!(e.contains(what) && !e.contains('\n'), "{e}");
     };
     for (word, value, what) in [
         (header::MAGIC, 7, "no trace"),
@@ -131,14 +120,10 @@ fn a_file_that_contradicts_itself_is_refused_in_one_line() {
         (header::INIT_NS, 54_000, "impossible rate"),
         (header::INIT_TICKS, u64::MAX, "impossible rate"),
     ] {
-        let e = wrong(word, value);
-        assert!(e.contains(what) && !e.contains('\n'), "{e}");
-    }
-    let slot = |index: usize, slot: [u64; 4]| {
         let mut file = File::new(&usual());
-        file.slot(index, slot);
-        error(&file)
-    };
+        file.put(word, value);
+        check(&file, what);
+    }
     let send = kind_word(number(Number::Send), 1);
     for (index, words, what) in [
         (0, [4000, send, 0, 0], "does not begin with a mark"),
@@ -152,8 +137,9 @@ fn a_file_that_contradicts_itself_is_refused_in_one_line() {
         (4, [4000, kind_word(OPERATIONS.len() as u16 + 1, 0), 0, 0], "is not known"),
         (4, [u64::MAX, send, 0, 0], "a year after"),
     ] {
-        let e = slot(index, words);
-        assert!(e.contains(what) && !e.contains('\n'), "{e}");
+        let mut file = File::new(&usual());
+        file.slot(index, words);
+        check(&file, what);
     }
     let file = File::new(&usual());
     for length in (0..file.0.len()).step_by(37) {

@@ -15,7 +15,7 @@ use machmeter_sys::guard::signals;
 use machmeter_sys::thread::spawn_plain;
 
 use super::compare;
-use crate::{Exit, Failure, Globals, Registries, cli};
+use crate::{Exit, Failure, Globals, Registries, Result, cli};
 
 /// Time of all runs where none is given, ns.
 const DEFAULT_NS: u64 = 300_000_000_000;
@@ -57,7 +57,7 @@ enum Sides {
     Attributes([Attributes; 2]),
 }
 
-pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     compare::writable(globals)?;
     let (labels, mut sides) = sides(&asked)?;
@@ -68,13 +68,13 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     let planned = ((total_ns / (run_ns * RUNS_PER_ROUND as u64)) as usize).min(MOST_ROUNDS);
     if planned < LEAST_ROUNDS {
         let least = run_ns * (RUNS_PER_ROUND * LEAST_ROUNDS) as u64;
-        let time = |ns: u64| human(ns as f64, Unit::Nanoseconds);
-        return Err(Failure::usage(format!(
-            "{} is too short for {LEAST_ROUNDS} rounds of {RUNS_PER_ROUND} runs of {}",
-            time(total_ns),
-            time(run_ns)
-        ))
-        .help(format!("give ab -t {} or more, or the probe a shorter -t", least.div_ceil(1_000_000_000))));
+        let [total, run] = [total_ns, run_ns].map(|ns| human(ns as f64, Unit::Nanoseconds));
+        let what =
+            format!("{total} is too short for {LEAST_ROUNDS} rounds of {RUNS_PER_ROUND} runs of {run}");
+        let least_s = least.div_ceil(1_000_000_000);
+        return Err(
+            Failure::usage(what).help(format!("give ab -t {least_s} or more, or the probe a shorter -t"))
+        );
     }
     signals::install().map_err(Failure::cannot)?;
     let options =
@@ -109,7 +109,7 @@ fn tell(
     labels: [String; 2],
     options: &Options<'_>,
     globals: &Globals,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let mut comparison: Comparison = paired::compare(rounds, planned, options);
     let [a, b] = labels;
     comparison.notes.push(format!("{} of {planned} rounds ABBA or BAAB; A: {a}; B: {b}", rounds.len()));
@@ -128,7 +128,7 @@ fn tell(
     })
 }
 
-fn sides(asked: &Asked) -> Result<([String; 2], Sides), Failure> {
+fn sides(asked: &Asked) -> Result<([String; 2], Sides)> {
     match (asked.commands.as_slice(), asked.set.as_slice()) {
         ([a, b], []) => {
             let commands = [a.clone(), b.clone()];
@@ -165,7 +165,7 @@ fn attributes(text: &str) -> Result<Attributes, String> {
 }
 
 /// Time of one run of the probe, ns, after its options were found right; `None` where its help was asked for and printed.
-fn run_ns(registries: &Registries, probe: &[String]) -> Result<Option<u64>, Failure> {
+fn run_ns(registries: &Registries, probe: &[String]) -> Result<Option<u64>> {
     let ours = ["--json", "--csv", "--md", "--dry-run", "-o", "--output", "-n"];
     if let Some(word) = probe.iter().find(|w| ours.iter().any(|o| *w == o || w.starts_with(&format!("{o}="))))
     {
@@ -187,7 +187,7 @@ fn run_ns(registries: &Registries, probe: &[String]) -> Result<Option<u64>, Fail
 }
 
 /// One run under a setting; `None` where it was stopped.
-fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Record>, Failure> {
+fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Record>> {
     let mut process = Process::new("/proc/self/exe");
     process.args(probe).args(OURS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let name = if setting == 0 { "A" } else { "B" };

@@ -8,7 +8,7 @@ use machmeter_data::Record;
 use machmeter_store::foreign::SideFacts;
 
 use super::report;
-use crate::{Exit, Failure, Globals, Registries, output, state, view};
+use crate::{Exit, Failure, Globals, Registries, Result, output, state, view};
 
 /// Earlier runs of the same kind of machine that are looked at for the run-to-run spread at most.
 const MAX_HISTORY: usize = 30;
@@ -54,7 +54,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     writable(globals)?;
     let [a, b] = sides(registries, &asked)?;
@@ -84,14 +84,12 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     })
 }
 
-fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2], Failure> {
-    let all = |names: &[PathBuf]| -> Result<Vec<Record>, Failure> {
+fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2]> {
+    let all = |names: &[PathBuf]| -> Result<Vec<Record>> {
         let names: Vec<PathBuf> = names.iter().map(|n| range(n)).collect::<Result<Vec<_>, _>>()?.concat();
         if names.len() > MOST_RUNS {
-            return Err(Failure::usage(format!(
-                "{} runs are named, at most {MOST_RUNS} are compared",
-                names.len()
-            )));
+            let named = names.len();
+            return Err(Failure::usage(format!("{named} runs are named, at most {MOST_RUNS} are compared")));
         }
         names
             .iter()
@@ -111,7 +109,7 @@ fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2], Fai
 }
 
 /// `last~6..last~3` as the four names it means; any other name as it is.
-fn range(name: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn range(name: &Path) -> Result<Vec<PathBuf>> {
     let back = |end: &str| match end.strip_prefix("last")? {
         "" => Some(0),
         rest => rest.strip_prefix('~')?.parse::<usize>().ok(),
@@ -127,7 +125,7 @@ fn range(name: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Latest runs of the history that have the tag, the oldest first.
-fn tagged(tag: &str) -> Result<Vec<Record>, Failure> {
+fn tagged(tag: &str) -> Result<Vec<Record>> {
     let history = state::history().map_err(Failure::usage)?;
     let names = history.list().map_err(Failure::usage)?;
     let has = |r: &Record| r.run.tags.contains_key(tag);
@@ -138,7 +136,7 @@ fn tagged(tag: &str) -> Result<Vec<Record>, Failure> {
 }
 
 /// Runs by the value of a tag; the value that comes first is side A, the latest two values count.
-fn by_tag(runs: &[Record], tag: &str) -> Result<[Vec<Record>; 2], Failure> {
+fn by_tag(runs: &[Record], tag: &str) -> Result<[Vec<Record>; 2]> {
     let value = |r: &Record| r.run.tags.get(tag).cloned();
     let mut values: Vec<String> = Vec::new();
     for v in runs.iter().filter_map(value) {
@@ -148,11 +146,8 @@ fn by_tag(runs: &[Record], tag: &str) -> Result<[Vec<Record>; 2], Failure> {
     }
     let [a, b] = values.as_slice() else {
         let found = if values.is_empty() { "none".to_owned() } else { values.join(", ") };
-        return Err(Failure::usage(format!(
-            "--by {tag}: a comparison has two values, here are {}: {found}",
-            values.len()
-        ))
-        .help(format!("measure with --tag {tag}=VALUE, or name the runs")));
+        let what = format!("--by {tag}: a comparison has two values, here are {}: {found}", values.len());
+        return Err(Failure::usage(what).help(format!("measure with --tag {tag}=VALUE, or name the runs")));
     };
     let of = |v: &String| -> Vec<Record> {
         let named = |mut r: Record| {
@@ -165,7 +160,7 @@ fn by_tag(runs: &[Record], tag: &str) -> Result<[Vec<Record>; 2], Failure> {
 }
 
 /// Refuses files of a comparison that could not be written now.
-pub(super) fn writable(globals: &Globals) -> Result<(), Failure> {
+pub(super) fn writable(globals: &Globals) -> Result<()> {
     if let Some(other) = globals.output.iter().find(|t| t.extension().is_none_or(|e| e != "html")) {
         let what = format!("-o {}: only .html (forest plot) can be written", other.display());
         return Err(Failure::usage(what).help("--json=FILE, --csv=FILE, --md=FILE write other forms"));
@@ -173,7 +168,7 @@ pub(super) fn writable(globals: &Globals) -> Result<(), Failure> {
     view::could_write(globals)
 }
 
-pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
+pub(super) fn show(comparison: &Comparison, globals: &Globals) -> Result<()> {
     let put = |target: &Path, text: &str| output::put(target, text).map_err(Failure::cannot);
     if let Some(t) = &globals.json {
         put(t, &serde_json::to_string_pretty(comparison).map_err(Failure::cannot)?)?;

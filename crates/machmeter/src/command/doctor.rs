@@ -18,7 +18,7 @@ use machmeter_sys::{facts, guard, thread};
 use super::measure;
 use crate::globals::time;
 use crate::session::{self, empty_record};
-use crate::{Exit, Failure, Globals, Registries, output, view};
+use crate::{Exit, Failure, Globals, Registries, Result, output, view};
 
 const SAMPLE: Duration = Duration::from_millis(200);
 
@@ -35,11 +35,7 @@ pub(super) struct Asked {
     between_ns: u64,
 }
 
-pub(super) fn run(
-    _registries: &Registries,
-    globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let Asked { between_ns } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     if globals.dry_run {
@@ -219,13 +215,8 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn check(id: &str, state: CheckState, observed: &str) -> Check {
-        let nothing = Inputs {
-            facts: &Facts::default(),
-            later: None,
-            clock: None,
-            live: None,
-            for_cpus: &CpuSet::default(),
-        };
+        let (facts, for_cpus) = (&Facts::default(), &CpuSet::default());
+        let nothing = Inputs { facts, later: None, clock: None, live: None, for_cpus };
         let (observed, next) = (observed.to_owned(), Some("what to do".to_owned()));
         Check { state, observed, next, ..doctor::find(id).unwrap().check(&nothing) }
     }
@@ -247,14 +238,8 @@ pub(crate) mod tests {
         ];
         for width in [80, 100] {
             let style = TerminalStyle { width, ..TerminalStyle::default() };
-            let text = page(
-                &checks,
-                &["Open MPI 4.1.4: /usr/bin/mpirun".to_owned()],
-                Exit::Inconclusive,
-                false,
-                false,
-                &style,
-            );
+            let mpis = ["Open MPI 4.1.4: /usr/bin/mpirun".to_owned()];
+            let text = page(&checks, &mpis, Exit::Inconclusive, false, false, &style);
             assert!(text.is_ascii() && text.lines().all(|l| l.len() <= width), "{text}");
             let row = |begin: &str, end: &str| {
                 let found = |l: &&str| l.starts_with(begin) && l.ends_with(end);
@@ -271,17 +256,13 @@ pub(crate) mod tests {
             let full = page(&checks, &[], Exit::Inconclusive, false, true, &style);
             assert_eq!(full.matches("do: what to do").count(), checks.len(), "{full}");
             assert!(full.is_ascii() && full.lines().all(|l| l.len() <= width), "{full}");
-            assert!(
-                full.contains("PASS  E101") && full.contains("weakens: preemption, shared core"),
-                "{full}"
-            );
+            let parts = ["PASS  E101", "weakens: preemption, shared core"];
+            assert!(parts.iter().all(|part| full.contains(part)), "{full}");
         }
         let color = TerminalStyle { color: true, ..TerminalStyle::default() };
         let plain = page(&checks, &[], Exit::Fine, false, false, &TerminalStyle::default());
         let painted = page(&checks, &[], Exit::Fine, false, false, &color);
-        assert_eq!(
-            painted.replace("\u{1b}[31m", "").replace("\u{1b}[33m", "").replace("\u{1b}[0m", ""),
-            plain
-        );
+        let codes = ["\u{1b}[31m", "\u{1b}[33m", "\u{1b}[0m"];
+        assert_eq!(codes.iter().fold(painted, |text, code| text.replace(code, "")), plain);
     }
 }

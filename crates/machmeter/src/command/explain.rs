@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 use machmeter_data::{Code, Record, code};
 use machmeter_report::terminal::printable;
 
-use crate::{Exit, Failure, Globals, Registries, output, state};
+use crate::{Exit, Failure, Globals, Registries, Result, output, state};
 
 pub(crate) const CODES: &[Code] = &[
     code! { "W900" "not measured",
@@ -88,11 +88,7 @@ pub(super) fn define(name: &'static str) -> Command {
     )
 }
 
-pub(super) fn run(
-    registries: &Registries,
-    _globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let all = all(registries);
     let find = |name: &String| {
         let unknown = || Failure::usage(format!("no code '{name}'")).help("machmeter list codes names all");

@@ -15,7 +15,7 @@ use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 
 use super::report;
-use crate::{Exit, Failure, Globals, Registries, output};
+use crate::{Exit, Failure, Globals, Registries, Result, output};
 
 /// A format of schedules, which only traced runs have.
 pub(super) struct ScheduleFormat {
@@ -73,21 +73,15 @@ fn formats() -> Vec<&'static str> {
     names
 }
 
-pub(super) fn run(
-    _registries: &Registries,
-    _globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(_: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (mut record, path) = report::located(&asked.run)?;
     let tables = report::tables(&record, &path);
     let format = FORMATS.iter().find(|f| f.name == asked.to);
     if let Some(glob) = &asked.metric {
         if !format.is_some_and(|f| f.is_of_figures) {
-            return Err(Failure::usage(format!(
-                "--metric chooses among figures: {} holds samples or graphs",
-                asked.to
-            )));
+            let what = format!("--metric chooses among figures: {} holds samples or graphs", asked.to);
+            return Err(Failure::usage(what));
         }
         record.metrics.retain(|m| glob_matches(glob, &m.key()) || glob_matches(glob, &m.id));
         if record.metrics.is_empty() {
@@ -105,7 +99,7 @@ pub(super) fn run(
     put(&asked, &bytes)
 }
 
-fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit, Failure> {
+fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit> {
     match &asked.output {
         None => output::write(bytes).map_err(Failure::cannot)?,
         Some(path) => machmeter_store::atomic::write(path, bytes).map_err(Failure::cannot)?,
@@ -114,7 +108,7 @@ fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit, Failure> {
 }
 
 /// The schedule of a traced program.
-fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Exit, Failure> {
+fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Exit> {
     let wrong = |e: String| Failure::usage(format!("{}: {e}", asked.run.display()));
     let calls = Calls::find(tables).map_err(|e| {
         wrong(e.to_string()).help("a run of machmeter trace -- mpirun ...; of many calls, with --raw all")
@@ -136,7 +130,7 @@ fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Ex
 }
 
 /// A file of each table of samples.
-fn parquets(asked: &Asked, tables: &[Table]) -> Result<Exit, Failure> {
+fn parquets(asked: &Asked, tables: &[Table]) -> Result<Exit> {
     if tables.is_empty() {
         return Err(Failure::usage(format!("{}: this run has no raw samples", asked.run.display()))
             .help("measure with --raw all"));

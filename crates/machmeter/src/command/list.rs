@@ -10,7 +10,7 @@ use machmeter_report::terminal::printable;
 use machmeter_store::foreign::READERS;
 
 use super::{explain, export, trace};
-use crate::{Exit, Failure, Globals, Registries, output, state};
+use crate::{Exit, Failure, Globals, Registries, Result, output, state};
 
 const KINDS: [&str; 8] = ["codes", "formats", "loads", "metrics", "probes", "readers", "runs", "tasks"];
 
@@ -20,7 +20,7 @@ pub(super) fn define(name: &'static str) -> Command {
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
 
-pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let what = matches.get_one::<String>("what").map_or("metrics", String::as_str);
     let row = |a: &str, b: &str, c: &str| [a, b, c].map(str::to_owned);
     let probes = registries.probes.iter().map(|p| p.info);
@@ -73,7 +73,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
 }
 
 /// Stored runs, the newest first: name, when and what, tags and size. One that cannot be read says so.
-fn runs() -> Result<Vec<[String; 3]>, Failure> {
+fn runs() -> Result<Vec<[String; 3]>> {
     let history = state::past().map_err(Failure::usage)?;
     let row = |(i, name): (usize, String)| {
         let told = history.resolve(&name).map_err(|e| e.to_string()).and_then(|path| {

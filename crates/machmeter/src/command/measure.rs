@@ -13,7 +13,7 @@ use machmeter_sys::guard::signals;
 use super::keep::keep;
 use crate::progress::Reporter;
 use crate::session::{self, CHARACTERIZE, Session};
-use crate::{Exit, Failure, Globals, Registries, job, output, state, view};
+use crate::{Exit, Failure, Globals, Registries, Result, job, output, state, view};
 
 /// Pages of at least this length look at what else runs on the machine, ns.
 const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
@@ -28,7 +28,7 @@ pub(crate) fn probe(
     entry: &'static Entry,
     globals: &Globals,
     matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let given = Parameters::Given(matches);
     let by_level_ns = (entry.default_ns)(&given, globals.level)?;
     attended(entry, &given, globals.dry_run, || measured(registries, entry, globals, &given, by_level_ns))
@@ -39,8 +39,8 @@ pub(crate) fn attended(
     entry: &Entry,
     given: &Parameters<'_>,
     dry_run: bool,
-    measured: impl FnOnce() -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
+    measured: impl FnOnce() -> Result<Exit>,
+) -> Result<Exit> {
     if !dry_run && let Some(done) = (entry.attend)(given)? {
         return Ok(if done { Exit::Fine } else { Exit::CannotMeasure });
     }
@@ -58,7 +58,7 @@ fn measured(
     globals: &Globals,
     given: &Parameters<'_>,
     by_level_ns: u64,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let destinations = (entry.destinations)(given)?;
     writable(&destinations)?;
     let total_ns = globals.time.unwrap_or(by_level_ns);
@@ -78,7 +78,7 @@ fn reporter(session: &Session<'_>, globals: &Globals, total_ns: u64) -> Reporter
 }
 
 /// Bare `machmeter`.
-pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, Failure> {
+pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     let total_ns = globals.time.unwrap_or(globals.level.page_seconds() * 1_000_000_000);
     let parts = match &globals.job {
         Some(path) => job::load(registries, path)?,
@@ -99,19 +99,14 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     if total_ns >= LOOK_AROUND_FROM_NS && !globals.dry_run {
         session.look_around();
     }
-    globals.say(&format!(
-        "machmeter {}: {} s in {} part{} on CPU {}",
-        env!("CARGO_PKG_VERSION"),
-        total_ns / 1_000_000_000,
-        names.len(),
-        if names.len() == 1 { "" } else { "s" },
-        session.cpus
-    ));
+    let (version, total_s, n) = (env!("CARGO_PKG_VERSION"), total_ns / 1_000_000_000, names.len());
+    let parts_of = if n == 1 { "part" } else { "parts" };
+    globals.say(&format!("machmeter {version}: {total_s} s in {n} {parts_of} on CPU {}", session.cpus));
     let reporter = reporter(&session, globals, total_ns);
     let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
     // What a job names must be had.
     let mut planned = false;
-    let mut keep = |indexes: &[usize], measured: Result<Option<Vec<Outcome>>, Failure>| match measured {
+    let mut keep = |indexes: &[usize], measured: Result<Option<Vec<Outcome>>>| match measured {
         Ok(found) => {
             planned |= found.is_none();
             let found = found.unwrap_or_default();
@@ -180,7 +175,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
 }
 
 /// Refuses files that could not be written now.
-fn writable(destinations: &[Destination]) -> Result<(), Failure> {
+fn writable(destinations: &[Destination]) -> Result<()> {
     destinations.iter().try_for_each(|d| atomic::could_replace(&d.what).map_err(Failure::usage))
 }
 
@@ -197,15 +192,12 @@ pub(super) fn plan(
     parts: &[&str],
     effects: &[String],
     refused: &[(String, Failure)],
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let (_, allowed, cpus) = session::cpus(&globals.cpus)?;
-    let mut text = format!(
-        "plan: {} s, parts: {}; CPUs {cpus} of {allowed}, policy {}, level {}",
-        total_ns as f64 / 1e9,
-        parts.join(", "),
-        globals.prio,
-        globals.level
-    );
+    let (total_s, parts) = (total_ns as f64 / 1e9, parts.join(", "));
+    let Globals { prio, level, .. } = globals;
+    let mut text =
+        format!("plan: {total_s} s, parts: {parts}; CPUs {cpus} of {allowed}, policy {prio}, level {level}");
     for effect in effects {
         text.push_str(&format!("; {effect}"));
     }

@@ -24,7 +24,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machmeter_engine::Stored;
 use machmeter_sys::guard::signals;
 
-use crate::{Exit, Failure, Globals, Registries, compat};
+use crate::{Exit, Failure, Globals, Registries, Result, compat};
 pub(crate) use measure::attended;
 
 pub(crate) struct CommandEntry {
@@ -35,7 +35,7 @@ pub(crate) struct CommandEntry {
     run: Run,
 }
 
-type Run = fn(&Registries, &Globals, &ArgMatches) -> Result<Exit, Failure>;
+type Run = fn(&Registries, &Globals, &ArgMatches) -> Result<Exit>;
 
 /// `takes`: ids of the options of [`Globals`] that act on it, with spaces between.
 const fn entry(
@@ -88,7 +88,7 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     entry("simulate", options_of::<simulate::Asked>, SIMULATED, simulate::run),
 ];
 
-pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit> {
     // Global options may stand before or after the command; clap has propagated them to the innermost one.
     let verb = matches.subcommand();
     let given = verb.map_or(matches, |(_, sub)| sub);
@@ -112,7 +112,7 @@ pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit,
 }
 
 /// The runs of `-n`, to the end or a signal: the first exit code that is not fine.
-fn repeated(globals: &Globals, run: impl Fn() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+fn repeated(globals: &Globals, run: impl Fn() -> Result<Exit>) -> Result<Exit> {
     let runs = if globals.dry_run { 1 } else { globals.runs };
     let mut first = Exit::Fine;
     for i in 1..=runs {

@@ -7,7 +7,7 @@ use machmeter_report::usual;
 use machmeter_store::reference::Machine;
 
 use super::report;
-use crate::{Exit, Failure, Globals, Registries, output, state};
+use crate::{Exit, Failure, Globals, Registries, Result, output, state};
 
 pub(super) fn define(name: &'static str) -> Command {
     let records = Arg::new("record")
@@ -22,11 +22,7 @@ pub(super) fn define(name: &'static str) -> Command {
         .subcommand(Command::new("add").about("Add the figures in the rows of records").arg(records))
 }
 
-pub(super) fn run(
-    registries: &Registries,
-    _globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let names = matches.subcommand_matches("add").and_then(|m| m.get_many::<PathBuf>("record"));
     let mut new = Vec::new();
     for name in names.into_iter().flatten() {
@@ -44,9 +40,8 @@ pub(super) fn run(
         let of_kind = || all.values().filter(|m| m.kind == kind);
         let ranges = usual::grown(of_kind().map(|m| (m.kind.as_str(), m.figures.as_slice()))).len();
         let (machines, least) = (of_kind().count(), usual::MIN_MACHINES);
-        text += &format!(
-            "{kind}: {machines} machines, {ranges} figures with a range (of {least} machines or more)\n"
-        );
+        let ranges = format!("{ranges} figures with a range (of {least} machines or more)");
+        text += &format!("{kind}: {machines} machines, {ranges}\n");
     }
     output::print(&text).map_err(Failure::cannot)?;
     Ok(Exit::Fine)
@@ -59,7 +54,7 @@ pub(super) fn grown() -> Vec<usual::Entry> {
 }
 
 /// Fingerprint and figures of the machine of a record.
-fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine), Failure> {
+fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine)> {
     let (record, _) = report::located(name)?;
     if !record.complete {
         return Err(Failure::usage("the run ended before its plan"));

@@ -12,7 +12,7 @@ use machmeter_store::{history, json};
 
 use super::{reference, trend};
 use crate::session::{self, empty_record};
-use crate::{Exit, Failure, Globals, Registries, output, state, view};
+use crate::{Exit, Failure, Globals, Registries, Result, output, state, view};
 
 /// Show a saved run, or another tool's files; -o writes HTML or card
 ///
@@ -35,7 +35,7 @@ pub(super) struct Asked {
     tick_hz: Option<f64>,
 }
 
-pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let known = SideFacts { tick_hz: asked.tick_hz, ..SideFacts::default() };
     let bare = if asked.card { "svg" } else { "html" };
@@ -59,13 +59,13 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
 }
 
 /// The record that names mean, with what is usual: a run of ours, or one made from foreign files.
-pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record, Failure> {
+pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record> {
     let mut record = read(registries, names, known)?;
     usual::fill(&reference::grown(), &mut record);
     Ok(record)
 }
 
-fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record, Failure> {
+fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record> {
     let mut no_run = None;
     if let [one] = names {
         if one.as_os_str() == "-" {
@@ -96,7 +96,7 @@ fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result
 }
 
 /// A run of ours by name or file, and the file.
-pub(super) fn located(name: &Path) -> Result<(Record, PathBuf), Failure> {
+pub(super) fn located(name: &Path) -> Result<(Record, PathBuf)> {
     let path = if name.is_file() {
         name.to_owned()
     } else {
@@ -107,19 +107,19 @@ pub(super) fn located(name: &Path) -> Result<(Record, PathBuf), Failure> {
 }
 
 /// Runs of ours by name or file.
-pub(super) fn records(names: &[&PathBuf]) -> Result<Vec<Record>, Failure> {
+pub(super) fn records(names: &[&PathBuf]) -> Result<Vec<Record>> {
     names.iter().map(|name| located(name).map(|(record, _)| record)).collect()
 }
 
 /// A run of ours with its raw tables.
-pub(super) fn with_tables(name: &Path) -> Result<(Record, Vec<machmeter_data::Table>), Failure> {
+pub(super) fn with_tables(name: &Path) -> Result<(Record, Vec<machmeter_data::Table>)> {
     let (record, path) = located(name)?;
     let tables = tables(&record, &path)?;
     Ok((record, tables))
 }
 
 /// Raw tables of a run of ours, where they are still there.
-pub(super) fn tables(record: &Record, path: &Path) -> Result<Vec<machmeter_data::Table>, Failure> {
+pub(super) fn tables(record: &Record, path: &Path) -> Result<Vec<machmeter_data::Table>> {
     history::raw_tables(record, path).map_err(Failure::usage)
 }
 

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::Record;
 
-use crate::{Exit, Failure, Globals, Registries, output};
+use crate::{Exit, Failure, Globals, Registries, Result, output};
 
 pub(super) fn define(name: &'static str) -> Command {
     Command::new(name).about("JSON Schema of record, comparison or a probe's parameters").arg(
@@ -11,11 +11,7 @@ pub(super) fn define(name: &'static str) -> Command {
     )
 }
 
-pub(super) fn run(
-    registries: &Registries,
-    _globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let what = matches.get_one::<String>("what").map_or("record", String::as_str);
     let schema = match what {
         "record" => schemars::schema_for!(Record).to_value(),

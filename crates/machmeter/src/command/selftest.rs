@@ -10,7 +10,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::measure;
 use crate::output::{self, Lines};
 use crate::session::Session;
-use crate::{Exit, Failure, Globals, Registries, view};
+use crate::{Exit, Failure, Globals, Registries, Result, view};
 
 /// Inject known disturbances and check the answers
 ///
@@ -30,15 +30,14 @@ pub(super) struct Asked {
     quick: bool,
 }
 
-pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let Asked { probe: name, quick } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let Some(test) = registries.probes.iter().find(|p| p.info.name == name).map(|p| p.selftest) else {
         return Err(Failure::usage(format!("'{name}' is no probe")));
     };
     if globals.time.is_some() && !test.tries_again {
-        return Err(Failure::usage(format!(
-            "the self-test of {name} takes no -t: it ends when its checks are done; --quick does fewer"
-        )));
+        let why = "it ends when its checks are done; --quick does fewer";
+        return Err(Failure::usage(format!("the self-test of {name} takes no -t: {why}")));
     }
     let given_ns = globals.time.unwrap_or(0);
     let within_ns = (test.within_s[usize::from(!quick)] * 1_000_000_000).max(given_ns);
@@ -86,12 +85,9 @@ fn exit(checks: &[SelfCheck]) -> Exit {
 }
 
 fn verdict(checks: &[SelfCheck]) -> String {
-    format!(
-        "{} passed, {} failed, {} not shown on this machine",
-        count(checks, State::Pass),
-        count(checks, State::Fail),
-        count(checks, State::NotShown)
-    )
+    let [pass, fail, not_shown] =
+        [State::Pass, State::Fail, State::NotShown].map(|state| count(checks, state));
+    format!("{pass} passed, {fail} failed, {not_shown} not shown on this machine")
 }
 
 /// The checks as text, grouped by what was injected.
@@ -152,34 +148,27 @@ mod tests {
     use super::*;
 
     fn check(id: &str, state: State) -> SelfCheck {
-        SelfCheck {
-            id: id.to_owned(),
-            what: "stalls".to_owned(),
-            truth: "10 stalls".to_owned(),
-            found: "9 in a gap".to_owned(),
-            bar: "at least 99 %".to_owned(),
-            state,
-        }
+        let [id, what, truth, found, bar] =
+            [id, "stalls", "10 stalls", "9 in a gap", "at least 99 %"].map(str::to_owned);
+        SelfCheck { id, what, truth, found, bar, state }
     }
 
     #[test]
     fn not_shown_is_never_a_pass() {
-        let (pass, info) = (check("a", State::Pass), check("b", State::Info));
-        assert_eq!(exit(&[pass.clone(), info.clone()]), Exit::Fine);
-        assert_eq!(exit(&[pass.clone(), check("c", State::NotShown)]), Exit::Inconclusive);
-        assert_eq!(exit(&[check("d", State::Fail), check("c", State::NotShown)]), Exit::Finding);
-        assert_eq!(exit(&[]), Exit::Inconclusive, "a test that did nothing shows nothing");
+        let of = |states: &[State]| exit(&states.iter().map(|s| check("a", *s)).collect::<Vec<_>>());
+        assert_eq!(of(&[State::Pass, State::Info]), Exit::Fine);
+        assert_eq!(of(&[State::Pass, State::NotShown]), Exit::Inconclusive);
+        assert_eq!(of(&[State::Fail, State::NotShown]), Exit::Finding);
+        assert_eq!(of(&[]), Exit::Inconclusive, "a test that did nothing shows nothing");
     }
 
     #[test]
     fn every_check_stands_on_the_page_and_in_the_record() {
         let checks = [check("a", State::Pass), check("b", State::Fail), check("c", State::NotShown)];
         let text = page(&checks, 1_000_000_000);
-        assert!(
-            text.contains("pass      a") && text.contains("FAIL      b") && text.contains("not shown c"),
-            "{text}"
-        );
-        assert!(text.contains("1 passed, 1 failed, 1 not shown"), "{text}");
+        for part in ["pass      a", "FAIL      b", "not shown c", "1 passed, 1 failed, 1 not shown"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
         let mut record = crate::session::empty_record();
         describe(&mut record, "noise", &checks);
         let verdicts: Vec<&str> = record.findings.iter().map(|f| f.verdict.as_str()).collect();

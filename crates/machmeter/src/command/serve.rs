@@ -1,6 +1,6 @@
 //! `machmeter serve`: the far end of links for `machmeter net --peer` on another machine.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -8,7 +8,7 @@ use machmeter_net::{PORT, Served, Server, Token};
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::{affinity, guard};
 
-use crate::{Exit, Failure, Globals, Registries, output, session};
+use crate::{Exit, Failure, Globals, Registries, Result, output, session};
 
 /// Serves so long when no time is given, ns.
 const DEFAULT_NS: u64 = 3_600_000_000_000;
@@ -36,20 +36,11 @@ pub(super) struct Asked {
 /// `10.0.0.2`, `10.0.0.2:7117`, `[fe80::1]:7117`.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let bare = |ip: IpAddr| SocketAddr::new(ip, PORT);
-    text.parse().or_else(|_| text.parse().map(bare)).map_err(|_| {
-        format!(
-            "'{text}' is no address of this machine: {}, {}:{PORT}",
-            Ipv4Addr::LOCALHOST,
-            Ipv4Addr::LOCALHOST
-        )
-    })
+    let wrong = || format!("'{text}' is no address of this machine: 127.0.0.1, 127.0.0.1:{PORT}");
+    text.parse().or_else(|_| text.parse().map(bare)).map_err(|_| wrong())
 }
 
-pub(super) fn run(
-    _registries: &Registries,
-    globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     let (token, made) = match &asked.token_file {

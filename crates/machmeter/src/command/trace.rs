@@ -20,7 +20,7 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 use super::keep::{MANY_ROWS, keep};
 use crate::globals::Raw;
 use crate::session::Session;
-use crate::{Exit, Failure, Globals, Registries};
+use crate::{Exit, Failure, Globals, Registries, Result};
 
 /// What a trace reports.
 pub(crate) const INFO: Info = Info {
@@ -65,7 +65,7 @@ pub(super) struct Asked {
     command: Vec<OsString>,
 }
 
-pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     if let Some(dir) = &asked.collect {
         let session = Session::begin(registries, globals, 0)?;
@@ -112,7 +112,7 @@ fn program_exit(status: ExitStatus) -> Exit {
 }
 
 /// The recorder: in the directory of this program, or in `lib` beside it.
-fn library() -> Result<PathBuf, Failure> {
+fn library() -> Result<PathBuf> {
     let program = std::env::current_exe().map_err(Failure::cannot)?;
     let home = program.parent().unwrap_or(Path::new("/"));
     let places = [home.join(LIBRARY), home.join("../lib").join(LIBRARY)];
@@ -130,7 +130,7 @@ struct Place {
 
 impl Place {
     /// The given one, which must be new or empty, or one in the directory for temporary files.
-    fn of(asked: &Asked) -> Result<Self, Failure> {
+    fn of(asked: &Asked) -> Result<Self> {
         let (path, is_kept) = match &asked.dir {
             Some(dir) => (dir.clone(), true),
             None => (abandoned::choose(&std::env::temp_dir(), PREFIX), false),
@@ -158,7 +158,7 @@ impl Drop for Place {
 }
 
 /// Runs the program to its end. A signal to this process is passed on.
-fn traced(asked: &Asked, library: &Path, dir: &Path, globals: &Globals) -> Result<ExitStatus, Failure> {
+fn traced(asked: &Asked, library: &Path, dir: &Path, globals: &Globals) -> Result<ExitStatus> {
     let [program, arguments @ ..] = asked.command.as_slice() else {
         return Err(Failure::usage("no command"));
     };
@@ -174,7 +174,7 @@ fn traced(asked: &Asked, library: &Path, dir: &Path, globals: &Globals) -> Resul
     ended(&mut child)
 }
 
-fn ended(child: &mut Child) -> Result<ExitStatus, Failure> {
+fn ended(child: &mut Child) -> Result<ExitStatus> {
     let mut is_told = false;
     loop {
         if let Some(status) = child.try_wait().map_err(Failure::cannot)? {
@@ -214,7 +214,7 @@ fn exports(program: &OsString) -> Vec<&'static str> {
     all.into_iter().flat_map(|variable| ["-x", variable]).collect()
 }
 
-fn collected(dir: &Path, globals: &Globals) -> Result<Option<Collected>, Failure> {
+fn collected(dir: &Path, globals: &Globals) -> Result<Option<Collected>> {
     let most_rows = match globals.raw {
         Raw::All => usize::MAX,
         Raw::Auto => MANY_ROWS,

@@ -7,7 +7,7 @@ use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Metric, Record, Shape, Unit};
 
 use crate::session::empty_record;
-use crate::{Failure, state};
+use crate::{Failure, Result, state};
 
 /// Figures that are shown at most: more are no answer.
 const MOST: usize = 20;
@@ -22,7 +22,7 @@ struct Point {
 ///
 /// # Errors
 /// When there is no history, or nothing in it matches.
-pub(super) fn record(glob: &str) -> Result<Record, Failure> {
+pub(super) fn record(glob: &str) -> Result<Record> {
     let history = state::history().map_err(Failure::usage)?;
     let names = history.list().map_err(Failure::usage)?;
     let runs: Vec<Record> = names.iter().filter_map(|n| history.read(n).ok()).collect();

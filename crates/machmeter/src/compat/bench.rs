@@ -14,7 +14,7 @@ use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread;
 use machmeter_sys::topology::{CpuSet, Topology};
 
-use crate::{Failure, output, session};
+use crate::{Failure, Result, output, session};
 
 /// Entries of the list of gaps at most, per thread.
 const GAPS_MOST: f64 = 4e6;
@@ -34,15 +34,15 @@ impl Bench {
     /// Takes the first `threads` CPUs that may be used, asked for by this `option`; thread k gets the k-th. Without a policy it is
     /// the caller's.
     /// Errors: when there are fewer CPUs, or no clock can be used.
-    pub(super) fn of_threads(option: &str, threads: usize, policy: Option<Policy>) -> Result<Self, Failure> {
+    pub(super) fn of_threads(option: &str, threads: usize, policy: Option<Policy>) -> Result<Self> {
         signals::install().map_err(Failure::cannot)?;
         let (topology, allowed, usable) = session::cpus("all")?;
         if threads > usable.len() {
-            let what = format!(
-                "{option} {threads}: each thread needs a CPU of its own, and only {} may be used here (CPU {usable})",
-                usable.len()
+            let most = usable.len();
+            let why = format!(
+                "each thread needs a CPU of its own, and only {most} may be used here (CPU {usable})"
             );
-            return Err(Failure::usage(what).help(format!("{option} {}", usable.len())));
+            return Err(Failure::usage(format!("{option} {threads}: {why}")).help(format!("{option} {most}")));
         }
         let cpus: CpuSet = usable.iter().take(threads).collect();
         // A thread of a deadline policy may not be pinned.
@@ -63,7 +63,7 @@ impl Bench {
     }
 
     /// Length of an undisturbed turn of the loop.
-    pub(super) fn turn(&self, quantum: Quantum) -> Result<Turn, Failure> {
+    pub(super) fn turn(&self, quantum: Quantum) -> Result<Turn> {
         Ok(calibrate(&self.host(&NoLoads), quantum)?)
     }
 
@@ -75,7 +75,7 @@ impl Bench {
         windows: usize,
         align: bool,
         threshold_ticks: u64,
-    ) -> Result<Samples, Failure> {
+    ) -> Result<Samples> {
         let seconds = self.rate().ns(window_ticks) * windows as f64 / 1e9;
         let gap_capacity = (seconds * GAPS_PER_SECOND).clamp(8192.0, GAPS_MOST) as usize;
         let request = WindowRequest { quantum, window_ticks, windows, align, threshold_ticks, gap_capacity };
@@ -84,13 +84,8 @@ impl Bench {
 
     /// Tells which windows are about to be recorded, and how long that takes.
     pub(super) fn announce(&self, name: &str, window_ticks: u64, windows: usize) {
-        let window_ticks = window_ticks as f64;
-        output::say(&format!(
-            "{name}: {windows} windows of {} on CPU {}: {}",
-            self.span(window_ticks),
-            self.cpus,
-            self.span(window_ticks * windows as f64)
-        ));
+        let [each, all] = [1, windows].map(|n| self.span(window_ticks as f64 * n as f64));
+        output::say(&format!("{name}: {windows} windows of {each} on CPU {}: {all}", self.cpus));
     }
 
     /// Waits, or less when a signal asks to stop.

@@ -15,7 +15,7 @@ use super::bench::{Bench, counts_of};
 use super::{
     nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// A window must hold this many turns of the loop: with fewer, its count says nothing.
 pub(super) const LEAST_TURNS: f64 = 4.0;
@@ -42,16 +42,12 @@ pub(super) fn define(name: &'static str) -> Command {
         .about("Fixed time quantum benchmark as of 2009: counts of work in windows of 2^BITS clock ticks")
         .arg(number('i', "interval", 3..=30, "BITS", "Windows of 2^BITS ticks (3 to 30)").default_value("20"))
         .arg(samples("524288", "Windows to record (at most 2000000)"));
-    let command = with_output(command, "ftq");
-    if is_threaded(name) {
-        command.arg(threads().default_value("1"))
-    } else {
-        // Known only to be refused with a reason.
-        command.arg(threads().hide(true))
-    }
+    // Without threads it is known only to be refused with a reason.
+    let threads = if is_threaded(name) { threads().default_value("1") } else { threads().hide(true) };
+    with_output(command, "ftq").arg(threads)
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let quantum = quantum(name);
     let threads = value_of(matches, "threads").max(1) as usize;
     if !is_threaded(name) && matches.contains_id("threads") {
@@ -77,12 +73,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 /// Writes each thread's pair of files, or the one thread to stdout; returns what `report` is to be given.
-fn put(
-    bench: &Bench,
-    prefix: Option<&Path>,
-    schedule: &Schedule,
-    counts: &[Vec<i32>],
-) -> Result<String, Failure> {
+fn put(bench: &Bench, prefix: Option<&Path>, schedule: &Schedule, counts: &[Vec<i32>]) -> Result<String> {
     let closed = counts.first().map_or(0, Vec::len) as u64;
     let starts: Vec<i64> =
         (0..closed).map(|k| (schedule.t0_ticks + k * schedule.window_ticks) as i64).collect();
@@ -101,17 +92,17 @@ fn put(
 }
 
 /// Refuses windows in which the loop hardly turns.
-fn long_enough(name: &str, bits: u64, turn_ticks: f64, bench: &Bench) -> Result<(), Failure> {
+fn long_enough(name: &str, bits: u64, turn_ticks: f64, bench: &Bench) -> Result<()> {
     let least = least_bits(turn_ticks);
     if bits >= least {
         return Ok(());
     }
+    let (ticks, turn) = (1_u64 << bits, bench.span(turn_ticks));
     let what = format!(
-        "{name}: -i {bits}: a window of {} ticks is shorter than {LEAST_TURNS} turns of the loop ({} each here)",
-        1_u64 << bits,
-        bench.span(turn_ticks)
+        "a window of {ticks} ticks is shorter than {LEAST_TURNS} turns of the loop ({turn} each here)"
     );
-    Err(Failure::usage(what).help(format!("the least possible here is -i {least}")))
+    Err(Failure::usage(format!("{name}: -i {bits}: {what}"))
+        .help(format!("the least possible here is -i {least}")))
 }
 
 /// The least bits whose window holds [`LEAST_TURNS`] turns.
@@ -126,10 +117,8 @@ fn tell(name: &str, counts: &[Vec<i32>], asked: usize, view: &str) {
     if closed < asked {
         output::say(&format!("{name}: stopped after {closed} of {asked} windows; those are written"));
     }
-    output::say(&format!(
-        "{name}: {swallowed} of {} windows were swallowed whole and are kept as 0; FTQ of 2009 would have lost them",
-        closed * counts.len()
-    ));
+    let kept = "were swallowed whole and are kept as 0; FTQ of 2009 would have lost them";
+    output::say(&format!("{name}: {swallowed} of {} windows {kept}", closed * counts.len()));
     tell_more(name, view);
 }
 
@@ -139,9 +128,6 @@ mod tests {
 
     #[test]
     fn the_least_window_holds_four_turns() {
-        assert_eq!(least_bits(24.6), 7);
-        assert_eq!(least_bits(32.0), 7);
-        assert_eq!(least_bits(33.0), 8);
-        assert_eq!(least_bits(0.1), 3);
+        assert_eq!([24.6, 32.0, 33.0, 0.1].map(least_bits), [7, 7, 8, 3]);
     }
 }

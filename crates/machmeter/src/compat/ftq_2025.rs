@@ -18,7 +18,7 @@ use super::ftq::LEAST_TURNS;
 use super::{
     flag, nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// Priority of `-r`; the original takes the highest, which starves the kernel's own threads.
 const FIFO_PRIORITY: u8 = machmeter_engine::placement::AUTO_FIFO_PRIORITY;
@@ -43,7 +43,7 @@ pub(super) fn define(name: &'static str) -> Command {
     with_output(command, "ftq")
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let threads = value_of(matches, "threads") as usize;
     let prefix = target::asked(name, matches, threads)?;
     let policy = matches.get_flag("realtime").then_some(Policy::Fifo(FIFO_PRIORITY));
@@ -55,10 +55,8 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     let window_ticks = bench.rate().ticks(interval_ns as f64);
     if (window_ticks as f64) < LEAST_TURNS * turn.mean_ticks {
         let most_hz = bench.rate().hz() / (LEAST_TURNS * turn.mean_ticks);
-        let what = format!(
-            "{name}: -f {}: a window is shorter than {LEAST_TURNS} turns of the loop",
-            value_of(matches, "frequency")
-        );
+        let hz = value_of(matches, "frequency");
+        let what = format!("{name}: -f {hz}: a window is shorter than {LEAST_TURNS} turns of the loop");
         return Err(Failure::usage(what).help(format!("the highest possible here is -f {most_hz:.0}")));
     }
     doubt_rate(name, matches, ticks_per_ns);
@@ -99,15 +97,15 @@ fn put(
     header: &Ftq2025Header,
     window_ticks: u64,
     counts: &[Vec<i32>],
-) -> Result<String, Failure> {
+) -> Result<String> {
     let closed = counts.first().map_or(0, Vec::len) as u64;
     let start_ns: Vec<i64> = (0..closed).map(|k| bench.rate().ns(k * window_ticks).round() as i64).collect();
     for (thread, (cpu, counts)) in bench.cpus.iter().zip(counts).enumerate() {
         let header = Ftq2025Header { thread, cpu: i32::try_from(cpu).ok(), ..header.clone() };
         if let Some(prefix) = prefix {
             let path = write::ftq_2025_path(prefix, thread);
-            atomic::replace(&path, |out| write::ftq_2025(out, &header, &start_ns, counts))
-                .map_err(Failure::cannot)?;
+            let written = atomic::replace(&path, |out| write::ftq_2025(out, &header, &start_ns, counts));
+            written.map_err(Failure::cannot)?;
         } else {
             print_filled(|out| write::ftq_2025(out, &header, &start_ns, counts))?;
         }
@@ -122,9 +120,8 @@ fn doubt_rate(name: &str, matches: &ArgMatches, ticks_per_ns: f64) {
     if let Some(given) = matches.get_one::<f64>("ticksperns")
         && (!given.is_finite() || (given / ticks_per_ns - 1.0).abs() > 1e-3)
     {
-        output::say(&format!(
-            "{name}: -T {given}: the clock has {ticks_per_ns:.5} ticks per ns, which is used"
-        ));
+        let used = format!("the clock has {ticks_per_ns:.5} ticks per ns, which is used");
+        output::say(&format!("{name}: -T {given}: {used}"));
     }
 }
 

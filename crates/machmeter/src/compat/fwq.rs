@@ -16,7 +16,7 @@ use super::bench::{Bench, level_off};
 use super::{
     nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
 };
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// Below this, two turns of uncertainty are more than 1 % of a piece.
 const LEAST_BITS: u64 = 8;
@@ -37,7 +37,7 @@ pub(super) fn define(name: &'static str) -> Command {
     with_output(command, "fwq")
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let threads = value_of(matches, "threads") as usize;
     let bits = value_of(matches, "work");
     if bits < LEAST_BITS {
@@ -50,12 +50,9 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     let bench = Bench::of_threads("-t", threads, None)?;
     let turn = bench.turn(Quantum::One)?;
     let piece_ticks = turn.mean_ticks * (1_u64 << bits) as f64;
-    output::say(&format!(
-        "{name}: {wanted} pieces of 2^{bits} turns ({} undisturbed) on CPU {}: at least {}",
-        bench.span(piece_ticks),
-        bench.cpus,
-        bench.span(piece_ticks * wanted as f64)
-    ));
+    let [each, all] = [1.0, wanted as f64].map(|n| bench.span(piece_ticks * n));
+    let pieces = format!("{wanted} pieces of 2^{bits} turns ({each} undisturbed)");
+    output::say(&format!("{name}: {pieces} on CPU {}: at least {all}", bench.cpus));
     let pieces = take(&bench, turn, 1 << bits, wanted)?;
     finish(name, &bench, prefix.as_deref(), &pieces, wanted)
 }
@@ -70,7 +67,7 @@ pub(super) struct Pieces {
 
 /// Records until every thread has done its pieces, a signal stops it, or patience ends. Pieces have no place in time, so
 /// that several recordings may follow each other.
-pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Result<Pieces, Failure> {
+pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Result<Pieces> {
     let piece_ticks = turn.mean_ticks * turns as f64;
     let mut out = Pieces { ticks: vec![Vec::new(); bench.cpus.len()], gaps_dropped: 0 };
     let mut left_ticks = PATIENCE * piece_ticks * wanted as f64 + bench.rate().hz();
@@ -97,13 +94,7 @@ pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Resu
     Ok(out)
 }
 
-fn finish(
-    name: &str,
-    bench: &Bench,
-    prefix: Option<&Path>,
-    pieces: &Pieces,
-    wanted: usize,
-) -> Result<Exit, Failure> {
+fn finish(name: &str, bench: &Bench, prefix: Option<&Path>, pieces: &Pieces, wanted: usize) -> Result<Exit> {
     let done = pieces.ticks.first().map_or(0, Vec::len);
     let stopped = signals::stop_requested();
     if done == 0 {
@@ -121,11 +112,8 @@ fn finish(
         "FILE".to_owned()
     };
     if done < wanted {
-        let why = if stopped.is_some() {
-            "stopped"
-        } else {
-            "too disturbed: stopped after 4 times the undisturbed time"
-        };
+        let disturbed = "too disturbed: stopped after 4 times the undisturbed time";
+        let why = if stopped.is_some() { "stopped" } else { disturbed };
         output::say(&format!("{name}: {why}; {done} of {wanted} pieces are written"));
     }
     summary(name, bench, pieces);
@@ -138,16 +126,10 @@ fn summary(name: &str, bench: &Bench, pieces: &Pieces) {
     let all = pieces.ticks.iter().flatten();
     let (n, total) = all.clone().fold((0_u64, 0.0), |(n, t), ticks| (n + 1, t + *ticks as f64));
     let least = all.min().copied().unwrap_or(0);
-    output::say(&format!(
-        "{name}: total {}, average {} per piece, shortest {} (n = {n})",
-        bench.span(total),
-        bench.span(total / n.max(1) as f64),
-        bench.span(least as f64)
-    ));
+    let [total, mean, least] = [total, total / n.max(1) as f64, least as f64].map(|t| bench.span(t));
+    output::say(&format!("{name}: total {total}, average {mean} per piece, shortest {least} (n = {n})"));
     if pieces.gaps_dropped > 0 {
-        output::say(&format!(
-            "{name}: {} interruptions did not fit the list; pieces around them are less exact",
-            pieces.gaps_dropped
-        ));
+        let why = "interruptions did not fit the list; pieces around them are less exact";
+        output::say(&format!("{name}: {} {why}", pieces.gaps_dropped));
     }
 }

@@ -21,13 +21,13 @@ use machmeter_data::quantity::parse_duration_ns;
 use machmeter_sys::guard::signals;
 
 use crate::cli::failure;
-use crate::{Exit, Failure, Globals, Registries, output};
+use crate::{Exit, Failure, Globals, Registries, Result, output};
 
 /// A benchmark this program stands in for.
 struct Mode {
     names: &'static [&'static str],
     define: fn(&'static str) -> Command,
-    run: fn(&str, &Registries, &ArgMatches) -> Result<Exit, Failure>,
+    run: fn(&str, &Registries, &ArgMatches) -> Result<Exit>,
 }
 
 const MODES: [Mode; 6] = [
@@ -68,27 +68,20 @@ pub(super) fn define(name: &'static str) -> Command {
         )
 }
 
-pub(super) fn run(
-    registries: &Registries,
-    _globals: &Globals,
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let mut arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
     let Some((name, mode)) = find(asked) else {
-        return Err(Failure::usage(format!(
-            "compat '{}' is no benchmark this program stands in for",
-            asked.display()
-        ))
-        .help(format!("one of {}", names())));
+        let what = format!("compat '{}' is no benchmark this program stands in for", asked.display());
+        return Err(Failure::usage(what).help(format!("one of {}", names())));
     };
     let Some(matches) = parse((mode.define)(name), &rest)? else { return Ok(Exit::Fine) };
     (mode.run)(name, registries, &matches)
 }
 
 /// The options as given; `None` when its usage was asked for and printed.
-fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>, Failure> {
+fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>> {
     let name = command.get_name().to_owned();
     match command.no_binary_name(true).try_get_matches_from(rest) {
         Ok(matches) => Ok(Some(matches)),
@@ -166,7 +159,7 @@ fn value_of(matches: &ArgMatches, name: &str) -> u64 {
 }
 
 /// Writes what `fill` gives to stdout.
-fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), Failure> {
+fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
     let mut text = Vec::new();
     fill(&mut text).map_err(Failure::cannot)?;
     output::write(&text).map_err(Failure::cannot)
@@ -174,9 +167,8 @@ fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(),
 
 /// Where to see more of what was written; `view` is what `report` is to be given.
 fn tell_more(name: &str, view: &str) {
-    output::say(&format!(
-        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
-    ));
+    let who = "to learn who did it: machmeter noise";
+    output::say(&format!("{name}: to see it drawn: machmeter report {view}; {who}"));
 }
 
 /// The end of a run that was stopped before `what`.

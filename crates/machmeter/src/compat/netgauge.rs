@@ -18,7 +18,7 @@ use machmeter_sys::guard::signals;
 use super::bench::{Bench, uname};
 use super::ftq::LEAST_TURNS;
 use super::{SAMPLES, THREADS, file, flag, fwq, number, print_filled, target, tell_more, time, value_of};
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, Result, output};
 
 /// The first recording, to learn how often detours come, ns.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -62,7 +62,7 @@ struct Task<'a> {
     all_ranks: bool,
 }
 
-pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let ranks = value_of(matches, "ranks") as usize;
     let file = match matches.get_one::<OsString>("output") {
         Some(given) if given != "-" => Some(target::prefix(name, given)?),
@@ -70,10 +70,8 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     };
     let all_ranks = matches.get_flag("write-all");
     if file.is_none() && all_ranks && ranks > 1 {
-        return Err(Failure::usage(format!(
-            "{name}: -w writes a file for each rank, which stdout cannot take"
-        ))
-        .help("name a file with -o"));
+        let what = format!("{name}: -w writes a file for each rank, which stdout cannot take");
+        return Err(Failure::usage(what).help("name a file with -o"));
     }
     let bench = Bench::of_threads("-p", ranks, None)?;
     let turn = bench.turn(Quantum::One)?;
@@ -89,9 +87,8 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
         _ => {
             let longest_ns = matches.get_one::<u64>("time").copied().unwrap_or(0);
             if longest_ns < 10_000_000 {
-                return Err(Failure::usage(format!(
-                    "{name}: --time is too short to see detours: use 10ms or more"
-                )));
+                let what = format!("{name}: --time is too short to see detours: use 10ms or more");
+                return Err(Failure::usage(what));
             }
             task.selfish(value_of(matches, "threshold") as u32, longest_ns)
         }
@@ -99,16 +96,14 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 impl Task<'_> {
-    fn selfish(&self, threshold_percent: u32, longest_ns: u64) -> Result<Exit, Failure> {
+    fn selfish(&self, threshold_percent: u32, longest_ns: u64) -> Result<Exit> {
         let rate = self.bench.rate();
         let asked = self.turn.mean_ticks * f64::from(threshold_percent) / 100.0;
         let threshold_ticks = (asked.ceil() as u64).max(self.turn.threshold_ticks);
         if threshold_ticks as f64 > asked.ceil() {
-            output::say(&format!(
-                "{}: -t {threshold_percent}: ordinary turns reach that; detours from {} are recorded",
-                self.name,
-                self.bench.span(threshold_ticks as f64)
-            ));
+            let least = self.bench.span(threshold_ticks as f64);
+            let what = format!("ordinary turns reach that; detours from {least} are recorded");
+            output::say(&format!("{}: -t {threshold_percent}: {what}", self.name));
         }
         let most = self.header.samples as usize;
         let window_ticks = rate.ticks(WINDOW_NS).max(1);
@@ -116,12 +111,9 @@ impl Task<'_> {
         let mut slice_ns = FIRST_NS.min(longest_ns);
         let samples = loop {
             let windows = (rate.ticks(slice_ns as f64) / window_ticks).max(1) as usize;
-            output::say(&format!(
-                "{}: up to {most} detours on CPU {} within {}",
-                self.name,
-                self.bench.cpus,
-                self.bench.span(rate.ticks(slice_ns as f64) as f64)
-            ));
+            let (name, cpus) = (self.name, &self.bench.cpus);
+            let within = self.bench.span(rate.ticks(slice_ns as f64) as f64);
+            output::say(&format!("{name}: up to {most} detours on CPU {cpus} within {within}"));
             let samples = self.bench.record(Quantum::One, window_ticks, windows, false, threshold_ticks)?;
             left_ns -= slice_ns;
             let enough = samples.cpus.iter().all(|c| c.gaps.len() >= most);
@@ -132,15 +124,10 @@ impl Task<'_> {
             slice_ns = left_ns;
         };
         for (rank, cpu) in self.ranks(&samples).iter().enumerate() {
-            let gaps_ns: Vec<(f64, f64)> = cpu
-                .gaps
-                .iter()
-                .take(most)
-                .map(|g| {
-                    let from_t0 = |t: u64| rate.ns(t.saturating_sub(samples.setup.schedule.t0_ticks));
-                    (from_t0(g.start_ticks), from_t0(g.end_ticks))
-                })
-                .collect();
+            let from_t0 = |t: u64| rate.ns(t.saturating_sub(samples.setup.schedule.t0_ticks));
+            let gaps = cpu.gaps.iter().take(most);
+            let gaps_ns: Vec<(f64, f64)> =
+                gaps.map(|g| (from_t0(g.start_ticks), from_t0(g.end_ticks))).collect();
             let facts = SelfishFacts {
                 turn_ns: self.turn.mean_ticks * rate.ns_per_tick(),
                 turns: cpu.counts.iter().map(|c| u64::from(*c)).sum(),
@@ -157,26 +144,20 @@ impl Task<'_> {
         let wall_ticks = cpu.counts.len() as f64 * samples.setup.schedule.window_ticks as f64;
         let lost_ticks = cpu.lengths.sum_ticks as f64 - cpu.lengths.count as f64 * self.turn.mean_ticks;
         let share = if wall_ticks > 0.0 { (lost_ticks / wall_ticks).clamp(0.0, 1.0) } else { 0.0 };
-        output::say(&format!(
-            "{}: rank {rank}: {} detours in {}, {:.3} % of the time{}",
-            self.name,
-            cpu.lengths.count,
-            self.bench.span(wall_ticks),
-            share * 100.0,
-            match (cpu.lengths.count as usize).saturating_sub(written) {
-                0 => String::new(),
-                left_out => format!("; {left_out} after the first {written} are not in the file"),
-            }
-        ));
+        let (name, n, wall) = (self.name, cpu.lengths.count, self.bench.span(wall_ticks));
+        let more = match (n as usize).saturating_sub(written) {
+            0 => String::new(),
+            left_out => format!("; {left_out} after the first {written} are not in the file"),
+        };
+        let percent = share * 100.0;
+        output::say(&format!("{name}: rank {rank}: {n} detours in {wall}, {percent:.3} % of the time{more}"));
     }
 
-    fn ftq(&self) -> Result<Exit, Failure> {
+    fn ftq(&self) -> Result<Exit> {
         let window_ticks = self.bench.rate().ticks(self.header.duration_us as f64 * 1e3);
         if (window_ticks as f64) < LEAST_TURNS * self.turn.mean_ticks {
-            let what = format!(
-                "{}: -d {}: a window is shorter than {LEAST_TURNS} turns of the loop",
-                self.name, self.header.duration_us
-            );
+            let (name, us) = (self.name, self.header.duration_us);
+            let what = format!("{name}: -d {us}: a window is shorter than {LEAST_TURNS} turns of the loop");
             return Err(Failure::usage(what).help("take a longer -d"));
         }
         let windows = self.header.samples as usize;
@@ -192,7 +173,7 @@ impl Task<'_> {
         Ok(self.end(Exit::Fine))
     }
 
-    fn fwq(&self) -> Result<Exit, Failure> {
+    fn fwq(&self) -> Result<Exit> {
         let turns = (self.bench.rate().ticks(self.header.duration_us as f64 * 1e3) as f64
             / self.turn.mean_ticks) as u64;
         let wanted = self.header.samples as usize;
@@ -225,7 +206,7 @@ impl Task<'_> {
         Some(if self.all_ranks { write::with_suffix(file, &format!(".{rank}")) } else { file.to_owned() })
     }
 
-    fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         match self.path(rank) {
             Some(path) => atomic::replace(&path, |out| fill(out)).map_err(Failure::cannot),
             None => print_filled(|out| fill(out)),

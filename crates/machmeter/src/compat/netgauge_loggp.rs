@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{file, time};
 use crate::command::attended;
 use crate::session::Session;
-use crate::{Exit, Failure, Globals, Registries, output};
+use crate::{Exit, Failure, Globals, Registries, Result, output};
 
 pub(super) fn define(name: &'static str) -> Command {
     let text = |short: char, long: &'static str, value: &'static str, help: &'static str| {
@@ -31,7 +31,7 @@ pub(super) fn define(name: &'static str) -> Command {
         .arg(time("Time to take"))
 }
 
-pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit> {
     let given = |id: &str| matches.get_one::<String>(id).map_or("", String::as_str);
     if given("comm_pattern") != "loggp" {
         return Err(Failure::usage(format!("{name}: -x {}: only loggp", given("comm_pattern")))
@@ -55,7 +55,7 @@ fn measure(
     matches: &ArgMatches,
     entry: &'static Entry,
     parameters: &Parameters<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let format = by_name("ng-out").ok_or_else(|| Failure::cannot("no format of Netgauge"))?;
     let none = Globals::augment_args(Command::new("")).get_matches_from([entry.info.name]);
     let defaults = Globals::from_arg_matches(&none).map_err(Failure::usage)?;

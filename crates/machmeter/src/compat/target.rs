@@ -1,8 +1,8 @@
 //! Where the files of a run go: looked at before measuring, so that no measurement is lost to a mistyped path.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -12,17 +12,15 @@ use machmeter_store::foreign::SideFacts;
 use machmeter_store::foreign::write::{side_file, with_suffix};
 
 use super::bench::Bench;
-use crate::Failure;
+use crate::{Failure, Result};
 
 /// The prefix that `-o` names, or `None` for stdout (`-s`), which takes the samples of one thread.
 /// Errors: a usage error for several threads to stdout, else as [`prefix`].
-pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>, Failure> {
+pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>> {
     let to_stdout = matches.get_flag("stdout");
     if to_stdout && threads > 1 {
-        return Err(Failure::usage(format!(
-            "{name}: -s writes one thread's samples, not those of {threads}"
-        ))
-        .help("leave out -s, or take -t 1"));
+        let what = format!("{name}: -s writes one thread's samples, not those of {threads}");
+        return Err(Failure::usage(what).help("leave out -s, or take -t 1"));
     }
     let given = matches.get_one::<OsString>("outname").filter(|_| !to_stdout);
     given.map(|given| prefix(name, given)).transpose()
@@ -31,7 +29,7 @@ pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<
 /// The prefix, if files can be made with it.
 /// Errors: a usage error for a path that cannot be (no such folder, no name after the last slash), otherwise what the
 /// system answered.
-pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf, Failure> {
+pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf> {
     let path = PathBuf::from(given);
     let shown = format!("{name}: -o {}", path.display());
     let bare = given.is_empty() || given.as_encoded_bytes().ends_with(b"/") || path.file_name().is_none();
@@ -40,33 +38,36 @@ pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf, Failure> {
             .help(format!("-o {}", path.join(name).display())));
     }
     let folder = folder_of(&path);
+    let place = folder.display();
+    let usage = |what: String| Err(Failure::usage(format!("{shown}: {what}")));
+    let cannot = |what: String| Err(Failure::cannot(format!("{shown}: {what}")));
     match fs::metadata(folder) {
         Ok(m) if m.is_dir() => {}
-        Ok(_) => return Err(Failure::usage(format!("{shown}: {} is not a folder", folder.display()))),
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(Failure::cannot(format!("{shown}: {}: permission denied", folder.display())));
+        Ok(_) => return usage(format!("{place} is not a folder")),
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+            return cannot(format!("{place}: permission denied"));
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Err(Failure::usage(format!("{shown}: the folder {} does not exist", folder.display())));
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            return usage(format!("the folder {place} does not exist"));
         }
-        Err(e) => return Err(Failure::usage(format!("{shown}: {e}"))),
+        Err(e) => return usage(e.to_string()),
     }
     let trial = beside(&path, "trial");
-    match OpenOptions::new().write(true).create_new(true).open(&trial) {
+    match File::create_new(&trial) {
         Ok(_) => {
             let _ = fs::remove_file(&trial);
             Ok(path)
         }
-        Err(e) if e.kind() == io::ErrorKind::InvalidFilename => {
-            Err(Failure::usage(format!("{shown}: the name is too long for this file system")))
+        Err(e) if e.kind() == ErrorKind::InvalidFilename => {
+            usage("the name is too long for this file system".to_owned())
         }
-        Err(e) => Err(Failure::cannot(format!("{shown}: no file can be made in {}: {e}", folder.display()))),
+        Err(e) => cannot(format!("no file can be made in {place}: {e}")),
     }
 }
 
 /// Makes `PREFIX_counts.dat` and `PREFIX_times.dat`, the names in FTQ's documents, other names of thread 0's files. Links,
 /// so that they can never disagree with them; copies where the file system has no links.
-pub(super) fn documented_names(prefix: &Path) -> Result<(), Failure> {
+pub(super) fn documented_names(prefix: &Path) -> Result<()> {
     for kind in ["counts", "times"] {
         let file = with_suffix(prefix, &format!("_0_{kind}.dat"));
         let alias = with_suffix(prefix, &format!("_{kind}.dat"));
@@ -89,7 +90,7 @@ pub(super) fn side_facts(
     bench: &Bench,
     window_ticks: Option<u64>,
     lost_samples: Option<u64>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let facts = SideFacts {
         tick_hz: Some(bench.rate().hz()),
         window_ticks: window_ticks.and_then(|w| i64::try_from(w).ok()),

@@ -1,7 +1,7 @@
 //! The card: one page as SVG with what a machine is fit for, its main figures and pictures, to print or to pin up.
 
 use machmeter_data::summary::Fit;
-use machmeter_data::{Dataset, Record, Shape, finite};
+use machmeter_data::{Dataset, Record, finite};
 
 use crate::chart::{self, Size};
 use crate::identity::Identity;
@@ -102,10 +102,8 @@ fn drawn(svg: &mut Svg, record: &Record, top: f64) -> f64 {
         }
         y += PICTURE.height + 50.0;
     }
-    let grid = record.datasets.iter().find_map(|d| match &d.shape {
-        Shape::Matrix(m) if m.column_names.len() > 2 => Some((d, m.rows.len())),
-        _ => None,
-    });
+    let grid = |d: &Dataset| d.shape.matrix().filter(|m| m.column_names.len() > 2).map(|m| m.rows.len());
+    let grid = record.datasets.iter().find_map(|d| Some((d, grid(d)?)));
     if let Some((dataset, rows)) = grid.filter(|_| found.len() <= 2) {
         y += named(svg, dataset, rows, y);
     }

@@ -42,14 +42,9 @@ fn one(record: &Record, graph: &Graph<'_>, out: &mut dyn io::Write) -> Result<()
             let node = &graph.boxes[at];
             let text = format!("{}\n{}", node.name, node.percent());
             let ink = if levels[at] < DARK { "black" } else { "white" };
-            writeln!(
-                out,
-                "    b{} [label={}, tooltip={}, fillcolor=\"{}\", fontcolor={ink}];",
-                at + 1,
-                quoted(text.trim_end_matches('\n')),
-                quoted(&node.about),
-                FILLS[levels[at]]
-            )?;
+            let (number, label, about) = (at + 1, quoted(text.trim_end_matches('\n')), quoted(&node.about));
+            let colors = format!("fillcolor=\"{}\", fontcolor={ink}", FILLS[levels[at]]);
+            writeln!(out, "    b{number} [label={label}, tooltip={about}, {colors}];")?;
         }
         writeln!(out, "  }}")?;
     }

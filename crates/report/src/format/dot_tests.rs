@@ -1,12 +1,11 @@
 //! Graphs as text for Graphviz.
 
 use super::*;
+use crate::format::written;
 use crate::graph::tests::{plant, record, two_schedules};
 
 fn export(record: &Record) -> String {
-    let mut out = Vec::new();
-    write(record, &[], &mut out).expect("written");
-    String::from_utf8(out).expect("text")
+    String::from_utf8(written("dot", record, &[]).expect("written")).expect("text")
 }
 
 /// The text without its quoted strings, and these as they are written; panics where a quote stays open.
@@ -83,7 +82,6 @@ fn a_graph_of_very_many_boxes_and_schedules_is_written() {
 
 #[test]
 fn records_without_graphs_are_refused() {
-    let empty = Record::default();
-    let why = write(&empty, &[], &mut Vec::new()).expect_err("no graph").to_string();
+    let why = written("dot", &Record::default(), &[]).expect_err("no graph");
     assert_eq!(why, "dot needs boxes of graphs (machmeter flow), and the record has none");
 }

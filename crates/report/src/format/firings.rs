@@ -77,11 +77,8 @@ pub(super) fn mpi_calls(tables: &[Table]) -> Vec<BoxFirings> {
             let Some(name) = usize::try_from(key.2).ok().and_then(|o| names.get(o)) else { continue };
             let own = || {
                 let thread = if key.1 == 0 { String::new() } else { format!(", thread {}", key.1) };
-                BoxFirings {
-                    track: format!("rank {}{thread}", key.0),
-                    name: name.clone(),
-                    firings: Vec::new(),
-                }
+                let track = format!("rank {}{thread}", key.0);
+                BoxFirings { track, name: name.clone(), firings: Vec::new() }
             };
             all.entry(key).or_insert_with(own).firings.push((starts[i] as f64, durations[i] as f64));
         }
@@ -134,8 +131,7 @@ mod tests {
 
     /// How often each of these texts stands in a trace of the tables.
     fn times<const N: usize>(tables: &[Table], texts: [&str; N]) -> [usize; N] {
-        let mut out = Vec::new();
-        (crate::format::by_name("perfetto").unwrap().write)(&Record::default(), tables, &mut out).unwrap();
+        let out = crate::format::written("perfetto", &Record::default(), tables).unwrap();
         texts.map(|text| out.windows(text.len()).filter(|w| *w == text.as_bytes()).count())
     }
 

@@ -23,10 +23,8 @@ pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) 
     let mut out = out;
     let mut serializer = V2DeflateSerializer::new();
     let listed = gaps.listed_from_ns().map_or(String::new(), |ns| format!(" of {ns:.0} ns or more"));
-    let comment = format!(
-        "[{} {}: gap durations{listed}, ns; started {}]",
-        record.tool.name, record.tool.version, record.run.started
-    );
+    let (tool, started) = (&record.tool, &record.run.started);
+    let comment = format!("[{} {}: gap durations{listed}, ns; started {started}]", tool.name, tool.version);
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment(&comment)
         .with_base_time(SystemTime::UNIX_EPOCH)
@@ -63,10 +61,9 @@ fn by_span(gaps: &Gaps<'_>, span_ns: f64) -> Vec<Vec<usize>> {
 fn histogram_of(gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -> Result<Histogram<u64>, ExportError> {
     let mut histogram =
         Histogram::<u64>::new(DIGITS).map_err(|e| io::Error::other(format!("histogram: {e}")))?;
-    for &i in rows.iter().filter(|i| gaps.cpu[**i] == cpu) {
-        histogram
-            .record(gaps.duration_ns(i).round() as u64)
-            .map_err(|e| ExportError::BadRow { row: i, what: e.to_string() })?;
+    for &row in rows.iter().filter(|i| gaps.cpu[**i] == cpu) {
+        let recorded = histogram.record(gaps.duration_ns(row).round() as u64);
+        recorded.map_err(|e| ExportError::BadRow { row, what: e.to_string() })?;
     }
     Ok(histogram)
 }

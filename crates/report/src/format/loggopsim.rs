@@ -13,14 +13,9 @@ const ROUNDED: f64 = 0.01;
 pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let links = links(record, "loggopsim")?;
     writeln!(out, "# {} {}: {}", record.tool.name, record.tool.version, record.run.started)?;
-    writeln!(
-        out,
-        "# L, o and g are those of the smallest messages, G is that of the largest; o is the mean of both ends."
-    )?;
-    for link in &links {
-        one(link, out)?;
-    }
-    Ok(())
+    let said = "L, o and g are those of the smallest messages, G is that of the largest; o is the mean of both ends.";
+    writeln!(out, "# {said}")?;
+    links.iter().try_for_each(|link| one(link, out))
 }
 
 fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
@@ -47,18 +42,12 @@ fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
     // Above S a sender waits; without one nothing ever does.
     let s_bytes = link.threshold_bytes.unwrap_or(f64::from(u32::MAX));
     let whole = |scale: f64, per_byte: String| {
-        format!(
-            "-L {:.0} -o {:.0} -g {:.0} -G {per_byte} -S {s_bytes:.0}",
-            l_ns * scale,
-            o_ns * scale,
-            g_ns * scale
-        )
+        let [l, o, g] = [l_ns, o_ns, g_ns].map(|ns| ns * scale);
+        format!("-L {l:.0} -o {o:.0} -g {g:.0} -G {per_byte} -S {s_bytes:.0}")
     };
     if per_byte > 0.0 && (per_byte.round() / per_byte - 1.0).abs() > ROUNDED {
-        writeln!(
-            out,
-            "# warning: LogGOPSim takes whole numbers, and G of {per_byte:.4} ns/B is none; in ps:"
-        )?;
+        let why = format!("LogGOPSim takes whole numbers, and G of {per_byte:.4} ns/B is none");
+        writeln!(out, "# warning: {why}; in ps:")?;
         writeln!(out, "{}", whole(1e3, format!("{:.0}", per_byte * 1e3)))?;
         writeln!(out, "# in ns, for programs that take a fraction (ATLAHS):")?;
     }

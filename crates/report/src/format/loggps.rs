@@ -11,23 +11,18 @@ use super::ExportError;
 /// [`ExportError::NoFigures`] where it has none.
 pub(super) fn links(record: &Record, format: &'static str) -> Result<Vec<Link>, ExportError> {
     let links = machmeter_data::links::links(record);
-    if links.is_empty() {
-        return Err(ExportError::NoFigures {
-            format,
-            needs: "parameters of links (machmeter net, machmeter mpi)",
-        });
-    }
-    Ok(links)
+    let needs = "parameters of links (machmeter net, machmeter mpi)";
+    if links.is_empty() { Err(ExportError::NoFigures { format, needs }) } else { Ok(links) }
 }
 
 #[cfg(test)]
 mod tests {
     use machmeter_data::metric::params;
     use machmeter_data::shape::{Axis, Curve, CurveRow};
-    use machmeter_data::{Dataset, Metric, MetricInfo, Shape, Unit};
+    use machmeter_data::{Dataset, Metric, MetricInfo, Unit};
 
     use super::*;
-    use crate::format::by_name;
+    use crate::format::written;
 
     fn metric(id: &'static str, transport: &str, from_bytes: i64, value: Option<f64>) -> Metric {
         let info = MetricInfo::of(id, Unit::Nanoseconds);
@@ -59,19 +54,15 @@ mod tests {
         threshold.params.remove("from_bytes");
         r.metrics.push(threshold);
         for (id, y) in [("net.one_way", 4_000.0), ("net.time_per_message", 1_000.0)] {
-            let rows =
-                vec![CurveRow { name: "tcp there".to_owned(), x: vec![1.0, 5_000.0], y: vec![y, 2.0 * y] }];
+            let row = CurveRow { name: "tcp there".to_owned(), x: vec![1.0, 5_000.0], y: vec![y, 2.0 * y] };
             let axis = |label| Axis::log(label, Unit::Nanoseconds);
-            let curve = Curve { x: axis("message"), y: axis("time"), rows, marks: Vec::new() };
-            r.datasets.push(Dataset::new(id, id, id, Shape::Curve(curve)));
+            r.datasets.push(Dataset::new(id, id, id, Curve::shape(axis("message"), axis("time"), vec![row])));
         }
         r
     }
 
     fn export(name: &str, record: &Record) -> Result<String, String> {
-        let mut out = Vec::new();
-        (by_name(name).unwrap().write)(record, &[], &mut out).map_err(|e| e.to_string())?;
-        Ok(String::from_utf8(out).unwrap())
+        Ok(String::from_utf8(written(name, record, &[])?).unwrap())
     }
 
     #[test]
@@ -104,11 +95,9 @@ mod tests {
     #[test]
     fn columns_of_netgauge_are_eleven_numbers() {
         let text = export("ng-out", &record()).unwrap();
-        let lines: Vec<Vec<f64>> = text
-            .lines()
-            .filter(|l| !l.starts_with('#'))
-            .map(|l| l.split(' ').map(|w| w.parse().unwrap()).collect())
-            .collect();
+        let lines = text.lines().filter(|l| !l.starts_with('#'));
+        let numbers = |l: &str| l.split(' ').map(|w| w.parse().unwrap()).collect();
+        let lines: Vec<Vec<f64>> = lines.map(numbers).collect();
         assert_eq!(lines.len(), 2);
         assert!(lines.iter().all(|l| l.len() == 11));
         // 2 x 4 us, and 15 messages of 1 us more; of the second size L, o_s, o_r, g and G of its range.

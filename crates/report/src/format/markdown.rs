@@ -6,7 +6,7 @@ use std::io;
 use machmeter_data::quantity::digits;
 use machmeter_data::shape::Matrix;
 use machmeter_data::summary::Row;
-use machmeter_data::{Metric, Record, Shape, Table, finite};
+use machmeter_data::{Metric, Record, Table, finite};
 
 use super::ExportError;
 use crate::identity::Identity;
@@ -23,9 +23,7 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     writeln!(out, "{} {}, {}\n", record.tool.name, record.tool.version, record.run.started)?;
     summary(out, &record)?;
     for d in &record.datasets {
-        if let Shape::Matrix(m) = &d.shape
-            && !m.column_names.is_empty()
-        {
+        if let Some(m) = d.shape.matrix().filter(|m| !m.column_names.is_empty()) {
             matrix(out, &d.title, m)?;
         }
     }

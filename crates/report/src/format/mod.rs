@@ -52,21 +52,13 @@ pub struct Format {
 /// Writes a record and its raw tables.
 pub type Write = fn(&Record, &[Table], &mut dyn io::Write) -> Result<(), ExportError>;
 
-const fn of_figures(
-    name: &'static str,
-    extension: &'static str,
-    description: &'static str,
-    write: Write,
-) -> Format {
+type Text = &'static str;
+
+const fn of_figures(name: Text, extension: Text, description: Text, write: Write) -> Format {
     Format { name, extension, description, is_of_figures: true, write }
 }
 
-const fn of_all(
-    name: &'static str,
-    extension: &'static str,
-    description: &'static str,
-    write: Write,
-) -> Format {
+const fn of_all(name: Text, extension: Text, description: Text, write: Write) -> Format {
     Format { is_of_figures: false, ..of_figures(name, extension, description, write) }
 }
 
@@ -102,12 +94,19 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 }
 
 fn gaps<'a>(tables: &'a [Table], format: &'static str) -> Result<Gaps<'a>, ExportError> {
+    let backward = || "the gap ends before it starts".to_owned();
     Gaps::find(tables).map_err(|e| match e {
         GapsError::Missing(needs) => ExportError::MissingTable { format, needs },
-        GapsError::EndsBeforeStart(row) => {
-            ExportError::BadRow { row, what: "the gap ends before it starts".into() }
-        }
+        GapsError::EndsBeforeStart(row) => ExportError::BadRow { row, what: backward() },
     })
+}
+
+/// What a format writes of a record and its tables.
+#[cfg(test)]
+pub(crate) fn written(name: &str, record: &Record, tables: &[Table]) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let format = by_name(name).ok_or("no such format")?;
+    (format.write)(record, tables, &mut out).map(|()| out).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io;
 
 use machmeter_data::shape::CurveRow;
-use machmeter_data::{Record, Shape, Table};
+use machmeter_data::{Record, Table};
 
 use super::ExportError;
 use super::loggps::links;
@@ -14,22 +14,18 @@ const TRAIN: f64 = 16.0;
 pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let links = links(record, "ng-out")?;
     writeln!(out, "# {} {}: {}", record.tool.name, record.tool.version, record.run.started)?;
-    writeln!(
-        out,
-        "# size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,PRTT(1,0,s),s) L o_s o_r g G lsqu(g,G), in us and us per byte"
-    )?;
-    writeln!(
-        out,
-        "# L, o_s, o_r, g and G are of the range of sizes; 0 where they are not known; lsqu is not computed"
-    )?;
+    for said in [
+        "size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,PRTT(1,0,s),s) L o_s o_r g G lsqu(g,G), in us and us per byte",
+        "L, o_s, o_r, g and G are of the range of sizes; 0 where they are not known; lsqu is not computed",
+    ] {
+        writeln!(out, "# {said}")?;
+    }
     for link in &links {
         let name = link.name();
         writeln!(out, "# {name}")?;
         let of = |id: &str| -> Option<&CurveRow> {
-            let curves = record.datasets.iter().filter(|d| d.id == id);
-            curves
-                .filter_map(|d| if let Shape::Curve(c) = &d.shape { Some(c) } else { None })
-                .find_map(|c| c.rows.iter().find(|r| r.name == name))
+            let mut curves = record.datasets(id).filter_map(|d| d.shape.curve());
+            curves.find_map(|c| c.rows.iter().find(|r| r.name == name))
         };
         let family = if link.transport == "mpi" { "mpi" } else { "net" };
         let curves = ["one_way", "time_per_message"].map(|curve| of(&format!("{family}.{curve}")));
@@ -41,19 +37,13 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
             let range = link.ranges.iter().rev().find(|r| r.from_bytes as f64 <= *bytes);
             let range = range.unwrap_or(&link.ranges[0]);
             let worked_ns = round_trip_ns + (TRAIN - 1.0) * (range.send_ns.unwrap_or(0.0) + round_trip_ns);
+            let parameters =
+                [range.latency_ns, range.send_ns, range.recv_ns, range.gap_ns.or(range.message_ns)];
+            let trips = [round_trip_ns, train_ns, worked_ns].map(Some);
             let us = |ns: Option<f64>| ns.unwrap_or(0.0) / 1e3;
-            writeln!(
-                out,
-                "{bytes:.0} {TRAIN:.0} {:.6} {:.6} {:.6} {:.6} {:.6} {:.6} {:.6} {:.9} 0",
-                round_trip_ns / 1e3,
-                train_ns / 1e3,
-                worked_ns / 1e3,
-                us(range.latency_ns),
-                us(range.send_ns),
-                us(range.recv_ns),
-                us(range.gap_ns.or(range.message_ns)),
-                us(range.per_byte),
-            )?;
+            let times: String =
+                trips.iter().chain(&parameters).map(|ns| format!(" {:.6}", us(*ns))).collect();
+            writeln!(out, "{bytes:.0} {TRAIN:.0}{times} {:.9} 0", us(range.per_byte))?;
         }
     }
     Ok(())

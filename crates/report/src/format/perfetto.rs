@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use machmeter_data::shape::Series;
-use machmeter_data::{Record, Shape, Table, Unit, finite};
+use machmeter_data::{Record, Table, Unit, finite};
 
 use super::firings::{BoxFirings, firings, mpi_calls};
 use super::protobuf::Message;
@@ -62,7 +62,7 @@ pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) 
     fired(out, &boxes)?;
     let mut track = FIRST_COUNTER_TRACK;
     for d in &record.datasets {
-        if let Shape::Series(s) = &d.shape {
+        if let Some(s) = d.shape.series() {
             track = counters(out, &d.title, s, track)?;
         }
     }

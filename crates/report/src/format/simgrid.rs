@@ -16,11 +16,8 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     let chosen = links.iter().find(|l| l.transport == "tcp").unwrap_or(&links[0]);
     let others: Vec<String> = links.iter().map(Link::name).filter(|n| *n != chosen.name()).collect();
     if !others.is_empty() {
-        let others = others.join(", ");
-        writeln!(
-            out,
-            "<!-- Other links of the record: {others}. To choose: export --metric 'net.*transport=shm*' -->"
-        )?;
+        let choose = "To choose: export --metric 'net.*transport=shm*'";
+        writeln!(out, "<!-- Other links of the record: {}. {choose} -->", others.join(", "))?;
     }
     one(chosen, out)
 }

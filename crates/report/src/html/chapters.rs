@@ -4,7 +4,7 @@ use machmeter_data::record::Finding;
 use machmeter_data::summary::Row;
 use machmeter_data::{Dataset, Record, Shape};
 
-use super::{esc, figures, heat, trust};
+use super::{each, esc, figures, heat, trust};
 use crate::{machine, pictures};
 
 /// Pictures that stand open.
@@ -46,11 +46,8 @@ pub(super) fn all(page: &mut String, record: &Record) {
 /// What stands `at_glance` is drawn there; here the script draws it.
 fn chapter(page: &mut String, record: &Record, name: &str, at_glance: &[usize]) {
     let anchor = esc(name);
-    put!(
-        page,
-        "<section class=\"chapter\" id=\"c-{anchor}\" aria-labelledby=\"h-{anchor}\"><h2 id=\"h-{anchor}\">{}</h2>",
-        esc(&title(name))
-    );
+    put!(page, "<section class=\"chapter\" id=\"c-{anchor}\" aria-labelledby=\"h-{anchor}\">");
+    put!(page, "<h2 id=\"h-{anchor}\">{}</h2>", esc(&title(name)));
     rows(page, record, name);
     let own: Vec<(usize, &Dataset)> =
         record.datasets.iter().enumerate().filter(|(_, d)| probe(&d.id) == name).collect();
@@ -105,16 +102,11 @@ fn rows(page: &mut String, record: &Record, name: &str) {
     let own = |r: &&Row| r.section != "TAKEN" && r.figures.first().is_some_and(|f| probe(&f.id) == name);
     let told: Vec<_> =
         record.summary.rows.iter().filter(own).filter_map(|r| r.told(&record.metrics)).collect();
-    if told.is_empty() {
-        return;
-    }
-    page.push_str("<dl class=\"rows\">");
-    for t in told {
-        let spread = t.half_width.map(|h| format!("± {h}"));
+    each(page, ("<dl class=\"rows\">", "</dl>"), &told, |page, t| {
+        let spread = t.half_width.as_ref().map(|h| format!("± {h}"));
         let shared = t.is_shared.then(|| "core shared".to_owned());
         let beside = spread.into_iter().chain(shared).collect::<Vec<_>>().join(", ");
         let (name, figures) = (esc(&t.name), esc(&t.figures));
         put!(page, "<div><dt>{name}</dt><dd><b>{figures}</b> <span>{beside}</span></dd></div>");
-    }
-    page.push_str("</dl>");
+    });
 }

@@ -1,7 +1,7 @@
 //! Tables of named rows: one alone with bars for its shares, or several of one kind side by side.
 
 use machmeter_data::Unit;
-use machmeter_data::shape::{Cell, CostTable};
+use machmeter_data::shape::{Cell, CostTable, TableRow};
 
 use super::{END, esc, open_table};
 use crate::label;
@@ -21,8 +21,8 @@ pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
                 Some(Cell::Number(v)) => number(page, *v, column.unit.unwrap_or(Unit::Count), largest[i]),
                 Some(Cell::Text(text)) if is_text => put!(page, "<td class=\"text\">{}", esc(text)),
                 Some(Cell::Text(text)) => put!(page, "<td>{}", esc(text)),
-                Some(Cell::Empty(())) | None if is_text => page.push_str("<td class=\"text none\">-"),
-                Some(Cell::Empty(())) | None => page.push_str("<td class=\"none\">-"),
+                _ if is_text => page.push_str("<td class=\"text none\">-"),
+                _ => page.push_str("<td class=\"none\">-"),
             }
         }
         page.push_str("</tr>");
@@ -32,14 +32,12 @@ pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
 
 /// The largest value of a column of shares; zero for columns that get no bars.
 fn largest_share(t: &CostTable, column: usize) -> f64 {
-    if t.columns[column].unit != Some(Unit::One) {
-        return 0.0;
-    }
-    let values = t.rows.iter().filter_map(|r| match r.cells.get(column) {
-        Some(Cell::Number(v)) => Some(*v),
-        _ => None,
-    });
-    values.fold(0.0, f64::max)
+    let is_share = t.columns[column].unit == Some(Unit::One);
+    let value = |r: &TableRow| match r.cells.get(column) {
+        Some(Cell::Number(v)) if is_share => *v,
+        _ => 0.0,
+    };
+    t.rows.iter().map(value).fold(0.0, f64::max)
 }
 
 /// The bar stands after its figure, so that bars of one column begin at one line.

@@ -170,10 +170,8 @@ fn picture(page: &mut String, dataset: &Dataset) {
     page.push_str("</div>");
     legend(page, &chart::legend(&shown.shape), matches!(dataset.shape, Shape::Scatter(_)));
     if let Some((_, total)) = reduced {
-        put!(
-            page,
-            "<p class=\"quiet static\">Shown: the {STATIC_ROWS} rows of {total} that reach highest.</p>"
-        );
+        let shown = format!("Shown: the {STATIC_ROWS} rows of {total} that reach highest.");
+        put!(page, "<p class=\"quiet static\">{shown}</p>");
     }
 }
 

@@ -120,12 +120,10 @@ pub(crate) fn data_digest(finite_record: &Record) -> String {
 /// Matrices of one kind get one scale of colors: what is equal looks equal.
 fn share_scales(record: &mut Record) {
     let mut ranges: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-    for d in &record.datasets {
-        if let Shape::Matrix(m) = &d.shape {
-            let (low, high) = Levels::range_of(m);
-            let range = ranges.entry(d.id.clone()).or_insert((low, high));
-            *range = (range.0.min(low), range.1.max(high));
-        }
+    for (id, m) in record.datasets.iter().filter_map(|d| Some((&d.id, d.shape.matrix()?))) {
+        let (low, high) = Levels::range_of(m);
+        let range = ranges.entry(id.clone()).or_insert((low, high));
+        *range = (range.0.min(low), range.1.max(high));
     }
     for d in &mut record.datasets {
         if let Shape::Matrix(m) = &mut d.shape {
@@ -160,11 +158,8 @@ fn open_table<'h>(
     class: &str,
     heads: impl IntoIterator<Item = (&'h str, &'h str)>,
 ) {
-    put!(
-        page,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"{class}\"><thead><tr>",
-        esc(label)
-    );
+    put!(page, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", esc(label));
+    put!(page, "<table class=\"{class}\"><thead><tr>");
     for (head, class) in heads {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         put!(page, "<th scope=\"col\"{class}>{}", esc(head));
@@ -173,6 +168,17 @@ fn open_table<'h>(
 }
 
 const END: &str = "</tbody></table></div>";
+
+/// Items between what opens and what closes their list; nothing of none.
+fn each<T>(page: &mut String, (open, close): (&str, &str), items: &[T], write: impl Fn(&mut String, &T)) {
+    if !items.is_empty() {
+        page.push_str(open);
+        for item in items {
+            write(page, item);
+        }
+        page.push_str(close);
+    }
+}
 
 fn esc(text: &str) -> String {
     crate::svg::escape(text)

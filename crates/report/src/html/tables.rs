@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use machmeter_data::{Fact, FactState, Record};
 
-use super::{END, esc, open_table};
+use super::{END, each, esc, open_table};
 use crate::label;
 
 /// Metrics: the script lays them out, one line per id, unfolded to a grid and to rows. Without it the page says how to get them.
@@ -122,12 +122,8 @@ pub(super) fn provenance(page: &mut String, record: &Record, digest: &str) {
         let heads = [("File", ""), ("Table", ""), ("Rows", "num"), ("SHA-256", "")];
         open_table(page, "Raw samples", "raw", heads);
         for f in &record.raw {
-            let (file, table, sha256) = (esc(&f.file), esc(&f.table), esc(&f.sha256));
-            put!(
-                page,
-                "<tr><th scope=\"row\"><code>{file}</code><td>{table}<td class=\"num\">{}<td><code>{sha256}</code></tr>",
-                f.rows
-            );
+            put!(page, "<tr><th scope=\"row\"><code>{}</code><td>{}", esc(&f.file), esc(&f.table));
+            put!(page, "<td class=\"num\">{}<td><code>{}</code></tr>", f.rows, esc(&f.sha256));
         }
         page.push_str(END);
     }
@@ -135,12 +131,6 @@ pub(super) fn provenance(page: &mut String, record: &Record, digest: &str) {
 }
 
 fn list(page: &mut String, heading: &str, lines: &[String]) {
-    if lines.is_empty() {
-        return;
-    }
-    put!(page, "<p>{heading}</p><ul>");
-    for l in lines {
-        put!(page, "<li>{}</li>", esc(l));
-    }
-    page.push_str("</ul>");
+    let open = format!("<p>{heading}</p><ul>");
+    each(page, (&open, "</ul>"), lines, |page, l| put!(page, "<li>{}</li>", esc(l)));
 }

@@ -3,7 +3,7 @@
 use machmeter_data::Record;
 use machmeter_data::summary::{Compared, Fit, Place};
 
-use super::{chapters, esc, figures};
+use super::{chapters, each, esc, figures};
 use crate::chart::Size;
 use crate::identity::Identity;
 use crate::{label, pictures, tiles};
@@ -34,17 +34,16 @@ pub(super) fn header(page: &mut String, record: &Record) {
         0 => ("Calculated", String::new()),
         ns => ("Measured", format!(" for {}", label::duration(ns as f64))),
     };
+    let (start, took) = (esc(started.get(..16).unwrap_or(&started)), esc(&took));
+    let (tool, version) = (esc(&record.tool.name), esc(&record.tool.version));
+    page.push_str("<button type=\"button\" id=\"theme\" class=\"js\" hidden>Theme: auto</button></nav>");
     put!(
         page,
-        "<button type=\"button\" id=\"theme\" class=\"js\" hidden>Theme: auto</button></nav>\
-         <div class=\"column\"><header><h1>{}</h1><p class=\"lead\">{}. {what} {} UTC{} with {} {}.</p></header>",
+        "<div class=\"column\"><header><h1>{}</h1><p class=\"lead\">{}. ",
         esc(&id.name),
-        esc(&id.line()),
-        esc(started.get(..16).unwrap_or(&started)),
-        esc(&took),
-        esc(&record.tool.name),
-        esc(&record.tool.version)
+        esc(&id.line())
     );
+    put!(page, "{what} {start} UTC{took} with {tool} {version}.</p></header>");
 }
 
 /// What the machine is fit for, the main figures and the main pictures.
@@ -59,23 +58,13 @@ pub(super) fn glance(page: &mut String, record: &Record) {
         );
     }
     fitness(page, record);
-    let tiles = tiles::tiles(record, TILES);
-    if !tiles.is_empty() {
-        page.push_str("<ul class=\"tiles\">");
-        for t in tiles {
-            put!(
-                page,
-                "<li><span class=\"label\">{}: {}</span><strong>{}{}</strong>{}<span class=\"note\">{}</span></li>",
-                esc(&chapters::title(&t.section.to_lowercase())),
-                esc(&t.name),
-                esc(&t.value),
-                trend(&t.trend),
-                t.compared.as_ref().map_or_else(String::new, strip),
-                esc(&t.note)
-            );
-        }
-        page.push_str("</ul>");
-    }
+    each(page, ("<ul class=\"tiles\">", "</ul>"), &tiles::tiles(record, TILES), |page, t| {
+        let title = esc(&chapters::title(&t.section.to_lowercase()));
+        put!(page, "<li><span class=\"label\">{title}: {}</span>", esc(&t.name));
+        put!(page, "<strong>{}{}</strong>", esc(&t.value), trend(&t.trend));
+        page.push_str(&t.compared.as_ref().map_or_else(String::new, strip));
+        put!(page, "<span class=\"note\">{}</span></li>", esc(&t.note));
+    });
     lines(page, record);
     main_pictures(page, record);
     page.push_str("</section>");
@@ -117,51 +106,33 @@ fn strip(compared: &Compared) -> String {
 }
 
 fn lines(page: &mut String, record: &Record) {
-    if record.summary.lines.is_empty() {
-        return;
-    }
-    page.push_str("<dl class=\"lines\">");
-    for line in &record.summary.lines {
+    each(page, ("<dl class=\"lines\">", "</dl>"), &record.summary.lines, |page, line| {
         let class = if is_table(&line.lines) { " class=\"table\" tabindex=\"0\"" } else { "" };
         put!(page, "<div><dt>{}</dt><dd{class}>", esc(&line.section));
         for text in &line.lines {
             put!(page, "<p>{}</p>", esc(text));
         }
         page.push_str("</dd></div>");
-    }
-    page.push_str("</dl>");
+    });
 }
 
 /// The pictures that say most, drawn here; each leads to the figure that can be zoomed.
 fn main_pictures(page: &mut String, record: &Record) {
     let found = pictures::all(record, PICTURE);
-    if found.is_empty() {
-        return;
-    }
-    page.push_str("<div class=\"pictures\">");
-    for (i, p) in found.iter().enumerate() {
-        put!(
-            page,
-            "<figure aria-labelledby=\"g-{i}\"><h3 id=\"g-{i}\"><a href=\"#fig-{}\">{}</a></h3><figcaption>{}</figcaption>{}",
-            p.dataset,
-            esc(&p.title),
-            esc(&p.about),
-            p.svg
-        );
+    let numbered: Vec<_> = found.iter().enumerate().collect();
+    each(page, ("<div class=\"pictures\">", "</div>"), &numbered, |page, (i, p)| {
+        put!(page, "<figure aria-labelledby=\"g-{i}\"><h3 id=\"g-{i}\">");
+        put!(page, "<a href=\"#fig-{}\">{}</a></h3>", p.dataset, esc(&p.title));
+        put!(page, "<figcaption>{}</figcaption>{}", esc(&p.about), p.svg);
         figures::legend(page, &p.legend.iter().map(String::as_str).collect::<Vec<_>>(), false);
         page.push_str("</figure>");
-    }
-    page.push_str("</div>");
+    });
 }
 
 /// What the machine is fit for: a line a purpose, with the reason.
 fn fitness(page: &mut String, record: &Record) {
-    if record.summary.fitness.is_empty() {
-        return;
-    }
-    page.push_str("<ul class=\"fitness\">");
-    for f in &record.summary.fitness {
-        let word = label::fit(f.fit);
+    each(page, ("<ul class=\"fitness\">", "</ul>"), &record.summary.fitness, |page, f| {
+        let (word, purpose, reason) = (label::fit(f.fit), esc(&f.purpose), esc(&f.reason));
         let state = match f.fit {
             Fit::Yes => "pass",
             Fit::Unknown => "unknown",
@@ -170,13 +141,10 @@ fn fitness(page: &mut String, record: &Record) {
         };
         put!(
             page,
-            "<li class=\"{state}\"><svg class=\"icon st-{state}\" aria-hidden=\"true\"><use href=\"#i-{state}\"/></svg><strong>{}</strong> \
-             <span class=\"note\">{word}:</span> {}</li>",
-            esc(&f.purpose),
-            esc(&f.reason)
+            "<li class=\"{state}\"><svg class=\"icon st-{state}\" aria-hidden=\"true\"><use href=\"#i-{state}\"/></svg>\
+             <strong>{purpose}</strong> <span class=\"note\">{word}:</span> {reason}</li>"
         );
-    }
-    page.push_str("</ul>");
+    });
 }
 
 /// Whether most lines are rows with aligned columns, some behind a wide margin, which need letters of one width.

@@ -3,7 +3,7 @@
 use machmeter_data::record::Finding;
 use machmeter_data::{Check, CheckState, Hazard, Record};
 
-use super::{END, esc, open_table};
+use super::{END, each, esc, open_table};
 
 /// Notes and checks, folded behind how many there are.
 pub(super) fn section(page: &mut String, record: &Record) {
@@ -25,20 +25,15 @@ pub(super) fn section(page: &mut String, record: &Record) {
 fn warnings(page: &mut String, record: &Record) {
     if record.warnings.is_empty() {
         page.push_str("<p class=\"quiet\">No warnings.</p>");
-        return;
     }
-    page.push_str("<ul class=\"warnings\">");
-    for w in &record.warnings {
+    each(page, ("<ul class=\"warnings\">", "</ul>"), &record.warnings, |page, w| {
+        let (code, text, next) = (esc(&w.code), esc(&w.text), esc(&w.next));
         put!(
             page,
             "<li><svg class=\"icon st-warn\" role=\"img\" aria-label=\"warning\"><use href=\"#i-warn\"/></svg><div>\
-             <p><code>{}</code> {}</p><p class=\"next\">{}</p></div></li>",
-            esc(&w.code),
-            esc(&w.text),
-            esc(&w.next)
+             <p><code>{code}</code> {text}</p><p class=\"next\">{next}</p></div></li>"
         );
-    }
-    page.push_str("</ul>");
+    });
 }
 
 /// Symbol, class and word of a state. The word is always shown: color is never the only sign.
@@ -91,12 +86,8 @@ fn open_folded(page: &mut String, attributes: &str, what: &str, checks: &[&Check
         return false;
     }
     let names: Vec<String> = checks.iter().map(|c| format!("{} {}", esc(&c.id), esc(&c.name))).collect();
-    put!(
-        page,
-        "<details{attributes}><summary>{} {what}: <span class=\"quiet\">{}</span></summary>",
-        checks.len(),
-        names.join(", ")
-    );
+    let (n, names) = (checks.len(), names.join(", "));
+    put!(page, "<details{attributes}><summary>{n} {what}: <span class=\"quiet\">{names}</span></summary>");
     true
 }
 
@@ -131,29 +122,12 @@ fn row(page: &mut String, c: &Check) {
 
 /// Findings of a probe, folded.
 pub(super) fn findings(page: &mut String, findings: &[&Finding]) {
-    if findings.is_empty() {
-        return;
-    }
-    put!(
-        page,
-        "<details class=\"more\"><summary>{} findings with their evidence</summary><div class=\"findings\">",
-        findings.len()
-    );
-    for f in findings {
-        put!(
-            page,
-            "<article><p class=\"what\"><span class=\"tag\">{}</span> {}</p>",
-            esc(&f.verdict.replace('_', " ")),
-            esc(&f.text)
-        );
-        if !f.evidence.is_empty() {
-            page.push_str("<ul>");
-            for e in &f.evidence {
-                put!(page, "<li>{}</li>", esc(e));
-            }
-            page.push_str("</ul>");
-        }
+    let summary = format!("<summary>{} findings with their evidence</summary>", findings.len());
+    let open = format!("<details class=\"more\">{summary}<div class=\"findings\">");
+    each(page, (&open, "</div></details>"), findings, |page, f| {
+        let (verdict, text) = (esc(&f.verdict.replace('_', " ")), esc(&f.text));
+        put!(page, "<article><p class=\"what\"><span class=\"tag\">{verdict}</span> {text}</p>");
+        each(page, ("<ul>", "</ul>"), &f.evidence, |page, e| put!(page, "<li>{}</li>", esc(e)));
         put!(page, "<p class=\"quiet\"><code>{}</code></p></article>", esc(&f.id));
-    }
-    page.push_str("</div></details>");
+    });
 }

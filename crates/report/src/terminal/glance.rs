@@ -224,12 +224,10 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     let others = (record.warnings.len() + codes.len()).saturating_sub(all.len().min(NOTES));
     if others > 0 {
         let example = record.warnings.first().map_or(codes.first().copied(), |w| Some(w.code.as_str()));
-        let rest = format!(
-            "{others} {}notes: -v or the report. What a code means: machmeter explain {}",
-            if all.is_empty() { "" } else { "smaller " },
-            example.unwrap_or_default()
-        );
-        under(out, style, if all.is_empty() { "NOTES" } else { "" }, wrap(&printable(&rest), room.max(20)));
+        let (heading, notes) = if all.is_empty() { ("NOTES", "notes") } else { ("", "smaller notes") };
+        let how = format!("What a code means: machmeter explain {}", example.unwrap_or_default());
+        let rest = printable(&format!("{others} {notes}: -v or the report. {how}"));
+        under(out, style, heading, wrap(&rest, room.max(20)));
     }
 }
 

@@ -139,10 +139,8 @@ fn lateness(loads: &[&str], dice: &mut Dice) -> Distribution {
         .iter()
         .map(|load| {
             let (at, slope) = (2_000.0 * 10_f64.powf(dice.roll()), 0.4 + 0.7 * dice.roll());
-            let mut quantiles: Vec<(f64, f64)> = (0..40)
-                .map(|i| 600_f64.powf(f64::from(i) / 39.0))
-                .map(|x| (1.0 - 1.0 / x, at * x.powf(slope)))
-                .collect();
+            let tails = (0..40).map(|i| 600_f64.powf(f64::from(i) / 39.0));
+            let mut quantiles: Vec<(f64, f64)> = tails.map(|x| (1.0 - 1.0 / x, at * x.powf(slope))).collect();
             quantiles.push((1.0, at * 700_f64.powf(slope)));
             DistributionRow { name: (*load).to_owned(), n: 600, quantiles }
         })

@@ -2,7 +2,7 @@
 
 use machmeter_data::{Column, Table, Unit, Values};
 
-use super::{Imported, Input, SourceFile, StoreError, codes};
+use super::{Imported, Input, Result, SourceFile, StoreError, codes, sure};
 
 /// A number of a text file. Foreign files hold times, durations and counts: none may be negative.
 pub(super) trait Cell: Copy {
@@ -35,23 +35,16 @@ impl<T: Copy, const N: usize> Rows<T, N> {
 
 /// Reads rows of exactly N numbers; empty lines and lines that start with `#` are passed over.
 /// Errors: the first line that is anything else, or a file without any row.
-pub(super) fn rows<T: Cell, const N: usize>(
-    file: &SourceFile,
-    expected: &str,
-) -> Result<Rows<T, N>, StoreError> {
+pub(super) fn rows<T: Cell, const N: usize>(file: &SourceFile, expected: &str) -> Result<Rows<T, N>> {
     let row = |text: &str| -> Option<[T; N]> {
         text.split_whitespace().map(T::parse).collect::<Option<Vec<T>>>()?.try_into().ok()
     };
     let mut found = Rows { cells: Vec::new(), lines: Vec::new(), cut: false };
     for (i, line) in file.text.lines().enumerate() {
-        let text = line.trim();
-        if text.is_empty() || text.starts_with('#') {
-            continue;
+        if !passed_over(line) {
+            found.cells.push(row(line).ok_or_else(|| unexpected(file, i, line, expected))?);
+            found.lines.push(i + 1);
         }
-        found.cells.push(row(text).ok_or_else(|| {
-            file.fault_at(i + 1, format!("found {:?}, expected {expected}", shortened(text)))
-        })?);
-        found.lines.push(i + 1);
     }
     // A number without a line end may lack its last digits.
     let complete = file.text.ends_with('\n') || found.lines.last() != Some(&file.text.lines().count());
@@ -61,6 +54,15 @@ pub(super) fn rows<T: Cell, const N: usize>(
         found.cut = true;
     }
     Ok(found)
+}
+
+pub(super) fn passed_over(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
+}
+
+/// The error of a line, from 0, that is not what was expected.
+pub(super) fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> StoreError {
+    file.fault_at(line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
 }
 
 /// The beginning of a text, short enough for an error line.
@@ -77,11 +79,9 @@ pub(super) fn samples<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,
     to: &mut Imported,
-) -> Result<Rows<T, N>, StoreError> {
+) -> Result<Rows<T, N>> {
     let found = rows(file, expected)?;
-    if found.cells.is_empty() {
-        return Err(file.fault("no samples in it"));
-    }
+    sure(!found.cells.is_empty(), || file.fault("no samples in it"))?;
     warn_if_cut(found.cut, file, to);
     Ok(found)
 }
@@ -94,15 +94,10 @@ pub(super) fn warn_if_cut(cut: bool, file: &SourceFile, to: &mut Imported) {
 }
 
 /// Counts as 32-bit numbers.
-pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>, StoreError> {
-    values
-        .iter()
-        .zip(lines)
-        .map(|(v, line)| {
-            i32::try_from(*v)
-                .map_err(|_| file.fault_at(*line, format!("{v} is no count of one window (above 2^31)")))
-        })
-        .collect()
+pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>> {
+    let wrong = |v: &i64, line| file.fault_at(line, format!("{v} is no count of one window (above 2^31)"));
+    let count = |(v, line): (&i64, &usize)| i32::try_from(*v).map_err(|_| wrong(v, *line));
+    values.iter().zip(lines).map(count).collect()
 }
 
 /// A whole number at the end of `text` after `separator`: `x_3` or `x.3`.
@@ -175,16 +170,9 @@ pub(super) fn least(numbers: &[i64]) -> i64 {
 }
 
 /// Adds the file's thread or CPU to those of the run.
-pub(super) fn add_cpu(
-    cpus: &mut Vec<i32>,
-    number: i32,
-    what: &str,
-    file: &SourceFile,
-) -> Result<(), StoreError> {
-    if cpus.contains(&number) {
-        let text = format!("a second file for {what} {number}; read one run at a time");
-        return Err(file.fault(text));
-    }
+pub(super) fn add_cpu(cpus: &mut Vec<i32>, number: i32, what: &str, file: &SourceFile) -> Result<()> {
+    let second = || file.fault(format!("a second file for {what} {number}; read one run at a time"));
+    sure(!cpus.contains(&number), second)?;
     cpus.push(number);
     Ok(())
 }

@@ -9,7 +9,7 @@
 
 use super::codes::{self, warn};
 use super::columns::{self, Samples, WINDOWS, least, list, number_after, samples};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 mod stride;
 mod windows;
@@ -42,21 +42,20 @@ struct Thread {
     counts: Vec<i64>,
 }
 
-fn fill_pairs(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill_pairs(input: &Input, out: &mut Imported) -> Result<()> {
     let mut threads: Vec<Thread> = Vec::new();
     let mut run: Option<String> = None;
     for file in &input.files {
         let Some(stem) = file.name().strip_suffix("_counts.dat") else {
-            if partner(input, file, "_times.dat", "_counts.dat").is_none() {
-                return Err(file.fault("has no _counts.dat beside it, as FTQ files have"));
-            }
+            let counts = partner(input, file, "_times.dat", "_counts.dat");
+            sure(counts.is_some(), || file.fault("has no _counts.dat beside it, as FTQ files have"))?;
             continue;
         };
         let (prefix, number) = number_after(stem, '_').unwrap_or((stem, 0));
         let prefix = file.path.with_file_name(prefix).to_string_lossy().into_owned();
-        if run.as_ref().is_some_and(|r| *r != prefix) || threads.iter().any(|t| t.number == number) {
-            return Err(file.fault("belongs to another run than the files before it; read one run at a time"));
-        }
+        let is_new = run.as_ref().is_none_or(|r| *r == prefix) && threads.iter().all(|t| t.number != number);
+        let other = "belongs to another run than the files before it; read one run at a time";
+        sure(is_new, || file.fault(other))?;
         run = Some(prefix);
         let times = partner(input, file, "_counts.dat", "_times.dat").ok_or_else(|| {
             file.fault(format!("its partner {stem}_times.dat is missing; counts alone have no place in time"))
@@ -73,12 +72,7 @@ fn partner<'a>(input: &'a Input, file: &SourceFile, from: &str, to: &str) -> Opt
     input.files.iter().find(|f| f.path == file.path.with_file_name(&name))
 }
 
-fn read_pair(
-    number: i32,
-    times: &SourceFile,
-    counts: &SourceFile,
-    out: &mut Imported,
-) -> Result<Thread, StoreError> {
+fn read_pair(number: i32, times: &SourceFile, counts: &SourceFile, out: &mut Imported) -> Result<Thread> {
     let expected = "one whole number per line, as FTQ 2009 writes";
     let (t, c) = (samples::<i64, 1>(times, expected, out)?, samples::<i64, 1>(counts, expected, out)?);
     let (n, of_counts) = (t.cells.len(), c.cells.len());
@@ -90,7 +84,7 @@ fn read_pair(
     Ok(Thread { number, times, counts })
 }
 
-fn fill_stdout(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill_stdout(input: &Input, out: &mut Imported) -> Result<()> {
     let mut threads = Vec::new();
     for (number, file) in (0..).zip(&input.files) {
         let r = samples::<i64, 2>(file, "two whole numbers per line, start time in ticks and count", out)?;
@@ -99,7 +93,7 @@ fn fill_stdout(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     finish(&threads, input, out)
 }
 
-fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<()> {
     let known = &input.known;
     let length = known.window_ticks.or_else(|| windows::length_ticks(threads));
     let mut all = Samples::default();

@@ -4,7 +4,7 @@
 //! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
 
 use super::columns::{Samples, WINDOWS, add_cpu, all, counts, list, number_after, samples};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const READER: Reader = Reader {
     name: "ftq-2025",
@@ -15,16 +15,15 @@ pub(super) const READER: Reader = Reader {
     fill,
 };
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let mut windows = Samples::default();
     let (mut cpus, mut real_cpus) = (Vec::new(), true);
     let mut frequency_hz: Option<f64> = None;
     for (i, file) in (0..).zip(&input.files) {
         let r = samples::<i64, 2>(file, "nanoseconds and count", out)?;
         let hz = frequency(file)?;
-        if frequency_hz.is_some_and(|f| f != hz) {
-            return Err(file.fault("has another frequency than the files before it; read one run at a time"));
-        }
+        let other = "has another frequency than the files before it; read one run at a time";
+        sure(frequency_hz.is_none_or(|f| f == hz), || file.fault(other))?;
         frequency_hz = Some(hz);
         let (thread, core) = placement(file);
         let thread = thread.unwrap_or(i);
@@ -54,7 +53,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn frequency(file: &SourceFile) -> Result<f64, StoreError> {
+fn frequency(file: &SourceFile) -> Result<f64> {
     file.header("# Frequency ")
         .and_then(|t| t.parse::<f64>().ok())
         .filter(|hz| *hz >= 1e-3 && *hz <= 1e9)

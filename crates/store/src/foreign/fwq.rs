@@ -2,7 +2,7 @@
 
 use super::codes::{self, warn};
 use super::columns::{Samples, WORK, add_cpu, all, least, list, number_after, samples};
-use super::{Imported, Input, Reader, StoreError};
+use super::{Imported, Input, Reader, Result};
 
 pub(super) const READER: Reader = Reader {
     name: "fwq",
@@ -11,7 +11,7 @@ pub(super) const READER: Reader = Reader {
     fill,
 };
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let mut work = Samples::default();
     let mut cpus = Vec::new();
     for file in &input.files {

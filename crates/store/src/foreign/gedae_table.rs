@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::columns::all;
 use super::trains::cost_tables;
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const READER: Reader = Reader {
     name: "gedae-table",
@@ -41,16 +41,15 @@ struct Section {
     claims: Vec<(String, f64)>,
 }
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let mut sections: Vec<Section> = Vec::new();
     for file in &input.files {
         parse(file, &mut sections)?;
     }
     sections.retain(|s| !s.rows.is_empty());
     let n: usize = sections.iter().map(|s| s.rows.len()).sum();
-    if n == 0 || n > MOST_ROWS {
-        return Err(input.fault(format!("{n} rows below the header, 1 to {MOST_ROWS} expected")));
-    }
+    let wrong = || input.fault(format!("{n} rows below the header, 1 to {MOST_ROWS} expected"));
+    sure((1..=MOST_ROWS).contains(&n), wrong)?;
     let published: Vec<Value> = sections
         .iter()
         .map(|s| json!({ "graph": s.graph, "processor": s.processor, "claims": s.claims, "table": { "rows": s.rows } }))
@@ -62,7 +61,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<(), StoreError> {
+fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<()> {
     for (i, line) in file.text.lines().enumerate() {
         let fault = |what: String| file.fault_at(i + 1, what);
         if let Some(comment) = line.trim().strip_prefix('#') {
@@ -82,15 +81,14 @@ fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<(), StoreErro
             continue;
         }
         let cells = cells(line);
-        if cells.len() != COLUMNS.len() {
-            return Err(fault(format!("{} columns, {} expected", cells.len(), COLUMNS.len())));
-        }
-        let number = |at: usize| -> Result<f64, StoreError> {
+        let (n, expected) = (cells.len(), COLUMNS.len());
+        sure(n == expected, || fault(format!("{n} columns, {expected} expected")))?;
+        let number = |at: usize| -> Result<f64> {
             let text = cells[at].trim_end_matches('%');
             let value = text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0);
             value.ok_or_else(|| fault(format!("{} '{}' is no number from 0 on", COLUMNS[at], cells[at])))
         };
-        let ns = |at: usize| Ok::<f64, StoreError>(number(at)? * 1e9);
+        let ns = |at: usize| number(at).map(|s| s * 1e9);
         if sections.is_empty() {
             sections.push(Section { graph: file.name().to_owned(), ..Section::default() });
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::codes::{self, warn};
 use super::columns::{list, shortened};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 /// cyclictest (rt-tests): how late a sleeping thread woke up. Older versions write the keys `cmdline:` and `rt_test_version:`
 /// with a colon inside. Latencies are whole microseconds, or nanoseconds when `resolution_in_ns` is 1.
@@ -77,13 +77,7 @@ fn is_json_with(input: &Input, keys: &[&str]) -> bool {
 }
 
 /// Lateness of wake-ups is not stolen time (W706).
-fn wake_ups(
-    input: &Input,
-    out: &mut Imported,
-    program: &str,
-    layout: &Layout,
-    bucket: &str,
-) -> Result<(), StoreError> {
+fn wake_ups(input: &Input, out: &mut Imported, program: &str, layout: &Layout, bucket: &str) -> Result<()> {
     read(input, layout, out)?;
     let text = format!("{program} measures how late a sleeping thread wakes up, not stolen time");
     warn(out, codes::OTHER_QUANTITY, text);
@@ -91,7 +85,7 @@ fn wake_ups(
     Ok(())
 }
 
-fn oslat(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn oslat(input: &Input, out: &mut Imported) -> Result<()> {
     let document = read(input, &OSLAT_LAYOUT, out)?;
     out.assume(
         "bucket k holds turns of k-1 to k us; the lowest holds the undisturbed turns, which are no detours",
@@ -137,7 +131,7 @@ fn text_of<'d>(document: &'d Value, key: &str) -> Option<&'d str> {
 }
 
 /// Parses the document, puts the table of histograms into `out`, and returns the document.
-fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, StoreError> {
+fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value> {
     let file = input.first()?;
     let document: Value =
         serde_json::from_str(&file.text).map_err(|e| file.fault_at(e.line(), format!("broken JSON: {e}")))?;
@@ -146,7 +140,7 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
         .ok_or_else(|| file.fault("its resolution is not a positive number"))?;
     let threads = threads(&document, layout, file)?;
     let last_key = threads.iter().filter_map(|t| t.buckets.last()).map(|b| b.0).fold(0.0, f64::max);
-    let mut buckets = Buckets::default();
+    let mut buckets = Vec::new();
     for t in &threads {
         add_thread(&mut buckets, t, layout, unit_ns, last_key, out);
     }
@@ -159,10 +153,10 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
     ];
     notes.extend(threads.iter().flat_map(|t| thread_notes(t, unit_ns)));
     let columns = vec![
-        Column::new("cpu", Unit::Count, buckets.cpu),
-        Column::new("low_ns", Unit::Nanoseconds, buckets.low_ns),
-        Column::new("high_ns", Unit::Nanoseconds, buckets.high_ns),
-        Column::new("count", Unit::Count, buckets.count),
+        Column::new("cpu", Unit::Count, buckets.iter().map(|b| b.0).collect::<Vec<i32>>()),
+        Column::new("low_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.1).collect::<Vec<f64>>()),
+        Column::new("high_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.2).collect::<Vec<f64>>()),
+        Column::new("count", Unit::Count, buckets.iter().map(|b| b.3).collect::<Vec<i64>>()),
     ];
     out.tables.push(Table { name: "noise_histogram".to_owned(), notes, columns });
     for (name, key) in
@@ -178,18 +172,13 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, Sto
     Ok(document)
 }
 
-#[derive(Default)]
-struct Buckets {
-    cpu: Vec<i32>,
-    low_ns: Vec<f64>,
-    high_ns: Vec<f64>,
-    count: Vec<i64>,
-}
+/// CPU, both ends in ns, count.
+type Bucket = (i32, f64, f64, i64);
 
 /// Adds the buckets of a thread. Where the layout clamps, the bucket `last_key` holds everything beyond it; else values that are in no
 /// bucket become a last one that reaches up to the largest value.
 fn add_thread(
-    to: &mut Buckets,
+    to: &mut Vec<Bucket>,
     t: &Thread,
     layout: &Layout,
     unit_ns: f64,
@@ -200,16 +189,12 @@ fn add_thread(
     let mut add = |from: f64, end: f64, count: i64, is_open: bool| {
         let (low_ns, high_ns) = (from * unit_ns, end * unit_ns);
         if is_open {
-            let (cpu, low_us, high_us) = (t.cpu, low_ns * 1e-3, high_ns * 1e-3);
-            let text = format!(
-                "CPU {cpu}: {count} values are known only to lie between {low_us:.0} us and {high_us:.0} us"
-            );
+            let (cpu, ends) =
+                (t.cpu, [low_ns, high_ns].map(|ns| format!("{:.0} us", ns * 1e-3)).join(" and "));
+            let text = format!("CPU {cpu}: {count} values are known only to lie between {ends}");
             warn(out, codes::OVERFLOW, text);
         }
-        to.cpu.push(t.cpu);
-        to.low_ns.push(low_ns);
-        to.high_ns.push(high_ns);
-        to.count.push(count);
+        to.push((t.cpu, low_ns, high_ns, count));
     };
     for (key, n) in &t.buckets {
         let is_last = layout.clamps && *key == last_key;
@@ -235,7 +220,7 @@ fn thread_notes(t: &Thread, unit_ns: f64) -> impl Iterator<Item = (String, Strin
     notes.into_iter().filter_map(move |(key, v)| Some((format!("{key}.cpu{cpu}"), v?.to_string())))
 }
 
-fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<Thread>, StoreError> {
+fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<Thread>> {
     let objects = document.get(layout.threads).and_then(Value::as_object).filter(|o| !o.is_empty());
     let objects = objects.ok_or_else(|| {
         file.fault(format!("no threads under {:?}, expected {} JSON", layout.threads, layout.format))
@@ -244,8 +229,7 @@ fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<T
     for (name, object) in objects {
         let wrong = |what: &str| file.fault(format!("{} {}: {what}", layout.threads, shortened(name)));
         let number: i32 = name.parse().map_err(|_| wrong("its key is not a number"))?;
-        let cpu =
-            object.get("cpu").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok()).filter(|c| *c >= 0);
+        let cpu = object.get("cpu").and_then(Value::as_i64).filter(|c| *c >= 0);
         let histogram = match object.get("histogram") {
             None => return Err(wrong("no histogram; record with one (cyclictest: -h 1000)")),
             Some(h) => h.as_object().ok_or_else(|| wrong("its histogram is not an object"))?,
@@ -262,7 +246,7 @@ fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<T
         buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         let number_of = |key: &str| object.get(key).and_then(Value::as_f64).filter(|v| *v >= 0.0);
         threads.push(Thread {
-            cpu: cpu.unwrap_or(number),
+            cpu: cpu.and_then(|c| i32::try_from(c).ok()).unwrap_or(number),
             buckets,
             max: number_of("max"),
             min: number_of("min"),

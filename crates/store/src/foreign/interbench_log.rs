@@ -9,7 +9,7 @@ mod parse;
 
 use super::codes::{self, warn};
 use super::columns::all;
-use super::{Imported, Input, Reader, StoreError};
+use super::{Imported, Input, Reader, Result, StoreError};
 
 pub use figures::METRICS;
 
@@ -23,7 +23,7 @@ pub(super) const READER: Reader = Reader {
 /// Beginning of the line by which machmeter marks a log of its own among those of the original.
 pub const OUR_MARK: &str = "Measured by machmeter";
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let [file] = input.files.as_slice() else {
         return Err(StoreError::new("input".as_ref(), "interbench logs are read one at a time"));
     };

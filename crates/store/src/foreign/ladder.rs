@@ -8,8 +8,8 @@ use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit, metric};
 use machmeter_stats::levels::{CurvePoint, Level, levels};
 
-use super::columns::{all, shortened};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::columns::{all, passed_over, unexpected};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const LAT_MEM_RD: Reader = Reader {
     name: "lat-mem-rd",
@@ -84,10 +84,6 @@ fn point(line: &str, size: impl Fn(&str) -> Option<f64>) -> Option<CurvePoint> {
     words.next().is_none().then_some(point)
 }
 
-fn passed_over(line: &str) -> bool {
-    line.trim().is_empty() || line.trim_start().starts_with('#')
-}
-
 /// Other tools write two numbers a line too: a size must have a unit or be of whole lines, and a price decimals.
 fn looks_like_size_ns(file: &SourceFile) -> bool {
     let lines: Vec<&str> = file.text.lines().filter(|l| !passed_over(l)).collect();
@@ -97,7 +93,7 @@ fn looks_like_size_ns(file: &SourceFile) -> bool {
         && lines.iter().any(decimal)
 }
 
-fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
+fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>> {
     let mut ladder = Ladder { name: file.name().to_owned(), ..Ladder::default() };
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         ladder.points.push(point(line, bytes).ok_or_else(|| unexpected(file, i, line, "a size and ns"))?);
@@ -105,7 +101,7 @@ fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     Ok(vec![ladder])
 }
 
-fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
+fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>> {
     let mut out: Vec<Ladder> = Vec::new();
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         if let Some(bytes) = stride(line) {
@@ -121,7 +117,7 @@ fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     Ok(out)
 }
 
-fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
+fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>> {
     let mut out: Vec<Ladder> = Vec::new();
     let (mut column, mut heading) = (None, None);
     for (i, line) in file.text.lines().enumerate() {
@@ -149,15 +145,7 @@ fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     Ok(out)
 }
 
-fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> StoreError {
-    file.fault_at(line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
-}
-
-fn fill(
-    input: &Input,
-    out: &mut Imported,
-    parse: fn(&SourceFile) -> Result<Vec<Ladder>, StoreError>,
-) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported, parse: fn(&SourceFile) -> Result<Vec<Ladder>>) -> Result<()> {
     let mut found = Vec::new();
     for file in &input.files {
         for ladder in parse(file)?.into_iter().filter(|l| !l.points.is_empty()) {

@@ -7,14 +7,14 @@ use crate::{atomic, bounded};
 
 use super::columns::number_after;
 use super::side::{self, SideFacts};
-use super::{Input, SourceFile, StoreError};
+use super::{Input, Result, SourceFile, StoreError, sure};
 
 /// Larger files are refused rather than read into memory; the largest FTQ run writes 34 MB.
 const LARGEST_MIB: u64 = 512;
 
 /// Loads the files that `paths` name, their partners, and the side file of their prefix.
 /// Errors: a path that names nothing, a folder, a file that cannot be read.
-pub(super) fn load(paths: &[PathBuf]) -> Result<Input, StoreError> {
+pub(super) fn load(paths: &[PathBuf]) -> Result<Input> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths {
         for file in files_of(path)? {
@@ -23,9 +23,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Input, StoreError> {
             }
         }
     }
-    if found.is_empty() {
-        return Err(StoreError::new(Path::new("input"), "no file given"));
-    }
+    sure(!found.is_empty(), || StoreError::new(Path::new("input"), "no file given"))?;
     let mut input = Input::default();
     for path in &found {
         input.known = input.known.or(side_facts(path)?);
@@ -50,31 +48,25 @@ fn drop_second_names(files: &mut Vec<SourceFile>) {
     }
 }
 
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    if path.is_dir() {
-        return Err(StoreError::new(path, "a folder; name the files in it or the prefix they share"));
-    }
+fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    let wrong = |what: &str| StoreError::new(path, what);
+    sure(!path.is_dir(), || wrong("a folder; name the files in it or the prefix they share"))?;
     if path.exists() {
         return Ok(std::iter::once(path.to_owned()).chain(partner(path).filter(|p| p.exists())).collect());
     }
     // The FTQ documents speak of PREFIX_counts.dat, the program writes PREFIX_0_counts.dat.
     let prefix = prefix_of(path).unwrap_or_else(|| path.to_owned());
     let mut files = files_with_prefix(&prefix);
-    if files.is_empty() {
-        return Err(StoreError::new(path, "no such file, and no files of a known format have this prefix"));
-    }
+    sure(!files.is_empty(), || wrong("no such file, and no files of a known format have this prefix"))?;
     files.sort();
     Ok(files)
 }
 
 fn partner(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
-    let other = match (name.strip_suffix("_counts.dat"), name.strip_suffix("_times.dat")) {
-        (Some(stem), _) => format!("{stem}_times.dat"),
-        (_, Some(stem)) => format!("{stem}_counts.dat"),
-        _ => return None,
-    };
-    Some(path.with_file_name(other))
+    let other = |from: &str, to: &str| Some(format!("{}{to}", name.strip_suffix(from)?));
+    let other = other("_counts.dat", "_times.dat").or_else(|| other("_times.dat", "_counts.dat"));
+    Some(path.with_file_name(other?))
 }
 
 /// `x` for `x_0_counts.dat`, `x_counts.dat`, `x_0.dat`, `x.0`.
@@ -92,24 +84,20 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
 
 fn files_with_prefix(prefix: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(atomic::folder_of(prefix)) else { return Vec::new() };
-    entries
-        .filter_map(|e| Some(prefix.with_file_name(e.ok()?.file_name())))
-        .filter(|p| prefix_of(p).as_deref() == Some(prefix) && p.is_file())
-        .collect()
+    let paths = entries.filter_map(|e| Some(prefix.with_file_name(e.ok()?.file_name())));
+    paths.filter(|p| prefix_of(p).as_deref() == Some(prefix) && p.is_file()).collect()
 }
 
-fn side_facts(path: &Path) -> Result<SideFacts, StoreError> {
+fn side_facts(path: &Path) -> Result<SideFacts> {
     let Some(side) = prefix_of(path).map(|p| side::path_of(&p)).filter(|p| p.is_file()) else {
         return Ok(SideFacts::default());
     };
     let facts: SideFacts = serde_json::from_slice(&bytes_of(&side)?)
         .map_err(|e| StoreError::new(&side, format!("not a side file of machmeter: {e}")))?;
-    match facts.fault() {
-        Some(fault) => Err(StoreError::new(&side, fault)),
-        None => Ok(facts),
-    }
+    facts.check(&side)?;
+    Ok(facts)
 }
 
-fn bytes_of(path: &Path) -> Result<Vec<u8>, StoreError> {
+fn bytes_of(path: &Path) -> Result<Vec<u8>> {
     bounded::read(path, LARGEST_MIB, "file of a known format")
 }

@@ -9,7 +9,7 @@ use machmeter_data::quantity::human;
 
 use super::codes::{self, warn};
 use super::columns::{self, Samples, WINDOWS, WORK, add_gaps, all, least, list, number_after, samples};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const READER: Reader = Reader {
     name: "netgauge-noise",
@@ -18,18 +18,16 @@ pub(super) const READER: Reader = Reader {
     fill,
 };
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let first = input.first()?;
     let method_of = |f: &SourceFile| f.header("# Benchmark Method: ").unwrap_or("").to_owned();
     let method = method_of(first);
-    if input.files.iter().any(|f| method_of(f) != method) {
-        return Err(first.fault("the files hold different methods; read one run at a time"));
-    }
+    let is_one = input.files.iter().all(|f| method_of(f) == method);
+    sure(is_one, || first.fault("the files hold different methods; read one run at a time"))?;
     let rank = |f: &SourceFile| input.known.cpu_of(number_after(f.name(), '.').map_or(0, |(_, n)| n));
     let ranks: Vec<i32> = input.files.iter().map(rank).collect();
-    if (1..ranks.len()).any(|i| ranks[..i].contains(&ranks[i])) {
-        return Err(first.fault("two files of the same rank; read one run at a time"));
-    }
+    let differ = (1..ranks.len()).all(|i| !ranks[..i].contains(&ranks[i]));
+    sure(differ, || first.fault("two files of the same rank; read one run at a time"))?;
     out.note("method", method.as_str());
     out.assume("rank r ran on CPU r, where the program pins it");
     match method.as_str() {
@@ -40,7 +38,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     }
 }
 
-fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
     let mut gaps = Vec::new();
     let (mut shortest_turn_ns, mut wall_ns) = (0.0_f64, 0.0_f64);
     let mut threshold_percent = None;
@@ -66,9 +64,8 @@ fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), Store
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    if let Some(percent) = threshold_percent {
-        notes.push(("threshold_ns", (shortest_turn_ns * percent / 100.0).to_string()));
-    }
+    let threshold_ns = threshold_percent.map(|percent| shortest_turn_ns * percent / 100.0);
+    notes.extend(threshold_ns.map(|ns| ("threshold_ns", ns.to_string())));
     add_gaps(out, gaps, &notes);
     Ok(())
 }
@@ -99,7 +96,7 @@ fn check_threshold(
     }
 }
 
-fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
     let mut windows = Samples::default();
     let mut window_ns = 0_i64;
     for (file, rank) in input.files.iter().zip(ranks) {
@@ -122,7 +119,7 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreErro
     Ok(())
 }
 
-fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
     let mut work = Samples::default();
     for (file, rank) in input.files.iter().zip(ranks) {
         let r = samples::<i64, 2>(file, "index and duration in us", out)?;
@@ -147,7 +144,7 @@ fn number(file: &SourceFile, key: &str) -> Option<f64> {
     file.header(key)?.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
 }
 
-fn duration_us(file: &SourceFile) -> Result<i64, StoreError> {
+fn duration_us(file: &SourceFile) -> Result<i64> {
     file.header("# Compute-Cycle Duration:")
         .and_then(|t| t.strip_suffix("usec")?.trim().parse().ok())
         .filter(|us| *us > 0)

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::{Result, StoreError};
+
 /// Facts beside files of a foreign format. Absent means unknown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
@@ -36,14 +38,15 @@ impl SideFacts {
         }
     }
 
-    /// Why these facts cannot be, if so.
-    pub(super) fn fault(&self) -> Option<String> {
-        let positive =
-            |name: &str, value: String| Some(format!("{name} is {value}, expected a positive number"));
+    /// Errors: why the facts at `place` cannot be.
+    pub(super) fn check(&self, place: &Path) -> Result<()> {
+        let not = |name: &str, value: String| {
+            StoreError::new(place, format!("{name} is {value}, expected a positive number"))
+        };
         match (self.tick_hz, self.window_ticks) {
-            (Some(hz), _) if !(hz.is_finite() && hz > 0.0) => positive("tick_hz", hz.to_string()),
-            (_, Some(w)) if w <= 0 => positive("window_ticks", w.to_string()),
-            _ => None,
+            (Some(hz), _) if !(hz.is_finite() && hz > 0.0) => Err(not("tick_hz", hz.to_string())),
+            (_, Some(w)) if w <= 0 => Err(not("window_ticks", w.to_string())),
+            _ => Ok(()),
         }
     }
 

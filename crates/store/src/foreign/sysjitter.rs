@@ -5,7 +5,7 @@
 
 use super::codes::{self, warn};
 use super::columns::{add_cpu, add_gaps, all, list, number_after, rows, warn_if_cut};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const READER: Reader = Reader {
     name: "sysjitter-raw",
@@ -16,7 +16,7 @@ pub(super) const READER: Reader = Reader {
     fill,
 };
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let mut gaps = Vec::new();
     let mut cpus: Vec<i32> = Vec::new();
     let mut rate_mhz = None;
@@ -71,7 +71,7 @@ fn read_gaps(
     mhz: i64,
     gaps: &mut Vec<(i32, i64, i64)>,
     out: &mut Imported,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let first = file.text.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or("");
     let (stamps_ns, cycles, cut) = if first.split_whitespace().count() == 3 {
         let r = rows::<i64, 3>(file, "time stamp in ns, interruption in cycles and in ns")?;

@@ -4,7 +4,7 @@ use machmeter_data::{Column, Unit};
 
 use super::codes::{self, warn};
 use super::columns::{Cell, add_table, list, shortened};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile};
 
 pub(super) const READER: Reader = Reader {
     name: "sysjitter-summary",
@@ -16,25 +16,21 @@ pub(super) const READER: Reader = Reader {
 const ASCENDING: &[&str] =
     &["int_min", "int_median", "int_90", "int_99", "int_999", "int_9999", "int_99999", "int_max"];
 
-fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let file = input.first()?;
     let is_number_of_cpu = |v: f64| v.fract() == 0.0 && v <= f64::from(i32::MAX);
     let cpus: Vec<i32> = line(file, "core_i", is_number_of_cpu)?.into_iter().map(|v| v as i32).collect();
-    let (mut cpu, mut statistic, mut value_ns) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows: Vec<(i32, &str, f64)> = Vec::new();
     for name in ASCENDING.iter().chain(&["int_mean", "int_total"]) {
         let values = line(file, &format!("{name}(ns)"), |_| true)?;
         if values.len() != cpus.len() {
             let what = format!("{name} has {} values for {} cores", values.len(), cpus.len());
             return Err(file.fault(what));
         }
-        for (c, v) in cpus.iter().zip(values) {
-            cpu.push(*c);
-            statistic.push((*name).to_owned());
-            value_ns.push(v);
-        }
+        rows.extend(cpus.iter().zip(values).map(|(c, v)| (*c, *name, v)));
     }
     for c in &cpus {
-        let own = cpu.iter().zip(&value_ns).filter(|(k, _)| *k == c).map(|(_, v)| v);
+        let own = rows.iter().filter(|r| r.0 == *c).map(|r| r.2);
         if !own.take(ASCENDING.len()).is_sorted() {
             warn(out, codes::WRONG_EXTREMES, format!("core {c}: the printed quantiles are not in order"));
         }
@@ -47,16 +43,16 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
         }
     }
     let columns = vec![
-        Column::new("cpu", Unit::Count, cpu),
-        Column::new("statistic", Unit::One, statistic),
-        Column::new("value_ns", Unit::Nanoseconds, value_ns),
+        Column::new("cpu", Unit::Count, rows.iter().map(|r| r.0).collect::<Vec<_>>()),
+        Column::new("statistic", Unit::One, rows.iter().map(|r| r.1.to_owned()).collect::<Vec<_>>()),
+        Column::new("value_ns", Unit::Nanoseconds, rows.iter().map(|r| r.2).collect::<Vec<_>>()),
     ];
     add_table(out, "noise_summary", columns, &notes);
     Ok(())
 }
 
 /// The values of the line `name:`, all of them allowed.
-fn line(file: &SourceFile, name: &str, allowed: fn(f64) -> bool) -> Result<Vec<f64>, StoreError> {
+fn line(file: &SourceFile, name: &str, allowed: fn(f64) -> bool) -> Result<Vec<f64>> {
     let values = |l: &'_ str| Some(l.strip_prefix(name)?.strip_prefix(':')?.to_owned());
     let mut found = (1..).zip(file.text.lines()).filter_map(|(at, l)| Some((at, values(l)?)));
     let (at, values) =

@@ -13,7 +13,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign").join(name)
 }
 
-fn read_any(paths: &[PathBuf]) -> Result<Imported, StoreError> {
+fn read_any(paths: &[PathBuf]) -> Result<Imported> {
     read_knowing(paths, &SideFacts::default())
 }
 
@@ -95,7 +95,7 @@ fn recorded_files_are_read_by_exactly_their_reader() {
         let fit: Vec<&str> = READERS.iter().filter(|r| (r.sniff)(&input)).map(|r| r.name).collect();
         assert_eq!(fit, [*name], "{paths:?}");
         let out = read(paths);
-        assert_eq!(out.format, *name);
+        assert_eq!(out.provenance.format, *name);
         assert_eq!(out.provenance.files.len(), input.files.len());
         assert!(out.provenance.files.iter().all(|f| !f.contains('/')));
         assert!(!out.provenance.assumptions.is_empty());
@@ -118,11 +118,8 @@ fn a_quiet_ftq_run_keeps_its_numbers() {
     assert_eq!(t.note("window_ticks"), Some("262144"));
     assert_eq!(t.note("tick_hz"), Some("unknown"));
     assert_eq!(codes_of(&out).last(), Some(&codes::TICK_RATE.id));
-    let counts: i64 = fs::read_to_string(fixture("ftq-2009/quiet_0_counts.dat"))
-        .unwrap()
-        .lines()
-        .map(|l| l.parse::<i64>().unwrap())
-        .sum();
+    let counts = fs::read_to_string(fixture("ftq-2009/quiet_0_counts.dat")).unwrap();
+    let counts: i64 = counts.lines().map(|l| l.parse::<i64>().unwrap()).sum();
     assert_eq!(sum(t.i32s("count").unwrap()), counts);
     let starts = t.i64s("start_ticks").unwrap();
     let t0: i64 = t.note("t0_ticks").unwrap().parse().unwrap();
@@ -134,11 +131,8 @@ fn a_quiet_ftq_run_keeps_its_numbers() {
 fn ftq_2025_keeps_zero_windows_and_takes_ns() {
     let out = read(&["ftq-2025/run"]);
     let t = out.table("noise_windows").unwrap();
-    assert_eq!(
-        (t.rows(), t.note("tick_hz"), t.note("window_ticks")),
-        (200, Some("1000000000"), Some("1000000"))
-    );
-    assert_eq!(t.note("cpus"), Some("0,1"));
+    let notes = ["tick_hz", "window_ticks", "cpus"].map(|key| t.note(key).unwrap());
+    assert_eq!((t.rows(), notes), (200, ["1000000000", "1000000", "0,1"]));
     assert_eq!(t.i64s("start_ticks").unwrap()[..2], [0, 1_000_022]);
     assert!(out.notes.contains(&("frequency_hz".to_owned(), "1000".to_owned())));
 }
@@ -211,10 +205,8 @@ fn wrong_input_gets_one_line_with_its_place() {
     assert!(e(&[("notes.txt", "hello\n")]).contains("none of the known formats"));
     assert!(e(&[("x_0_counts.dat", "1\n")]).contains("partner x_0_times.dat is missing"));
     let bad = e(&[("x_0_counts.dat", "1\nabc\n3\n"), ("x_0_times.dat", "1\n2\n3\n")]);
-    assert_eq!(
-        bad,
-        "x_0_counts.dat, line 2: found \"abc\", expected one whole number per line, as FTQ 2009 writes"
-    );
+    let expected = "found \"abc\", expected one whole number per line, as FTQ 2009 writes";
+    assert_eq!(bad, format!("x_0_counts.dat, line 2: {expected}"));
     assert!(e(&[("x_0_counts.dat", "-1\n"), ("x_0_times.dat", "1\n")]).contains("line 1"));
     assert!(e(&[("x_0_counts.dat", ""), ("x_0_times.dat", "")]).contains("no samples"));
     assert!(e(&[("x_0_counts.dat", "3000000000\n"), ("x_0_times.dat", "1\n")]).contains("above 2^31"));

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::codes::{IMPOSSIBLE_NUMBERS, WRONG_UNIT, warn};
 use super::columns::{add_table, all};
-use super::{Imported, Input, Reader, SourceFile, StoreError};
+use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const NETGAUGE_LOGGP: Reader = Reader {
     name: "netgauge-loggp",
@@ -72,7 +72,7 @@ type Points = BTreeMap<u64, Point>;
 /// By transport and direction.
 type Links = BTreeMap<(String, String), Points>;
 
-fn netgauge(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn netgauge(input: &Input, out: &mut Imported) -> Result<()> {
     let mut links = Links::new();
     let (mut not_numbers, mut negative, mut repeated) = (0, Vec::new(), 0);
     for file in &input.files {
@@ -119,7 +119,7 @@ fn netgauge(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     finish(out, input, &links)
 }
 
-fn netpipe(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+fn netpipe(input: &Input, out: &mut Imported) -> Result<()> {
     let mut links = Links::new();
     for file in &input.files {
         let points = links.entry((file.name().to_owned(), "there".to_owned())).or_default();
@@ -135,7 +135,7 @@ fn netpipe(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
 }
 
 /// As tables of the net probe, whose rows of samples are empty.
-fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<(), StoreError> {
+fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<()> {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for ((transport, direction), points) in links {
         let mut push = |operation: &'static str, ns: f64, relative: f64, more: &[(&str, u64)]| {
@@ -171,9 +171,8 @@ fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<(), StoreE
             }
         }
     }
-    if links.values().all(BTreeMap::is_empty) {
-        return Err(input.fault("no line of it holds a time that can be"));
-    }
+    let has_time = links.values().any(|l| !l.is_empty());
+    sure(has_time, || input.fault("no line of it holds a time that can be"))?;
     cost_tables(out, ["net", "links"], rows, &[]);
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 pub use super::side::with_suffix;
 use super::side::{self, SideFacts};
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::{atomic, best};
 
 /// One decimal number per line, as FTQ 2009 and FWQ write.
@@ -16,12 +16,7 @@ pub fn numbers<T: std::fmt::Display>(out: &mut dyn Write, values: &[T]) -> io::R
 }
 
 /// FTQ 2009 files of one thread, `PREFIX_THREAD_times.dat` (window starts in ticks) and `PREFIX_THREAD_counts.dat`.
-pub fn ftq_2009(
-    prefix: &Path,
-    thread: usize,
-    start_ticks: &[i64],
-    counts: &[i32],
-) -> Result<[PathBuf; 2], StoreError> {
+pub fn ftq_2009(prefix: &Path, thread: usize, start_ticks: &[i64], counts: &[i32]) -> Result<[PathBuf; 2]> {
     let times = with_suffix(prefix, &format!("_{thread}_times.dat"));
     let counted = with_suffix(prefix, &format!("_{thread}_counts.dat"));
     atomic::replace(&times, |out| numbers(out, start_ticks))?;
@@ -87,7 +82,7 @@ pub fn ftq_2025_path(prefix: &Path, thread: usize) -> PathBuf {
 }
 
 /// The file of a thread of LLNL FWQ, one duration in ticks per line.
-pub fn fwq(prefix: &Path, thread: usize, duration_ticks: &[i64]) -> Result<PathBuf, StoreError> {
+pub fn fwq(prefix: &Path, thread: usize, duration_ticks: &[i64]) -> Result<PathBuf> {
     let path = with_suffix(prefix, &format!("_{thread}_times.dat"));
     atomic::replace(&path, |out| numbers(out, duration_ticks))?;
     Ok(path)
@@ -165,11 +160,9 @@ pub fn netgauge_fwq(out: &mut dyn Write, header: &NetgaugeHeader, duration_ns: &
 }
 
 /// The side file `PREFIX.machmeter.json` with what the formats have no room for; the readers use it.
-pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf, StoreError> {
+pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf> {
     let path = side::path_of(prefix);
-    if let Some(fault) = facts.fault() {
-        return Err(StoreError::new(&path, fault));
-    }
+    facts.check(&path)?;
     best::store(&path, facts)?;
     Ok(path)
 }

@@ -1,7 +1,6 @@
 //! What a trace reports: metrics, rows of the page, codes.
 
-use machmeter_data::summary::{Pick, RowInfo};
-use machmeter_data::{Code, MetricInfo, code, metric};
+use machmeter_data::{Code, MetricInfo, code, metric, rows};
 
 metric!(RANKS, "mpi.ranks", [], Count, Neither, weakened by [], "Ranks of the program.");
 metric!(
@@ -40,21 +39,11 @@ metric!(
 /// All metrics.
 pub const METRICS: &[MetricInfo] = &[RANKS, CALLS, BYTES, WALL, SHARE, WAITING, LAST, DURATION, ON_CPU];
 
-/// Rows of the page.
-pub const ROWS: &[RowInfo] =
-    &[RowInfo::new("MPI", "program", OF_ALL), RowInfo::new("MPI", "{operation}", OF_ONE).each("operation")];
-const OF_ALL: &[Pick] = &[
-    Pick::new("ranks", RANKS.id),
-    Pick::new("calls", "mpi.calls{operation=all}"),
-    Pick::new("time", WALL.id),
-    Pick::new("in MPI", "mpi.share{operation=all}"),
-];
-const OF_ONE: &[Pick] = &[
-    Pick::new("calls", "mpi.calls{!operation=all}"),
-    Pick::new("time", SHARE.id),
-    Pick::new("wait", WAITING.id),
-    Pick::new("last: {rank}", LAST.id),
-];
+rows! { pub ROWS: "MPI" {
+    row "program": ["ranks" "mpi.ranks", "calls" "mpi.calls{operation=all}", "time" "mpi.wall", "in MPI" "mpi.share{operation=all}"];
+    row "{operation}" each "operation":
+        ["calls" "mpi.calls{!operation=all}", "time" "mpi.share", "wait" "mpi.waiting", "last: {rank}" "mpi.last"];
+} }
 
 code! { pub(super) MISSING_RANKS = "W720" "traces missing",
     what: "Ranks of the program left no trace.",

@@ -16,7 +16,7 @@ use machmeter_data::record::Warning;
 use machmeter_data::trace::{COMMUNICATORS, Call, EVENTS, EXTENSION, OPERATIONS, SPANS, Trace};
 use machmeter_data::{Column, Dataset, Metric, Table, Unit, Values};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 pub use info::{CODES, METRICS, ROWS};
 
@@ -79,7 +79,7 @@ impl Rank<'_> {
 ///
 /// # Errors
 /// A directory or file that cannot be read, a file that is not believed, or files of several programs.
-pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>, StoreError> {
+pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>> {
     let listed = fs::read_dir(dir).map_err(|e| StoreError::io(dir, "read", &e))?;
     let mut paths: Vec<_> = listed.filter_map(Result::ok).map(|entry| entry.path()).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == EXTENSION) && p.is_file());
@@ -94,11 +94,7 @@ pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>, StoreE
 ///
 /// # Errors
 /// A file that is not believed, or files of several programs, which `dir` is said to hold.
-pub fn analyze(
-    dir: &Path,
-    files: &[(PathBuf, Vec<u8>)],
-    most_rows: usize,
-) -> Result<Option<Collected>, StoreError> {
+pub fn analyze(dir: &Path, files: &[(PathBuf, Vec<u8>)], most_rows: usize) -> Result<Option<Collected>> {
     let mut traces = Vec::new();
     for (path, bytes) in files {
         traces.push(Trace::read(bytes).map_err(|e| StoreError::new(path, e.to_string()))?);

@@ -30,11 +30,8 @@ pub(super) fn warnings(ranks: &[Rank<'_>], matched: &AllMatched, is_one_clock: b
     let size = ranks.first().map_or(0, |r| r.trace.size);
     if (ranks.len() as u32) < size {
         let there: Vec<u32> = ranks.iter().map(|r| r.trace.rank).collect();
-        out.push(MISSING_RANKS.note(format!(
-            "{} of {size} ranks left a trace: {}",
-            there.len(),
-            named(&there)
-        )));
+        let text = format!("{} of {size} ranks left a trace: {}", there.len(), named(&there));
+        out.push(MISSING_RANKS.note(text));
     }
     for (end, code, what) in [
         (End::NoSpace, &STOPPED, "no space was left"),

@@ -19,17 +19,17 @@ use sha2::{Digest, Sha256};
 
 use super::{Hashed, NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, claims, open};
 use crate::date::hex;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError, sure};
 use crate::history::portable;
 
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
 /// Errors: one line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
-pub fn read_table(path: &Path) -> Result<Table, StoreError> {
+pub fn read_table(path: &Path) -> Result<Table> {
     from_file(&open(path)?, path)
 }
 
 /// The same from bytes already read; `name` stands for the file in messages.
-pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table, StoreError> {
+pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table> {
     let failed = |e: io::Error| StoreError::io(name, "read", &e);
     let file = memfd_create(c"machmeter-table", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
     let mut file = File::from(file);
@@ -37,7 +37,7 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table, StoreError> {
     from_file(&file, name)
 }
 
-fn from_file(file: &File, path: &Path) -> Result<Table, StoreError> {
+fn from_file(file: &File, path: &Path) -> Result<Table> {
     // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
     // must not end a report over many files.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -55,32 +55,27 @@ fn from_file(file: &File, path: &Path) -> Result<Table, StoreError> {
 
 /// Reads the table that a record refers to, after checking that the file beside the record is the one it describes.
 /// Errors: as [`read_table`], and when the checksum or the number of rows differs.
-pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table, StoreError> {
+pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table> {
     let name = Path::new(&raw.file)
         .file_name()
         .ok_or_else(|| StoreError::new(record_path, "raw file without a name"))?;
     let path = record_path.with_file_name(name);
     let mut hashed = Hashed { out: io::sink(), hash: Sha256::new() };
     io::copy(&mut open(&path)?, &mut hashed).map_err(|e| StoreError::io(&path, "read", &e))?;
-    if hex(&hashed.hash.finalize()) != raw.sha256 {
-        return Err(StoreError::new(&path, "changed since the record was written (its SHA-256 differs)"));
-    }
+    let wrong = |what: &str| StoreError::new(&path, what);
+    let is_same = hex(&hashed.hash.finalize()) == raw.sha256;
+    sure(is_same, || wrong("changed since the record was written (its SHA-256 differs)"))?;
     let table = read_table(&path)?;
-    if table.rows() as u64 != raw.rows {
-        let what = format!("has {} rows, the record says {}", table.rows(), raw.rows);
-        return Err(StoreError::new(&path, what));
-    }
+    let (rows, said) = (table.rows() as u64, raw.rows);
+    sure(rows == said, || wrong(&format!("has {rows} rows, the record says {said}")))?;
     Ok(table)
 }
 
 fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
     let meta = reader.metadata().file_metadata();
-    let facts: Vec<(String, String)> = meta
-        .key_value_metadata()
-        .into_iter()
-        .flatten()
-        .map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default()))
-        .collect();
+    let pairs = meta.key_value_metadata().into_iter().flatten();
+    let facts: Vec<(String, String)> =
+        pairs.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
     let fact = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
     let schema = meta.schema_descr();
     let mut columns = Vec::with_capacity(schema.num_columns());
@@ -98,10 +93,8 @@ fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
         None => portable(&stem),
     };
     let mut table = Table::new(&name, columns).map_err(|e| ParquetError::General(e.to_string()))?;
-    table.notes = facts
-        .iter()
-        .filter_map(|(k, v)| Some((k.strip_prefix(NOTE_PREFIX)?.to_owned(), v.clone())))
-        .collect();
+    let note = |(k, v): &(String, String)| Some((k.strip_prefix(NOTE_PREFIX)?.to_owned(), v.clone()));
+    table.notes = facts.iter().filter_map(note).collect();
     Ok(table)
 }
 

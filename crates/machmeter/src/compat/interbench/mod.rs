@@ -8,7 +8,7 @@ mod recording;
 mod sink;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use machmeter_data::quantity::{Unit, human};
@@ -20,7 +20,7 @@ use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
 
 use super::bench::Bench;
-use crate::{Exit, Failure, Registries, output, session};
+use crate::{Exit, Failure, Registries, Result, output, session};
 use options::Options;
 use order::{CellOrder, Place, Table};
 use sink::Sink;
@@ -28,7 +28,7 @@ use table::Figures;
 
 pub(super) use options::define;
 
-pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit> {
     let options = Options::of(name, matches)?;
     let cpus = if options.uniprocessor { 1 } else { session::cpus("all")?.2.len() };
     let bench = Bench::of_threads("--cpus", cpus, None)?;
@@ -51,11 +51,8 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     }
     let cells: usize = tables.iter().map(|t| t.cells.len()).sum();
     let about_ns = cells as f64 * recording::cell_ns(options.seconds) as f64;
-    output::say(&format!(
-        "{name}: {cells} cells of {} s: about {}",
-        options.seconds,
-        human(about_ns, Unit::Nanoseconds)
-    ));
+    let about = human(about_ns, Unit::Nanoseconds);
+    output::say(&format!("{name}: {cells} cells of {} s: about {about}", options.seconds));
     let stamp: String = date::now_stamp().chars().filter(char::is_ascii_digit).take(12).collect();
     let loops_per_ms = options.turns_per_ms.unwrap_or(measured);
     let preamble = table::preamble(&options, loops_per_ms, &kernel, &stamp);
@@ -79,8 +76,8 @@ fn perform(
     tables: &[Table],
     preamble: &str,
     put: &mut dyn FnMut(&str) -> bool,
-    record: &mut dyn FnMut(&CellOrder) -> Result<Cell, Failure>,
-) -> Result<Exit, Failure> {
+    record: &mut dyn FnMut(&CellOrder) -> Result<Cell>,
+) -> Result<Exit> {
     let (mut rows, mut lost, mut why) = (0, 0, None);
     let mut going = put(preamble);
     for table in tables {
@@ -128,7 +125,7 @@ fn perform(
 }
 
 /// Tries the policies asked for on a thread of its own, so that a refusal is told before anything runs.
-fn permitted(name: &str, options: &Options) -> Result<(), Failure> {
+fn permitted(name: &str, options: &Options) -> Result<()> {
     let real_time = if options.real_time { "-r" } else { "-B" };
     for (option, policy) in [(real_time, options.task_policy()), ("-N", options.load_policy())] {
         let attributes = Attributes { policy, ..Attributes::default() };
@@ -149,12 +146,10 @@ fn tell(name: &str, sink: &Sink) {
     for trouble in &sink.trouble {
         output::say(&format!("{name}: {trouble}"));
     }
-    let view = sink
-        .log()
-        .map_or_else(String::new, |log| format!("to see it drawn: machmeter report {}; ", log.display()));
-    output::say(&format!(
-        "{name}: {view}for percentiles, intervals and what the loads got done: machmeter interactive"
-    ));
+    let drawn = |log: &Path| format!("to see it drawn: machmeter report {}; ", log.display());
+    let view = sink.log().map_or_else(String::new, drawn);
+    let more = "for percentiles, intervals and what the loads got done: machmeter interactive";
+    output::say(&format!("{name}: {view}{more}"));
 }
 
 #[cfg(test)]
@@ -198,7 +193,7 @@ mod tests {
     fn taken(
         words: &[&str],
         lines: usize,
-        record: &mut dyn FnMut(&CellOrder) -> Result<Cell, Failure>,
+        record: &mut dyn FnMut(&CellOrder) -> Result<Cell>,
     ) -> (String, Result<Exit, String>) {
         let options = parsed(words).unwrap();
         let place = Place { cpus: "0".to_owned(), directory: PathBuf::from(".") };

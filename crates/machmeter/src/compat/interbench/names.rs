@@ -1,6 +1,6 @@
 //! interbench's names of tasks and loads, in its order.
 
-use crate::Failure;
+use crate::{Failure, Result};
 
 /// A simulation: a benchmark, a load, or both.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub(super) fn find(
     side: Side,
     excluded: bool,
     custom: bool,
-) -> Result<&'static Simulation, Failure> {
+) -> Result<&'static Simulation> {
     let (option, what) = match (side, excluded) {
         (Side::Load, false) => ("-w", "load"),
         (Side::Load, true) => ("-x", "load"),

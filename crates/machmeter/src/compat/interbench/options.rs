@@ -3,8 +3,8 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::names::{self, Side, Simulation};
-use crate::Failure;
 use crate::compat::number;
+use crate::{Failure, Result};
 
 /// Threads of the burn load that the readme names as default.
 const BURN_THREADS: &str = "4";
@@ -53,6 +53,7 @@ pub(in crate::compat) fn define(name: &'static str) -> Command {
     let list = |short: char, id: &'static str, value: &'static str, help: &'static str| {
         Arg::new(id).short(short).value_name(value).action(ArgAction::Append).help(help)
     };
+    let [tasks, loads] = [Side::Task, Side::Load].map(names::list);
     Command::new(name)
         .about("interbench as of 0.31: latency of simulated interactive tasks in the presence of simulated loads")
         .arg(number('l', "loops", 1..=1_000_000_000_000, "LOOPS", "Fixed work of LOOPS per ms instead of CPU time, to compare machines"))
@@ -72,37 +73,36 @@ pub(in crate::compat) fn define(name: &'static str) -> Command {
         .arg(list('W', "bench", "BENCH", "Run BENCH only; may be given several times"))
         .arg(list('X', "without-bench", "BENCH", "Exclude BENCH from the benchmarks"))
         .arg(flag('n', "nothing", "").hide(true))
-        .after_help(format!(
-            "Benchmarks: {}. Loads: {}; Ring and Hack only when named with -w.",
-            names::list(Side::Task),
-            names::list(Side::Load)
-        ))
+        .after_help(format!("Benchmarks: {tasks}. Loads: {loads}; Ring and Hack only when named with -w."))
 }
 
 impl Options {
     /// From what clap found.
     /// Errors: a usage error in one line: an unknown name, half of a custom load, a comment of several lines.
-    pub(super) fn of(name: &str, matches: &ArgMatches) -> Result<Self, Failure> {
+    pub(super) fn of(name: &str, matches: &ArgMatches) -> Result<Self> {
         let whole = |id: &str| matches.get_one::<i64>(id).copied();
         let custom = match (whole("custom-cpu"), whole("custom-interval")) {
             (Some(percent), Some(us)) => Some((percent as f64 / 100.0, us.unsigned_abs() * 1000)),
             (None, None) => None,
             (Some(percent), None) => {
-                return Err(Failure::usage(format!("{name}: -C {percent} needs an interval as well"))
-                    .help("add -I and microseconds, as in -I 20000"));
+                let what = format!("{name}: -C {percent} needs an interval as well");
+                return Err(Failure::usage(what).help("add -I and microseconds, as in -I 20000"));
             }
             (None, Some(us)) => {
-                return Err(Failure::usage(format!("{name}: -I {us} needs a percentage of CPU as well"))
-                    .help("add -C and percent, as in -C 10"));
+                let what = format!("{name}: -I {us} needs a percentage of CPU as well");
+                return Err(Failure::usage(what).help("add -C and percent, as in -C 10"));
             }
         };
         let comment = matches.get_one::<String>("comment").cloned();
         if comment.as_ref().is_some_and(|c| c.contains(['\n', '\r'])) {
             return Err(Failure::usage(format!("{name}: -m: the comment is one line of the log file")));
         }
-        let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Simulation>, Failure> {
+        let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Simulation>> {
             let given = matches.get_many::<String>(id).into_iter().flatten();
             given.map(|text| names::find(name, text, side, excluded, custom.is_some())).collect()
+        };
+        let selection = |only: &str, without: &str, side: Side| -> Result<Selection> {
+            Ok(Selection { only: named(only, side, false)?, without: named(without, side, true)? })
         };
         Ok(Self {
             turns_per_ms: whole("loops").map(i64::unsigned_abs),
@@ -115,14 +115,8 @@ impl Options {
             real_time: matches.get_flag("real-time"),
             custom,
             comment,
-            loads: Selection {
-                only: named("load", Side::Load, false)?,
-                without: named("without-load", Side::Load, true)?,
-            },
-            tasks: Selection {
-                only: named("bench", Side::Task, false)?,
-                without: named("without-bench", Side::Task, true)?,
-            },
+            loads: selection("load", "without-load", Side::Load)?,
+            tasks: selection("bench", "without-bench", Side::Task)?,
         })
     }
 
@@ -167,10 +161,7 @@ mod tests {
         assert_eq!((o.turns_per_ms, o.burn_threads, o.seconds), (Some(3_693_567), 2, 5));
         assert_eq!((o.task_nice, o.load_nice, o.custom), (-5, 19, Some((0.1, 20_000_000))));
         assert!(o.real_time && o.console_only && o.uniprocessor);
-        assert_eq!(
-            (o.task_policy().as_deref(), o.load_policy().as_deref()),
-            (Some("fifo:95"), Some("other:19"))
-        );
+        assert_eq!([o.task_policy(), o.load_policy()], ["fifo:95", "other:19"].map(|p| Some(p.to_owned())));
         let named = [o.loads.only, o.loads.without, o.tasks.only, o.tasks.without];
         let labels = named.map(|l| l.iter().map(|l| l.label).collect::<Vec<_>>().join(" "));
         assert_eq!(labels, ["Burn None", "Write", "Audio", "X"]);

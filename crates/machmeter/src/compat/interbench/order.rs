@@ -9,7 +9,7 @@ use machmeter_interactive::tasks::{self, Choices};
 
 use super::names::{SIMULATIONS, Simulation};
 use super::options::Options;
-use crate::Failure;
+use crate::{Failure, Result};
 
 /// Bytes of files that the disk loads may use; what interbench 0.31 uses. The loads also keep to their share of what is free.
 const DISK_BYTES: u64 = 1 << 30;
@@ -47,7 +47,7 @@ pub(super) fn plan(
     options: &Options,
     place: &Place,
     available: &[&str],
-) -> Result<(Vec<Table>, Vec<&'static str>), Failure> {
+) -> Result<(Vec<Table>, Vec<&'static str>)> {
     let there = |l: &Simulation| available.contains(&l.own_name().as_str());
     if let Some(missing) = options.loads.only.iter().find(|l| !there(l)) {
         return Err(Failure::usage(format!("{name}: -w {}: this program has no such load", missing.label)));
@@ -85,7 +85,7 @@ fn cell(
     load: &'static Simulation,
     options: &Options,
     place: &Place,
-) -> Result<CellOrder, Failure> {
+) -> Result<CellOrder> {
     let segment_ns = options.seconds * 1_000_000_000;
     let choices = Choices {
         custom: options.custom,
@@ -168,10 +168,8 @@ mod tests {
 
     #[test]
     fn exclusion_wins_over_inclusion_and_real_time_has_its_own_tasks() {
-        assert_eq!(
-            shown(&["-W", "X", "-x", "Write", "-x", "read", "-x", "compile"]),
-            "X: None Video Burn Memload"
-        );
+        let excluded = shown(&["-W", "X", "-x", "Write", "-x", "read", "-x", "compile"]);
+        assert_eq!(excluded, "X: None Video Burn Memload");
         assert_eq!(shown(&["-r", "-w", "Burn"]), "Audio: Burn\nVideo: Burn");
         assert_eq!(shown(&["-X", "Audio", "-X", "Gaming", "-w", "x"]), "Video: X");
         assert!(planned(&["-r", "-W", "X"]).unwrap_err().contains("-r runs"));

@@ -5,7 +5,7 @@ use machmeter_interactive::run::{CellPlan, record_cells};
 use machmeter_interactive::samples::Cell;
 
 use super::order::CellOrder;
-use crate::{Failure, output};
+use crate::{Failure, Result, output};
 
 /// Starting and stopping a task and its load, ns; only for the announcement.
 const BESIDE_NS: u64 = 700_000_000;
@@ -18,12 +18,7 @@ pub(super) fn cell_ns(seconds: u64) -> u64 {
 /// Records one cell: one segment of the length asked for, no budget that could shorten it. Caveats of loads and troubles are
 /// told on stderr, each once (`told`).
 /// Errors: when the task or the load cannot be had.
-pub(super) fn record(
-    name: &str,
-    host: &Host<'_>,
-    order: &CellOrder,
-    told: &mut Vec<String>,
-) -> Result<Cell, Failure> {
+pub(super) fn record(name: &str, host: &Host<'_>, order: &CellOrder, told: &mut Vec<String>) -> Result<Cell> {
     let plan = CellPlan {
         tasks: vec![(order.task.to_lowercase(), order.stream.clone())],
         // Not by name: a load that cannot be had here costs its rows, not the run.

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, output};
+use crate::{Failure, Result, output};
 
 /// The console and the log file beside it.
 pub(super) struct Sink {
@@ -16,7 +16,7 @@ pub(super) struct Sink {
 
 impl Sink {
     /// The console, and the log file unless `log` is none. It is opened before anything is measured.
-    pub(super) fn open(name: &str, log: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn open(name: &str, log: Option<&Path>) -> Result<Self> {
         let refusal = |path: &Path, e: io::Error| {
             let is_denied = e.kind() == io::ErrorKind::PermissionDenied;
             let why = if is_denied { "permission denied".to_owned() } else { e.to_string() };

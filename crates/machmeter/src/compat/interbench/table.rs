@@ -161,11 +161,8 @@ mod tests {
 
     #[test]
     fn nearly_all_is_not_all() {
-        assert_eq!(
-            [percent(1.0), percent(0.9999), percent(0.0), percent(0.00123)],
-            ["100", "99.9", "0", "0.123"]
-        );
-        assert_eq!([three_digits(9.999), three_digits(99.96), three_digits(1815.4)], ["10", "100", "1815"]);
+        assert_eq!([1.0, 0.9999, 0.0, 0.00123].map(percent), ["100", "99.9", "0", "0.123"]);
+        assert_eq!([9.999, 99.96, 1815.4].map(three_digits), ["10", "100", "1815"]);
     }
 
     #[test]
@@ -178,10 +175,9 @@ mod tests {
              Load\tLatency +/- SD (ms)  Max Latency   % Desired CPU  % Deadlines Met\n"
         );
         let rt = title_of("Audio", &["-r", "-B", "3", "-N", "5"]);
-        assert!(rt.starts_with(
-            "--- Benchmarking simulated cpu of Audio real time in the presence of simulated nice 5 ---\n"
-        ));
-        assert!(rt.contains("SD (us)"));
+        let begin =
+            "--- Benchmarking simulated cpu of Audio real time in the presence of simulated nice 5 ---\n";
+        assert!(rt.starts_with(begin) && rt.contains("SD (us)"));
         let gaming = title_of("Gaming", &["-B", "3"]);
         assert!(gaming.contains("Gaming nice 3 in") && gaming.ends_with("% Desired CPU\n"));
         let options = parsed(&["-t", "5", "-m", "a b"]).unwrap();

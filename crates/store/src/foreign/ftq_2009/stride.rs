@@ -12,13 +12,10 @@ pub(super) fn repair(threads: Vec<Thread>, out: &mut Imported) -> Vec<Thread> {
     if let Some(whole) = rebuilt(&threads) {
         let (files, n) = (threads.len(), threads.first().map_or(0, |t| t.times.len()));
         let kept: usize = whole.iter().map(|t| t.times.len()).sum();
-        let text = format!(
-            "the second half of each thread's file is the first half of the next: {kept} of {} samples exist and were put \
-             back under threads 0 to {}",
-            files * n,
-            whole.len() - 1
-        );
-        warn(out, THREAD_STRIDE, text);
+        let (all, last) = (files * n, whole.len() - 1);
+        let found = format!("{kept} of {all} samples exist and were put back under threads 0 to {last}");
+        let halves = "the second half of each thread's file is the first half of the next";
+        warn(out, THREAD_STRIDE, format!("{halves}: {found}"));
         return whole;
     }
     threads.into_iter().map(|t| alone(t, out)).collect()
@@ -66,9 +63,8 @@ fn alone(thread: Thread, out: &mut Imported) -> Thread {
     let backward: Vec<usize> = (1..times.len()).filter(|i| times[*i] < times[i - 1]).collect();
     match backward.as_slice() {
         [at] if at.abs_diff(n / 2) <= 1 => {
-            let text = format!(
-                "time jumps back in the middle of thread {number}'s file: its first half belongs to another thread and was left out"
-            );
+            let why = "its first half belongs to another thread and was left out";
+            let text = format!("time jumps back in the middle of thread {number}'s file: {why}");
             warn(out, THREAD_STRIDE, text);
             Thread { number, times: times[*at..].to_vec(), counts: counts[*at..].to_vec() }
         }

@@ -15,12 +15,8 @@ pub(super) struct Windows {
 
 /// The power of two that most starts are apart by; the program allows 2^3 to 2^30.
 pub(super) fn length_ticks(threads: &[Thread]) -> Option<i64> {
-    let steps: Vec<i64> = threads
-        .iter()
-        .flat_map(|t| t.times.windows(2))
-        .map(|w| w[1].saturating_sub(w[0]))
-        .filter(|d| *d > 0)
-        .collect();
+    let steps = threads.iter().flat_map(|t| t.times.windows(2)).map(|w| w[1].saturating_sub(w[0]));
+    let steps: Vec<i64> = steps.filter(|d| *d > 0).collect();
     let near = |length: i64| steps.iter().filter(|d| d.abs_diff(length) <= (length / 8) as u64).count();
     let (found, length) = (3..=30).map(|bits| (near(1 << bits), 1_i64 << bits)).max()?;
     (found >= 2 && found * 5 >= steps.len()).then_some(length)
@@ -67,10 +63,8 @@ fn text(thread: &Thread, missing: &[i64], total: i64, length: i64, tick_hz: Opti
         Some(hz) => format!("{:.3} ms", total as f64 * length as f64 / hz * 1e3),
         None => format!("{} ticks", total.saturating_mul(length)),
     };
-    format!(
-        "thread {}: {total} windows are missing in {places} {}, which hide {hidden}, {:.2} % of the run",
-        thread.number,
-        if places == 1 { "place" } else { "places" },
-        100.0 * total as f64 / run
-    )
+    let (number, percent) = (thread.number, 100.0 * total as f64 / run);
+    let in_places = if places == 1 { "in 1 place".to_owned() } else { format!("in {places} places") };
+    let what = format!("{total} windows are missing {in_places}");
+    format!("thread {number}: {what}, which hide {hidden}, {percent:.2} % of the run")
 }

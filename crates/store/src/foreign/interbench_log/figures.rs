@@ -5,7 +5,7 @@ use machmeter_data::metric::params;
 use machmeter_data::quantity::human;
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit, metric};
+use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit, metrics};
 
 use super::super::{Imported, codes};
 use super::parse::{Block, Row, Run};
@@ -13,22 +13,16 @@ use super::parse::{Block, Row, Run};
 /// The mean that 0.31 and before print is cut off to whole microseconds before it is converted, ns.
 const CUT_OFF_NS: f64 = 1e3;
 
-metric!(
-    LATENESS, "interactive.lateness", ["task", "load"], Nanoseconds, Lower,
-    weakened by [], "Mean wait of a job as printed; maximum."
-);
-metric!(
-    JITTER, "interactive.jitter", ["task", "load"], Nanoseconds, Lower,
-    weakened by [], "Standard deviation of the wait."
-);
-metric!(
-    DESIRED_CPU, "interactive.desired_cpu", ["task", "load"], One, Higher,
-    weakened by [], "Jobs executed of those that were due."
-);
-metric!(
-    MET, "interactive.deadlines_met", ["task", "load"], One, Higher,
-    weakened by [], "Deadlines met of all, as counted by the program."
-);
+metrics! {
+    ["task", "load"] Nanoseconds Lower weakened by [] {
+        LATENESS = "interactive.lateness" "Mean wait of a job as printed; maximum.";
+        JITTER = "interactive.jitter" "Standard deviation of the wait.";
+    }
+    ["task", "load"] One Higher weakened by [] {
+        DESIRED_CPU = "interactive.desired_cpu" "Jobs executed of those that were due.";
+        MET = "interactive.deadlines_met" "Deadlines met of all, as counted by the program.";
+    }
+}
 
 /// Figures that a log gives, under ids of the interactive probe.
 pub const METRICS: &[MetricInfo] = &[LATENESS, JITTER, DESIRED_CPU, MET];
@@ -52,10 +46,8 @@ fn metrics(run: &Run, block: &Block, row: &Row) -> Vec<Metric> {
     let key = || key(block, row);
     let mut lateness = Metric::new(&LATENESS, key(), row.mean.ns, "mean as printed", 0);
     if lateness.value.is_some() {
-        lateness = lateness.with_max(row.max_ns);
-        if let Some(median_ns) = row.median_ns {
-            lateness = lateness.with_quantiles(&[(0.5, median_ns)]);
-        }
+        let median = row.median_ns.map(|ns| (0.5, ns));
+        lateness = lateness.with_max(row.max_ns).with_quantiles(median.as_slice());
     }
     let mut all = vec![lateness, jitter(run, block, row), share(&DESIRED_CPU, key(), row.desired_cpu)];
     all.extend(row.deadlines_met.map(|met| share(&MET, key(), met)));

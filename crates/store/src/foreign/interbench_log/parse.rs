@@ -1,7 +1,7 @@
 //! The text of a log as runs, tables and rows.
 
 use super::super::columns::shortened;
-use super::super::{SourceFile, StoreError};
+use super::super::{Result, SourceFile, sure};
 use super::OUR_MARK;
 
 /// More tasks or loads than interbench ever had several times over: no log of it.
@@ -82,12 +82,11 @@ pub(super) fn has_table(text: &str) -> bool {
 
 /// The runs of a log: the program appends to it.
 /// Errors: a row that is none, with its line; a log with more names than interbench has.
-pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>, StoreError> {
+pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>> {
     let (mut runs, mut run) = (Vec::new(), Run::default());
     let mut in_table = false;
     let last = file.text.lines().count();
-    for (i, line) in file.text.lines().enumerate() {
-        let line = line.trim_end();
+    for (i, line) in file.text.lines().map(str::trim_end).enumerate() {
         if let Some(block) = title(line) {
             in_table = true;
             if run.blocks.iter().any(|b| b.task == block.task) {
@@ -110,9 +109,8 @@ pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>, StoreError> {
     }
     runs.push(run);
     let most = runs.iter().flat_map(|r| r.blocks.iter().map(|b| b.rows.len()).chain([r.blocks.len()])).max();
-    if most.unwrap_or(0) > MOST_NAMES {
-        return Err(file.fault(format!("more than {MOST_NAMES} tasks or loads, which no interbench has")));
-    }
+    let too_many = || file.fault(format!("more than {MOST_NAMES} tasks or loads, which no interbench has"));
+    sure(most.unwrap_or(0) <= MOST_NAMES, too_many)?;
     Ok(runs)
 }
 
@@ -221,18 +219,24 @@ fn plain_row(line: &str, layout: Layout) -> Option<Row> {
         let (first, second) = glued.split_at_checked(glued.find('.')? + 2)?;
         words.splice(2..3, [first, second]);
     }
-    let (figures, sign) = (words.len(), *words.get(1)?);
-    if sign != "+/-" || figures != 5 + usize::from(layout.deadlines) {
+    let [mean, "+/-", sd, max, desired, ref met @ ..] = words[..] else { return None };
+    figures([mean, sd, max, desired], met, layout)
+}
+
+/// A row of these words, the last of which are the share of deadlines met, where there is one.
+fn figures([mean, sd, max, desired]: [&str; 4], met: &[&str], layout: Layout) -> Option<Row> {
+    if met.len() != usize::from(layout.deadlines) {
         return None;
     }
+    let met = met.iter().map(|met| Some(number(met)? / 100.0)).collect::<Option<Vec<f64>>>()?;
     Some(Row {
         load: String::new(),
-        mean: printed(words[0], layout.unit_ns)?,
-        spread: printed(words[2], layout.unit_ns)?,
-        max_ns: number(words[3])? * layout.unit_ns,
+        mean: printed(mean, layout.unit_ns)?,
+        spread: printed(sd, layout.unit_ns)?,
+        max_ns: number(max)? * layout.unit_ns,
         median_ns: None,
-        desired_cpu: number(words[4])? / 100.0,
-        deadlines_met: if layout.deadlines { Some(number(words[5])? / 100.0) } else { None },
+        desired_cpu: number(desired)? / 100.0,
+        deadlines_met: met.first().copied(),
     })
 }
 
@@ -243,30 +247,16 @@ fn aeolio_row(line: &str, layout: Layout) -> Option<Row> {
     let sd = after.split_whitespace().next()?;
     let rest = after.get(sd.len().max(8)..)?;
     let median = rest.get(..4)?.trim();
-    let mut words = rest.get(4..)?.split_whitespace();
-    let (max, desired) = (words.next()?, words.next()?);
-    let met = if layout.deadlines { Some(number(words.next()?)? / 100.0) } else { None };
-    if words.next().is_some() {
-        return None;
-    }
-    Some(Row {
-        load: String::new(),
-        mean: printed(mean, layout.unit_ns)?,
-        spread: printed(sd, layout.unit_ns)?,
-        max_ns: number(max)? * layout.unit_ns,
-        // The last bucket of its histogram, 1000, holds everything beyond.
-        median_ns: Some(number(median)?).filter(|m| *m < 1000.0).map(|m| m * 100.0),
-        desired_cpu: number(desired)? / 100.0,
-        deadlines_met: met,
-    })
+    let words: Vec<&str> = rest.get(4..)?.split_whitespace().collect();
+    let [max, desired, ref met @ ..] = words[..] else { return None };
+    // The last bucket of its histogram, 1000, holds everything beyond.
+    let median_ns = Some(number(median)?).filter(|m| *m < 1000.0).map(|m| m * 100.0);
+    Some(Row { median_ns, ..figures([mean, sd, max, desired], met, layout)? })
 }
 
 /// A number as C prints it, `nan` and `-nan` too.
 fn number(text: &str) -> Option<f64> {
-    if text.trim_start_matches('-').starts_with("nan") {
-        return Some(f64::NAN);
-    }
-    text.parse().ok()
+    if text.trim_start_matches('-').starts_with("nan") { Some(f64::NAN) } else { text.parse().ok() }
 }
 
 fn printed(text: &str, unit_ns: f64) -> Option<Printed> {

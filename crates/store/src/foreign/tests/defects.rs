@@ -76,13 +76,8 @@ fn samples_under_the_wrong_thread_are_put_back() {
         let t = out.table("noise_windows").unwrap();
         let kept = whole * n + rest;
         assert_eq!(t.rows(), kept);
-        let found: Vec<(i64, i64)> = t
-            .i64s("start_ticks")
-            .unwrap()
-            .iter()
-            .zip(t.i32s("count").unwrap())
-            .map(|(s, c)| (*s, i64::from(*c)))
-            .collect();
+        let rows = t.i64s("start_ticks").unwrap().iter().zip(t.i32s("count").unwrap());
+        let found: Vec<(i64, i64)> = rows.map(|(s, c)| (*s, i64::from(*c))).collect();
         assert_eq!(found, recorded[..kept]);
         assert_eq!(t.i32s("cpu").unwrap()[kept - 1], if rest > 0 { whole as i32 } else { whole as i32 - 1 });
     }

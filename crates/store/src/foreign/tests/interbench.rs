@@ -26,12 +26,9 @@ fn near(a: f64, b: f64) -> bool {
 fn every_row_of_a_log_is_there() {
     let out = read(&["interbench/plain.log"]);
     let rows = 8 + 7 + 7 + 8;
-    assert_eq!(out.metrics.iter().filter(|m| m.id == "interactive.lateness").count(), rows);
-    assert_eq!(
-        out.metrics.iter().filter(|m| m.id == "interactive.deadlines_met").count(),
-        rows - 8,
-        "not of gaming"
-    );
+    let n = |id: &str| out.metrics.iter().filter(|m| m.id == id).count();
+    assert_eq!(n("interactive.lateness"), rows);
+    assert_eq!(n("interactive.deadlines_met"), rows - 8, "not of gaming");
     assert!(near(value(&out, "lateness", "video", "burn"), 12.6e6));
     assert!(near(metric(&out, "lateness", "video", "burn").max.unwrap(), 41.6e6));
     assert!(near(value(&out, "desired_cpu", "video", "burn"), 0.979));
@@ -138,10 +135,7 @@ fn a_log_of_machmeter_is_not_taken_for_the_originals() {
 fn pictures_are_a_matrix_and_a_table_per_task() {
     let out = read(&["interbench/plain.log"]);
     let Shape::Matrix(m) = &out.datasets[0].shape else { panic!("{:?}", out.datasets[0]) };
-    assert_eq!(
-        (out.datasets[0].id.as_str(), m.rows.join(" ").as_str()),
-        ("interactive.met", "audio video x")
-    );
+    assert_eq!((&out.datasets[0].id[..], &m.rows.join(" ")[..]), ("interactive.met", "audio video x"));
     assert_eq!(m.column_names.join(" "), "none video x burn write read compile memload");
     assert_eq!((m.values[1][0], m.values[1][1]), (Some(0.985), None), "no task is measured under itself");
     let tables: Vec<&machmeter_data::Dataset> =
