@@ -13,7 +13,6 @@ use crate::params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
 pub struct OfLink {
     /// `shm there`.
     pub name: String,
-    /// Parameters.
     pub params: Params,
     /// How well those of each segment are known.
     pub errors: Vec<Errors>,
@@ -51,9 +50,6 @@ impl Errors {
 pub struct NoModel(String);
 
 /// Parameters of a link of a record: of the one that is named (`tcp`, or `tcp back`), or else of shared memory, or else of the first.
-///
-/// # Errors
-/// No link was measured, or none of this name.
 pub fn of_record(record: &Record, link: Option<&str>, dialect: Dialect) -> Result<OfLink, NoModel> {
     let all = links(record);
     let found = match link {

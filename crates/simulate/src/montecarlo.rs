@@ -16,16 +16,13 @@ use crate::patterns::{PatternInfo, Shape, Stepped};
 /// Fewest runs that tell a spread.
 const MIN_RUNS: usize = 3;
 
-/// What is simulated.
 #[derive(Debug, Clone, Copy)]
 pub enum What<'a> {
     /// A pattern in rounds, each after a calculation.
     Pattern {
-        /// The pattern.
         info: &'a PatternInfo,
         /// All of it but the number of ranks.
         shape: Shape,
-        /// Rounds.
         rounds: u32,
         /// The calculation before each, ps.
         calculation_ps: u64,
@@ -78,9 +75,6 @@ impl What<'_> {
 
     /// The end of the last rank of run number `run`, ps: its number is the seed of where noise begins. `None` for the noise is a quiet
     /// run.
-    ///
-    /// # Errors
-    /// As [`run`].
     pub fn simulate(
         &self,
         ranks: u32,
@@ -115,7 +109,6 @@ impl What<'_> {
 pub struct Share {
     /// From 1 to `of`.
     pub part: u64,
-    /// Number of parts.
     pub of: u64,
 }
 
@@ -141,7 +134,6 @@ impl Share {
 /// The mean of runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mean {
-    /// The mean, ns.
     pub ns: f64,
     /// Its 95 % interval (Student's t over runs); none for fewer than 3.
     pub interval: Option<Interval>,

@@ -22,7 +22,6 @@ pub trait Noise {
     }
 }
 
-/// No noise.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 
@@ -48,10 +47,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Gaps (start, duration) in any order. Those that overlap become one; what lies beyond the length is cut off.
-    ///
-    /// # Errors
-    /// Gaps that leave no time for work.
+    /// Gaps (start, duration) in any order, which leave some time. Those that overlap become one; what lies beyond the length is cut off.
     pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, NoiseError> {
         gaps.sort_unstable();
         let (mut starts, mut stolen, mut busy_until, mut all) = (Vec::new(), vec![0], 0, 0);
@@ -129,15 +125,11 @@ impl Trace {
 /// The CPUs of a machine: one rank runs on each, and all share a clock, so that gaps that coincide stay together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Gaps of each CPU.
     pub cpus: Vec<Trace>,
 }
 
 impl Machine {
-    /// The CPUs of a recording.
-    ///
-    /// # Errors
-    /// Tables without a list of gaps; a CPU that was never free.
+    /// The CPUs of a recording, each of which was free at some time.
     pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, NoiseError> {
         let gaps = Gaps::find(tables).map_err(|e| match e {
             GapsError::Missing(what) => NoiseError(format!("no list of gaps: {what}")),
@@ -155,17 +147,11 @@ impl Machine {
     }
 
     /// A machine of one CPU with gaps at equal distances.
-    ///
-    /// # Errors
-    /// Gaps as long as their distance.
     pub fn periodic(period_ps: u64, duration_ps: u64) -> Result<Self, NoiseError> {
         Ok(Self { cpus: vec![Trace::new(vec![(0, duration_ps)], period_ps)?] })
     }
 
     /// A machine of one CPU with gaps at random (a Poisson process), of equal or exponential durations: 65,536 of them, then again.
-    ///
-    /// # Errors
-    /// Gaps that leave no time.
     pub fn random(distance_ps: u64, duration_ps: u64, exponential: bool) -> Result<Self, NoiseError> {
         let mut random = Random::new(0);
         let mut at = 0.0;

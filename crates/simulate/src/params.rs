@@ -49,7 +49,6 @@ pub struct Segment {
     pub gap: Line,
     /// L, ps: of the bytes alone in a rendezvous.
     pub latency_ps: u64,
-    /// Protocol.
     pub protocol: Protocol,
 }
 
@@ -65,11 +64,9 @@ pub enum Dialect {
     LogGopSim,
 }
 
-/// Parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     segments: Vec<Segment>,
-    /// Rules.
     pub dialect: Dialect,
 }
 
@@ -102,7 +99,6 @@ impl Params {
         found.unwrap_or(&self.segments[self.segments.len() - 1])
     }
 
-    /// All segments.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }

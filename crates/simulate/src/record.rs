@@ -23,7 +23,6 @@ machmeter_data::metrics! {
 /// Times at one number of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Ranks.
     pub ranks: u32,
     /// A quiet run, ps.
     pub quiet_ps: u64,
@@ -41,7 +40,6 @@ pub(crate) fn ns(ps: u64) -> f64 {
     ps as f64 / 1000.0
 }
 
-/// Ends of an interval.
 pub(crate) fn range(low: f64, high: f64, unit: Unit) -> String {
     format!("[{}, {}]", human(low, unit), human(high, unit))
 }

@@ -13,10 +13,7 @@ pub struct Bound<'a> {
     pub dimension: i32,
 }
 
-/// Gives names their meaning: `variable` is the free one.
-///
-/// # Errors
-/// Unknown names, keys that leave no figure or several, units that do not fit.
+/// Gives names their meaning, or says which has none or several, or a unit that does not fit: `variable` is the free one.
 pub fn bind<'a>(expr: &Expr, sheet: &'a Sheet, variable: Option<&str>) -> Result<Bound<'a>, ExprError> {
     let binder = Binder { sheet, variable };
     let (root, dimension) = binder.node(expr)?;

@@ -41,7 +41,6 @@ pub(super) enum Node {
     Two { operator: char, of: Box<[Node; 2]>, at: usize },
 }
 
-/// A value with its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// Value, in ns to the power of the expression's dimension.
@@ -106,10 +105,7 @@ struct Walk<'a> {
 }
 
 impl Bound<'_> {
-    /// The value where the free variable is so.
-    ///
-    /// # Errors
-    /// Division by zero, p or d that is no number of ranks or bytes, values beyond the range of numbers.
+    /// The value where the free variable is so, or why there is none: division by zero, p or d that cannot be, no finite number.
     pub fn at(&self, variable: f64) -> Result<Answer, ExprError> {
         let walk = |moved| {
             let (figures, outside) = Default::default();

@@ -16,22 +16,15 @@ pub enum Expr {
     Text(String),
     /// A name, and arguments where it has brackets.
     Name {
-        /// Name.
         name: String,
-        /// Arguments with their keys.
         arguments: Vec<(Option<String>, Expr)>,
-        /// Place.
         at: usize,
     },
-    /// Sign.
     Negative(Box<Expr>),
     /// `+ - * / ^`
     Two {
-        /// Operator.
         operator: char,
-        /// Operands.
         of: Box<[Expr; 2]>,
-        /// Place of the operator.
         at: usize,
     },
 }
@@ -44,10 +37,7 @@ enum Token {
     Sign(char),
 }
 
-/// Reads an expression.
-///
-/// # Errors
-/// Where it is none, with the place.
+/// Reads an expression, or says where it is none.
 pub fn parse(text: &str) -> Result<Expr, ExprError> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens: &tokens, next: 0, depth: 0 };

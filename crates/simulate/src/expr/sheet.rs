@@ -28,7 +28,6 @@ pub(super) struct Operation {
     pub(super) name: String,
     /// Laws by the number of ranks for which alone they hold; all for `None`.
     pub(super) laws: BTreeMap<Option<u32>, Vec<Segment>>,
-    /// Costs by ranks and bytes.
     pub(super) costs: BTreeMap<u32, BTreeMap<u64, usize>>,
 }
 

@@ -12,10 +12,7 @@ const BASE: usize = 8;
 /// Bytes of an operation in files with operations of Portals.
 const PORTALS_NODE_BYTES: usize = 104;
 
-/// Reads a schedule.
-///
-/// # Errors
-/// What is wrong first, with its place. Nothing is allocated beyond the size of the file.
+/// Reads a schedule, or says what is wrong first, with its place. Nothing is allocated beyond the size of the file.
 pub fn read_binary(bytes: &[u8]) -> Result<Goal, GoalError> {
     let file = File { bytes };
     match file.u64(0)? {
@@ -91,7 +88,6 @@ impl File<'_> {
     }
 }
 
-/// The part of one rank.
 struct Section<'a> {
     file: &'a File<'a>,
     rank: u32,

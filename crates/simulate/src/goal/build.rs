@@ -8,9 +8,7 @@ use super::{Goal, Node};
 /// What of an operation another one requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Require {
-    /// Its end.
     End,
-    /// Its start.
     Start,
 }
 
@@ -100,10 +98,7 @@ impl Builder {
         self.requirements.push((required, op, what));
     }
 
-    /// Closes the rank; the next operations belong to the next one.
-    ///
-    /// # Errors
-    /// The number of an operation that requires itself, by way of others.
+    /// Closes the rank; the next operations belong to the next one. Or names an operation that requires itself, by way of others.
     pub fn end_rank(&mut self) -> Result<(), u32> {
         let first = self.first();
         let nodes = &mut self.goal.nodes[first..];

@@ -35,7 +35,6 @@ pub(crate) struct Node {
     pub(crate) size: u64,
     pub(crate) peer: u32,
     pub(crate) tag: u32,
-    /// Requirements.
     pub(crate) requires: u32,
     /// First of the edges to operations that require its end, among those of the rank.
     pub(crate) end_edges: u32,
@@ -51,9 +50,7 @@ pub(crate) struct Node {
 /// A schedule: an acyclic graph of operations for each rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goal {
-    /// Largest CPU that is named.
     max_cpu: u8,
-    /// Largest network interface that is named.
     max_nic: u8,
     /// First operation of each rank, and the number of all.
     first_node: Vec<usize>,
@@ -67,7 +64,6 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.takes_any.len() as u32
     }
@@ -101,10 +97,7 @@ impl Goal {
     }
 }
 
-/// Reads a schedule, binary or text by its first bytes.
-///
-/// # Errors
-/// What is wrong first, with its place.
+/// Reads a schedule, binary or text by its first bytes, or says what is wrong first, with its place.
 pub fn read(bytes: &[u8]) -> Result<Goal, GoalError> {
     let cookie = bytes.first_chunk().map(|c| u64::from_le_bytes(*c));
     if matches!(cookie, Some(COOKIE | USED_COOKIE)) { read_binary(bytes) } else { read_text(bytes) }

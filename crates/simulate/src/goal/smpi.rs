@@ -14,10 +14,7 @@ use super::{Goal, Node};
 /// Number of `MPI_BYTE` in a trace.
 const BYTE: u32 = 6;
 
-/// Writes a schedule as a trace.
-///
-/// # Errors
-/// A receive from any sender or of any tag, which a trace cannot have; those of the writer.
+/// Writes a schedule as a trace, which cannot have a receive from any sender or of any tag.
 pub fn write_smpi(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
     if let Some(rank) = goal.takes_any.iter().position(|any| *any) {
         let text =

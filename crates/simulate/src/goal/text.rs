@@ -16,10 +16,7 @@ use super::{Goal, GoalError};
 /// Operations of Portals 4, which extensions of the language have.
 const PORTALS: [&str; 9] = ["append", "put", "get", "tappend", "tput", "tget", "test", "calcgem5", "ctrig"];
 
-/// Reads a schedule.
-///
-/// # Errors
-/// What is wrong first, with line and column.
+/// Reads a schedule, or says what is wrong first, with line and column.
 pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
     let mut reader = Reader { text, at: 0, line: 1, line_start: 0 };
     let mut builder = Builder::default();

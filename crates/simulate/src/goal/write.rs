@@ -14,9 +14,6 @@ pub(super) const NODE_BYTES: usize = 39;
 pub(super) const HEADER_BYTES: usize = 6;
 
 /// Writes a schedule as text. Labels are `l1`, `l2`, ... in each rank.
-///
-/// # Errors
-/// Those of the writer.
 pub fn write_text(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
     let any = |x: u32| if x == ANY { "-1".to_owned() } else { x.to_string() };
     let mut text = String::new();
@@ -55,9 +52,6 @@ pub fn write_text(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes a schedule as a binary file, byte by byte that of the reference's `txt2bin`.
-///
-/// # Errors
-/// Those of the writer.
 pub fn write_binary(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
     let roots = |rank: u32| goal.nodes(rank).iter().filter(|n| n.requires == 0).count();
     let mut out = Vec::new();

@@ -27,7 +27,6 @@ pub struct Shape {
     pub bytes: u64,
     /// Bytes of a segment of a pipeline.
     pub segment_bytes: u64,
-    /// Seed of random choices.
     pub seed: u64,
 }
 
@@ -53,13 +52,11 @@ impl Shape {
 /// A row of the list of patterns.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternInfo {
-    /// Name.
     pub name: &'static str,
     /// Other names, of the operation that is often done so.
     pub aliases: &'static [&'static str],
     /// One sentence.
     pub description: &'static str,
-    /// Makes it.
     pub make: fn(Shape) -> Box<dyn Pattern>,
 }
 

@@ -5,11 +5,8 @@ use super::{Pattern, Peer};
 /// What rank 0 does in each step; rank 1 does the opposite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Sends.
     There,
-    /// Receives.
     Back,
-    /// Both at once.
     Both,
 }
 

@@ -71,10 +71,7 @@ pub struct Prediction<'a> {
 }
 
 impl<'a> Prediction<'a> {
-    /// Costs of collectives are those of `sheet`; `noise` has whether all machines begin at one place of it.
-    ///
-    /// # Errors
-    /// The operation that has no cost.
+    /// Costs of collectives are those of `sheet`; `noise` has whether all machines begin at one place of it. Or names an operation without cost.
     pub fn new(
         replay: &'a Replay,
         link: &'a OfLink,
@@ -120,9 +117,6 @@ impl<'a> Prediction<'a> {
     }
 
     /// The end of the last rank in run number `run`, ps.
-    ///
-    /// # Errors
-    /// As [`run`].
     pub fn time(
         &self,
         number: u64,
@@ -139,9 +133,6 @@ impl<'a> Prediction<'a> {
     }
 
     /// What the time of run number `run` is made of.
-    ///
-    /// # Errors
-    /// As [`run`].
     pub fn split(&self, run: u64, stop: &dyn Fn() -> bool) -> Result<Split, SimulateError> {
         let (params, prices) = self.costs(run, None);
         match self.noise_of(run) {
@@ -171,7 +162,6 @@ impl Times {
         self.runs[(self.runs.len() - 1) / 2]
     }
 
-    /// Number of runs.
     pub fn count(&self) -> u64 {
         self.runs.len() as u64
     }

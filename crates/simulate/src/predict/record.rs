@@ -37,18 +37,13 @@ const LISTED_FROM: f64 = 0.001;
 /// Ranks of the table at most.
 const MAX_ROWS: usize = 256;
 
-/// What was predicted.
 #[derive(Debug, Clone)]
 pub struct Told<'a> {
     /// What on what.
     pub title: &'a str,
-    /// Time of the traced run, ns.
     pub traced_ns: f64,
-    /// Ranks.
     pub ranks: u32,
-    /// Times of the runs.
     pub times: Option<&'a Times>,
-    /// The median run's split.
     pub split: Option<&'a Split>,
     /// Times with one parameter changed.
     pub varied: &'a [(Variation, Times)],

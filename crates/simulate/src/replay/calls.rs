@@ -32,16 +32,12 @@ pub struct Call {
 /// Calls of one thread in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Rank.
     pub rank: u32,
-    /// Calls.
     pub calls: Vec<Call>,
 }
 
-/// All calls of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Number of ranks.
     pub ranks: u32,
     /// Threads in the order of ranks, at least one of each.
     pub threads: Vec<Thread>,
@@ -57,10 +53,7 @@ pub struct Calls {
 pub struct CallsError(String);
 
 impl Calls {
-    /// The calls in the tables of a record.
-    ///
-    /// # Errors
-    /// What is missing or wrong first.
+    /// The calls in the tables of a record, or what is missing or wrong first.
     pub fn find(tables: &[Table]) -> Result<Self, CallsError> {
         let named = |name: &str| tables.iter().find(|t| t.name == name);
         let missing = |what: &str| CallsError(format!("no table mpi_events with {what}"));
@@ -117,7 +110,6 @@ impl Calls {
         Ok(all)
     }
 
-    /// Number of calls.
     pub fn count(&self) -> usize {
         self.threads.iter().map(|t| t.calls.len()).sum()
     }

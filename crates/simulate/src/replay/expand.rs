@@ -42,9 +42,8 @@ impl Default for Options {
 /// A collective operation whose cost is to be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Priced {
-    /// Operation, as the mpi probe names it.
+    /// As the mpi probe names it.
     pub operation: &'static str,
-    /// Ranks.
     pub ranks: u32,
     /// Bytes of a rank; of a pair of ranks in an all-to-all.
     pub bytes: u64,
@@ -81,7 +80,6 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.goal.ranks()
     }
@@ -125,9 +123,6 @@ pub(super) struct Writer<'a> {
 }
 
 /// The program that calls make up.
-///
-/// # Errors
-/// [`ReplayError`].
 pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
     let matched = matched(calls);
     let gates = (matched.groups.len() as u64).saturating_mul(u64::from(options.copies));

@@ -32,9 +32,6 @@ pub fn operations(calls: &Calls) -> u64 {
 }
 
 /// The schedule of calls, and the replay that it was taken out of, which says what was left out and guessed. Calculation is in whole ns.
-///
-/// # Errors
-/// As [`replay`].
 pub fn schedule(calls: &Calls) -> Result<(Goal, Replay), ReplayError> {
     let algorithms = BASES.iter().filter_map(|(base, _)| Some((*base, of_operation(base)?))).collect();
     let options = Options { algorithms, others: find("dissemination"), ..Options::default() };

@@ -9,7 +9,6 @@ use machmeter_data::trace::{ABSENT, ANY, Kind, OPERATIONS};
 
 use super::calls::{Call, Calls};
 
-/// No counterpart.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// What a call is to a replay.

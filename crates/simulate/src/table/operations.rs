@@ -5,7 +5,6 @@ use crate::patterns::{Pair, Pattern, Shape, Way, of_operation};
 /// An operation, under the name that the mpi probe has for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
-    /// Name.
     pub name: &'static str,
     /// In words: which messages.
     pub(super) what: &'static str,
