@@ -1,7 +1,7 @@
 //! Schedules read from the binary files of the reference's converter: little endian, packed, one section for each rank.
 
 use crate::engine::ANY;
-use crate::program::Verb;
+use crate::program::{Op, Verb};
 
 use super::build::{Builder, Require};
 use super::write::{HEADER_BYTES, NODE_BYTES};
@@ -115,13 +115,10 @@ impl Section<'_> {
         let mut next_edge = 0u64;
         for op in 0..nodes {
             let at = first_node + NODE_BYTES * op;
-            let node = self.node(at, ranks, largest);
-            let (verb, peer, size, tag) = match node {
+            builder.add(match self.node(at, ranks, largest) {
                 Err(_) if is_portals => return Err(self.wrong(at, "operations of Portals are not supported")),
                 other => other?,
-            };
-            builder.add(verb, peer, size, tag);
-            builder.place(self.file.u8(at + 21)?, self.file.u8(at + 22)?);
+            });
             for (place, what) in [(23, Require::End), (31, Require::Start)] {
                 let (count, first) = (u64::from(self.file.u32(at + place)?), self.file.u32(at + place + 4)?);
                 if u64::from(first) != next_edge || next_edge + count > edges {
@@ -153,7 +150,7 @@ impl Section<'_> {
         self.check(builder, first_node, roots)
     }
 
-    fn node(&self, at: usize, ranks: u32, largest: (u8, u8)) -> Result<(Verb, u32, u64, u32), GoalError> {
+    fn node(&self, at: usize, ranks: u32, largest: (u8, u8)) -> Result<Op, GoalError> {
         let verb = match self.file.u8(at + 4)? {
             1 => Verb::Send,
             2 => Verb::Receive,
@@ -164,7 +161,8 @@ impl Section<'_> {
                 );
             }
         };
-        let (peer, size, tag) = (self.file.u32(at + 5)?, self.file.u64(at + 9)?, self.file.u32(at + 17)?);
+        let (peer, amount, tag) = (self.file.u32(at + 5)?, self.file.u64(at + 9)?, self.file.u32(at + 17)?);
+        let (cpu, nic) = (self.file.u8(at + 21)?, self.file.u8(at + 22)?);
         let any = verb == Verb::Receive && peer == ANY;
         if peer >= ranks && !any {
             return Err(self.wrong(at + 5, &format!("rank {peer} is none of the {ranks} ranks")));
@@ -172,10 +170,10 @@ impl Section<'_> {
         if (verb == Verb::Calculate) && (peer, tag) != (0, 0) {
             return Err(self.wrong(at + 5, "a calculation with a peer or a tag"));
         }
-        if self.file.u8(at + 21)? > largest.0.min(254) || self.file.u8(at + 22)? > largest.1.min(254) {
+        if cpu > largest.0.min(254) || nic > largest.1.min(254) {
             return Err(self.wrong(at + 21, "a CPU or network interface beyond the largest one of the file"));
         }
-        Ok((verb, peer, size, tag))
+        Ok(Op { verb, peer, amount, tag, cpu, nic })
     }
 
     /// Numbers of requirements and the list of roots follow from the edges.

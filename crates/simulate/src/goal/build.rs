@@ -1,7 +1,7 @@
 //! Schedules put together operation by operation.
 
 use crate::engine::ANY;
-use crate::program::Verb;
+use crate::program::{Op, Verb};
 
 use super::{Goal, Node};
 
@@ -20,76 +20,23 @@ pub struct Builder {
     requirements: Vec<(u32, u32, Require)>,
 }
 
-/// Without ranks.
-impl Default for Goal {
-    fn default() -> Self {
-        Self {
-            max_cpu: 0,
-            max_nic: 0,
-            first_node: vec![0],
-            nodes: Vec::new(),
-            first_edge: vec![0],
-            edges: Vec::new(),
-            takes_any: Vec::new(),
-        }
-    }
-}
-
 impl Builder {
     fn first(&self) -> usize {
-        self.goal.first_node[self.goal.first_node.len() - 1]
+        self.goal.first_node.last().copied().unwrap_or(0)
     }
 
-    /// Adds a message that is sent; its number in the rank.
-    pub fn send(&mut self, to: u32, bytes: u64, tag: u32) -> u32 {
-        self.add(Verb::Send, to, bytes, tag)
-    }
-
-    /// Adds a message that is received; [`ANY`] for any sender or tag.
-    pub fn receive(&mut self, from: u32, bytes: u64, tag: u32) -> u32 {
-        self.add(Verb::Receive, from, bytes, tag)
-    }
-
-    /// Adds a calculation.
-    pub fn calculate(&mut self, ns: u64) -> u32 {
-        self.add(Verb::Calculate, 0, ns, 0)
-    }
-
-    /// Adds a calculation whose size and tag have a meaning for the program that runs the schedule.
-    pub(crate) fn calculate_tagged(&mut self, size: u64, tag: u32) -> u32 {
-        self.add(Verb::Calculate, 0, size, tag)
+    /// Adds an operation, a calculation with its length in ns; its number in the rank.
+    pub fn add(&mut self, op: Op) -> u32 {
+        self.goal.max_cpu = self.goal.max_cpu.max(op.cpu);
+        self.goal.max_nic = self.goal.max_nic.max(op.nic);
+        self.goal.nodes.push(Node { op, requires: 0, end_edges: 0, start_edges: 0, last_edge: 0 });
+        (self.goal.nodes.len() - 1 - self.first()) as u32
     }
 
     /// Something outside of the schedule holds the operation added last back, too.
     pub(crate) fn hold(&mut self) {
         if let Some(node) = self.goal.nodes.last_mut() {
             node.requires += 1;
-        }
-    }
-
-    pub(crate) fn add(&mut self, verb: Verb, peer: u32, size: u64, tag: u32) -> u32 {
-        let node = Node {
-            size,
-            peer,
-            tag,
-            requires: 0,
-            end_edges: 0,
-            start_edges: 0,
-            last_edge: 0,
-            verb,
-            cpu: 0,
-            nic: 0,
-        };
-        self.goal.nodes.push(node);
-        (self.goal.nodes.len() - 1 - self.first()) as u32
-    }
-
-    /// Places the operation added last on a CPU and a network interface of its rank.
-    pub fn place(&mut self, cpu: u8, nic: u8) {
-        if let Some(node) = self.goal.nodes.last_mut() {
-            (node.cpu, node.nic) = (cpu, nic);
-            self.goal.max_cpu = self.goal.max_cpu.max(cpu);
-            self.goal.max_nic = self.goal.max_nic.max(nic);
         }
     }
 
@@ -137,8 +84,12 @@ impl Builder {
         }
         self.requirements.clear();
         acyclic(nodes, edges)?;
-        let any = nodes.iter().any(|n| n.verb != Verb::Calculate && (n.peer == ANY || n.tag == ANY));
-        self.goal.takes_any.push(any);
+        let takes_any = |op: Op| op.verb != Verb::Calculate && (op.peer == ANY || op.tag == ANY);
+        self.goal.takes_any.push(nodes.iter().any(|n| takes_any(n.op)));
+        if self.goal.first_node.is_empty() {
+            self.goal.first_node.push(0);
+            self.goal.first_edge.push(0);
+        }
         self.goal.first_node.push(self.goal.nodes.len());
         self.goal.first_edge.push(self.goal.edges.len());
         Ok(())

@@ -23,15 +23,14 @@ impl<'a> Schedule<'a> {
         let at = self.goal.first_node[rank as usize] + op as usize;
         self.open[at] -= 1;
         if self.open[at] == 0 {
-            ready.push(Ready { rank, id: op, op: self.goal.nodes[at].op() });
+            ready.push(Ready { rank, id: op, op: self.goal.nodes[at].in_ps() });
         }
     }
 
-    /// Size and tag as the schedule has them.
+    /// As the schedule has it.
     #[inline]
-    pub(crate) fn size_and_tag(&self, rank: u32, op: u32) -> (u64, u32) {
-        let node = &self.goal.nodes[self.goal.first_node[rank as usize] + op as usize];
-        (node.size, node.tag)
+    pub(crate) fn written(&self, rank: u32, op: u32) -> Op {
+        self.goal.nodes[self.goal.first_node[rank as usize] + op as usize].op
     }
 
     fn meet(&mut self, rank: u32, edges: (u32, u32), ready: &mut Vec<Ready>) {
@@ -68,13 +67,13 @@ impl Program for Schedule<'_> {
         for (op, node) in self.goal.nodes(rank).iter().enumerate() {
             self.open[first + op] = node.requires;
             if node.requires == 0 {
-                ready.push(Ready { rank, id: op as u32, op: node.op() });
+                ready.push(Ready { rank, id: op as u32, op: node.in_ps() });
             }
         }
     }
 
     fn op(&self, rank: u32, op: u32) -> Op {
-        self.goal.nodes[self.goal.first_node[rank as usize] + op as usize].op()
+        self.goal.nodes[self.goal.first_node[rank as usize] + op as usize].in_ps()
     }
 
     fn started(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
@@ -89,8 +88,8 @@ impl Program for Schedule<'_> {
 }
 
 impl Node {
-    fn op(&self) -> Op {
-        let amount = if self.verb == Verb::Calculate { self.size.saturating_mul(1000) } else { self.size };
-        Op { verb: self.verb, peer: self.peer, amount, tag: self.tag, cpu: self.cpu, nic: self.nic }
+    fn in_ps(&self) -> Op {
+        let scale = if self.op.verb == Verb::Calculate { 1000 } else { 1 };
+        Op { amount: self.op.amount.saturating_mul(scale), ..self.op }
     }
 }

@@ -33,7 +33,7 @@ fn a_text_is_read() {
     assert_eq!((goal.max_cpu, goal.max_nic), (2, 3));
     assert_eq!(goal.takes_any, [true, false]);
     let send = goal.nodes(0)[1];
-    assert_eq!((send.size, send.peer, send.tag, send.cpu, send.nic, send.requires), (10, 1, 5, 1, 3, 1));
+    assert_eq!((send.op, send.requires), (Op { cpu: 1, nic: 3, ..Op::send(1, 10, 5) }, 1));
     assert_eq!(goal.edges(0), [1, 3], "the end of l1 frees l2, its start sendx");
 }
 

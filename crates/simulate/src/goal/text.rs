@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::engine::ANY;
-use crate::program::Verb;
+use crate::program::{Op, Verb};
 
 use super::build::{Builder, Require};
 use super::{Goal, GoalError};
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         let word = self.word();
         if let Some(verb) = verb(word) {
             lines.push(line);
-            self.operation(builder, verb, ranks)?;
+            builder.add(self.operation(verb, ranks)?);
             return Ok(());
         }
         if word.is_empty() {
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
             };
             self.at += 4;
             lines.push(line);
-            let op = self.operation(builder, verb, ranks)?;
+            let op = builder.add(self.operation(verb, ranks)?);
             if names.insert(word, op).is_some() {
                 let text = format!("label `{}` is defined twice", String::from_utf8_lossy(word));
                 return Err(at_place(line, 1 + (start - self.line_start.min(start)) as u32, &text));
@@ -289,16 +289,14 @@ impl<'a> Reader<'a> {
         self.expected("`send`, `recv`, `calc` or a requirement")
     }
 
-    fn operation(&mut self, builder: &mut Builder, verb: Verb, ranks: u32) -> Result<u32, GoalError> {
+    fn operation(&mut self, verb: Verb, ranks: u32) -> Result<Op, GoalError> {
         if verb == Verb::Calculate {
             let ns = self.number("a time in ns", u64::MAX)?;
-            let op = builder.calculate(ns);
-            let cpu = if self.keyword("cpu") { self.number("a CPU", 254)? } else { 0 };
-            builder.place(cpu as u8, 0);
+            let cpu = self.place("cpu", "a CPU")?;
             self.end_line("`cpu` or ")?;
-            return Ok(op);
+            return Ok(Op { cpu, ..Op::calculate(ns) });
         }
-        let bytes = self.number("a number of bytes", u64::MAX)?;
+        let amount = self.number("a number of bytes", u64::MAX)?;
         if !self.keyword("b") {
             return Err(self.expected("`b` for bytes"));
         }
@@ -316,12 +314,13 @@ impl<'a> Reader<'a> {
             return Err(self.error(at, &format!("rank {peer} is none of the {ranks} ranks")));
         }
         let tag = if self.keyword("tag") { self.number_or_any("a tag", last)? } else { 0 };
-        let op = builder.add(verb, peer, bytes, tag);
-        let cpu = if self.keyword("cpu") { self.number("a CPU", 254)? } else { 0 };
-        let nic = if self.keyword("nic") { self.number("a network interface", 254)? } else { 0 };
-        builder.place(cpu as u8, nic as u8);
+        let (cpu, nic) = (self.place("cpu", "a CPU")?, self.place("nic", "a network interface")?);
         self.end_line("`tag`, `cpu`, `nic` in this order or ")?;
-        Ok(op)
+        Ok(Op { verb, peer, amount, tag, cpu, nic })
+    }
+
+    fn place(&mut self, word: &str, what: &str) -> Result<u8, GoalError> {
+        if self.keyword(word) { Ok(self.number(what, 254)? as u8) } else { Ok(0) }
     }
 }
 

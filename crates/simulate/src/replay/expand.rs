@@ -6,7 +6,7 @@ use machmeter_data::trace::OPERATIONS;
 
 use crate::goal::{Builder, Goal, Require};
 use crate::patterns::{Pattern, PatternInfo};
-use crate::program::COLLECTIVE;
+use crate::program::{COLLECTIVE, Op};
 
 use super::calls::{Call, Calls};
 use super::matching::{Guesses, Matched, NONE, Step, matched};
@@ -98,12 +98,12 @@ pub struct ReplayError(u64);
 /// A request that is not done.
 pub(super) enum Request {
     /// Operations, and the half of a message that tells when it can have been done.
-    Operations(Vec<(u32, Require)>, u32),
+    Operations(Front, u32),
     /// A collective that was entered.
     Group(u32),
 }
 
-/// What the next operation of a thread requires.
+/// Operations, and what of them is required.
 pub(super) type Front = Vec<(u32, Require)>;
 
 pub(super) struct Writer<'a> {
@@ -118,6 +118,9 @@ pub(super) struct Writer<'a> {
     pub(super) rank: u32,
     pub(super) copy: u32,
     pub(super) cpu: u8,
+    /// Of the thread at hand: what its next operation requires, and what it has not waited for.
+    pub(super) front: Front,
+    pub(super) requests: VecDeque<Request>,
     /// Members of communicators by rank, as far as they were looked up.
     pub(super) index: HashMap<(u32, u32), u32>,
 }
@@ -147,6 +150,8 @@ pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
         rank: 0,
         copy: 0,
         cpu: 0,
+        front: Front::new(),
+        requests: VecDeque::new(),
         index: HashMap::new(),
     };
     for (communicator, members) in &calls.members {
@@ -181,40 +186,44 @@ impl Writer<'_> {
     fn thread(&mut self, thread: usize) {
         let (calls, matched) = (self.calls, self.matched);
         let mut steps = matched.steps[thread].iter().peekable();
-        let (mut front, mut requests, mut now_ns) = (Front::new(), VecDeque::new(), 0);
+        (self.front, self.requests) = (Front::new(), VecDeque::new());
+        let mut now_ns = 0;
         for (number, call) in calls.threads[thread].calls.iter().enumerate() {
-            self.calculate(call.start_ns.saturating_sub(now_ns), &mut front);
+            self.calculate(call.start_ns.saturating_sub(now_ns));
             now_ns = now_ns.max(call.end_ns);
             while let Some((_, step)) = steps.next_if(|(of, _)| *of as usize == number) {
                 match *step {
-                    Step::Message { send, receive, blocks } => {
-                        self.message(call, [send, receive], blocks, &mut front, &mut requests);
-                    }
-                    Step::Await { all } => self.wait(call, all, &mut front, &mut requests),
+                    Step::Message { send, receive, blocks } => self.message(call, [send, receive], blocks),
+                    Step::Await { all } => self.wait(call, all),
                     Step::Together { group: NONE, .. } => {}
-                    Step::Together { group, blocks } => {
-                        self.together(group, blocks, &mut front, &mut requests);
-                    }
+                    Step::Together { group, blocks } => self.together(group, blocks),
                 }
             }
         }
         if self.cpu == 0 {
             let end_ns = calls.end_ns[self.rank as usize];
-            self.calculate(end_ns.saturating_sub(now_ns), &mut front);
+            self.calculate(end_ns.saturating_sub(now_ns));
         }
     }
 
-    /// After an operation was added: where it stands, and what it requires.
-    pub(super) fn placed(&mut self, op: u32, origin: u16, front: &Front) -> u32 {
-        self.builder.place(self.cpu, 0);
-        for (required, what) in front {
+    /// Adds an operation after what is required; its number.
+    pub(super) fn add(&mut self, op: Op, origin: u16) -> u32 {
+        let op = self.builder.add(Op { cpu: self.cpu, ..op });
+        for (required, what) in &self.front {
             self.builder.require(op, *required, *what);
         }
         self.replay.origins.push(origin);
         op
     }
 
-    fn calculate(&mut self, ns: u64, front: &mut Front) {
+    /// The same, and the next one waits for it.
+    pub(super) fn then(&mut self, op: Op, origin: u16) -> u32 {
+        let op = self.add(op, origin);
+        self.front = vec![(op, Require::End)];
+        op
+    }
+
+    fn calculate(&mut self, ns: u64) {
         let ps = (ns as f64 * 1000.0 * self.options.cpu_scale).round() as u64;
         if ps == 0 {
             return;
@@ -222,8 +231,7 @@ impl Writer<'_> {
         if let Some(sum) = self.replay.calculation_ps.last_mut() {
             *sum = sum.saturating_add(ps);
         }
-        let op = self.builder.calculate_tagged(ps, 0);
-        *front = vec![(self.placed(op, CALCULATION, front), Require::End)];
+        self.then(Op::calculate(ps), CALCULATION);
     }
 
     fn scaled(&mut self, bytes: u64) -> u64 {
@@ -232,29 +240,17 @@ impl Writer<'_> {
         bytes
     }
 
-    fn message(
-        &mut self,
-        call: &Call,
-        halves: [u32; 2],
-        blocks: bool,
-        front: &mut Front,
-        requests: &mut VecDeque<Request>,
-    ) {
+    fn message(&mut self, call: &Call, halves: [u32; 2], blocks: bool) {
         let offset = self.copy * self.calls.ranks;
         let mut next = Front::new();
         for (half, sends) in halves.into_iter().zip([true, false]).filter(|(half, _)| *half != NONE) {
             let partner = self.matched.partner[half as usize];
             let Some(other) = self.matched.halves.get(partner as usize) else { continue };
-            let peer = other.rank + offset;
-            let (op, tag) = if sends { (half, half) } else { (partner, partner) };
-            let bytes = self.scaled(self.matched.halves[op as usize].bytes);
-            let op = if sends {
-                self.builder.send(peer, bytes, tag)
-            } else {
-                self.builder.receive(peer, bytes, tag)
-            };
-            let op = self.placed(op, call.operation as u16, front);
-            next.push((op, if blocks { Require::End } else { Require::Start }));
+            let (peer, tag) = (other.rank + offset, if sends { half } else { partner });
+            let bytes = self.scaled(self.matched.halves[tag as usize].bytes);
+            let op = if sends { Op::send(peer, bytes, tag) } else { Op::receive(peer, bytes, tag) };
+            let what = if blocks { Require::End } else { Require::Start };
+            next.push((self.add(op, call.operation as u16), what));
         }
         if next.is_empty() {
             return;
@@ -263,34 +259,31 @@ impl Writer<'_> {
         if !blocks && OPERATIONS[call.operation].name != "Bsend" {
             let ends = next.iter().map(|(op, _)| (*op, Require::End)).collect();
             let half = if halves[1] == NONE { halves[0] } else { halves[1] };
-            requests.push_back(Request::Operations(ends, half));
+            self.requests.push_back(Request::Operations(ends, half));
         }
-        *front = next;
+        self.front = next;
     }
 
-    fn wait(&mut self, call: &Call, all: bool, front: &mut Front, requests: &mut VecDeque<Request>) {
+    fn wait(&mut self, call: &Call, all: bool) {
         let matched = self.matched;
         let can_be_over = |r: &Request| match r {
             Request::Operations(_, half) => matched.can_be_over(*half, call.end_ns),
             Request::Group(_) => true,
         };
-        if !all && requests.len() > 1 {
+        if !all && self.requests.len() > 1 {
             self.replay.guesses.waits += 1;
         }
-        let mut done = Vec::new();
-        while let Some(at) = requests.iter().position(can_be_over) {
-            done.extend(requests.remove(at));
+        while let Some(at) = self.requests.iter().position(can_be_over) {
+            match self.requests.remove(at) {
+                Some(Request::Operations(mut ends, _)) => {
+                    ends.retain(|end| !self.front.contains(end));
+                    self.front.append(&mut ends);
+                }
+                Some(Request::Group(group)) => self.leave(group),
+                None => {}
+            }
             if !all {
                 break;
-            }
-        }
-        for request in done {
-            match request {
-                Request::Operations(ends, _) => {
-                    let new: Front = ends.into_iter().filter(|e| !front.contains(e)).collect();
-                    front.extend(new);
-                }
-                Request::Group(group) => self.leave(group, front),
             }
         }
     }

@@ -21,20 +21,9 @@ impl<'a> Running<'a> {
         Self { replay, prices_ps, schedule: Schedule::new(&replay.goal), open: Vec::new() }
     }
 
-    /// Sizes are ps, or the number of a cost.
-    fn priced(&self, rank: u32, id: u32, mut op: Op) -> Op {
-        if op.verb == Verb::Calculate {
-            let (size, tag) = self.schedule.size_and_tag(rank, id);
-            let price =
-                || usize::try_from(size).ok().and_then(|i| self.prices_ps.get(i)).copied().unwrap_or(0);
-            op.amount = if tag == COLLECTIVE { price() } else { size };
-        }
-        op
-    }
-
     fn price_all(&self, ready: &mut [Ready]) {
         for r in ready {
-            r.op = self.priced(r.rank, r.id, r.op);
+            r.op = self.op(r.rank, r.id);
         }
     }
 }
@@ -61,8 +50,14 @@ impl Program for Running<'_> {
         self.price_all(&mut ready[before..]);
     }
 
+    /// Calculations are ps, or the number of a cost.
     fn op(&self, rank: u32, op: u32) -> Op {
-        self.priced(rank, op, self.schedule.op(rank, op))
+        let mut op = self.schedule.written(rank, op);
+        if op.verb == Verb::Calculate && op.tag == COLLECTIVE {
+            let place = usize::try_from(op.amount).ok();
+            op.amount = place.and_then(|i| self.prices_ps.get(i)).copied().unwrap_or(0);
+        }
+        op
     }
 
     fn started(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
@@ -74,9 +69,9 @@ impl Program for Running<'_> {
     fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
         let before = ready.len();
         self.schedule.finished(rank, op, ready);
-        let (_, tag) = self.schedule.size_and_tag(rank, op);
-        if self.schedule.op(rank, op).verb == Verb::Calculate && tag >= ENTER {
-            let gate = (tag - ENTER) as usize;
+        let over = self.schedule.written(rank, op);
+        if over.verb == Verb::Calculate && over.tag >= ENTER {
+            let gate = (over.tag - ENTER) as usize;
             self.open[gate] -= 1;
             if self.open[gate] == 0 {
                 for (rank, exit) in &self.replay.gates[gate].exits {

@@ -1,5 +1,6 @@
 //! Random programs of messages and reductions, and their schedules.
 
+use machmeter_simulate::Op;
 use machmeter_simulate::goal::{Builder, Goal, Require};
 use machmeter_simulate::patterns::{Shape, find};
 use machmeter_stats::random::Random;
@@ -63,15 +64,17 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
     for (rank, all) in program.iter().enumerate() {
         let (mut front, mut requests, mut own) = (Vec::new(), Vec::new(), Vec::new());
         for what in all {
-            let require = |builder: &mut Builder, op: u32, front: &[(u32, Require)]| {
+            let mut add = |op, front: &[(u32, Require)]| {
+                let op = builder.add(op);
                 for (required, what) in front {
                     builder.require(op, *required, *what);
                 }
+                op
             };
             let (op, blocks, is_work) = match *what {
-                Do::Compute(ns) => (builder.calculate(ns), true, true),
-                Do::Send { to, bytes, tag, blocks } => (builder.send(to, bytes, tag), blocks, true),
-                Do::Receive { from, tag, blocks } => (builder.receive(from, 0, tag), blocks, false),
+                Do::Compute(ns) => (Op::calculate(ns), true, true),
+                Do::Send { to, bytes, tag, blocks } => (Op::send(to, bytes, tag), blocks, true),
+                Do::Receive { from, tag, blocks } => (Op::receive(from, 0, tag), blocks, false),
                 Do::Waitall => {
                     front.append(&mut requests);
                     own.push(None);
@@ -84,15 +87,13 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
                     for step in 0..pattern.steps(rank as u32) {
                         let mut ends = Vec::new();
                         if let Some(to) = pattern.send(rank as u32, step, 0) {
-                            let op = builder.send(to.rank, to.bytes, 1 << 20 | to.tag);
-                            require(&mut builder, op, &front);
+                            let op = add(Op::send(to.rank, to.bytes, 1 << 20 | to.tag), &front);
                             ends.push((op, Require::End));
                             first = first.or(Some(op));
                         }
                         if let Some(from) = pattern.receive(rank as u32, step, 0) {
-                            let op = builder.receive(from.rank, from.bytes, 1 << 20 | from.tag);
-                            require(&mut builder, op, &front);
-                            ends.push((op, Require::End));
+                            let op = Op::receive(from.rank, from.bytes, 1 << 20 | from.tag);
+                            ends.push((add(op, &front), Require::End));
                         }
                         front = if ends.is_empty() { front } else { ends };
                     }
@@ -100,7 +101,7 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
                     continue;
                 }
             };
-            require(&mut builder, op, &front);
+            let op = add(op, &front);
             front = vec![(op, if blocks { Require::End } else { Require::Start })];
             if !blocks {
                 requests.push((op, Require::End));
