@@ -7,9 +7,9 @@ use machmeter_model::laws::LEVEL;
 use machmeter_stats::distribution::t_quantile;
 use machmeter_stats::spread::{mean, stddev};
 
-use crate::engine::{SimulateError, run};
+use crate::engine::SimulateError;
 use crate::goal::{Goal, Schedule};
-use crate::noise::{Machine, OnMachines, Quiet, Starts};
+use crate::noise::{Machine, OnMachines, Starts, last_end_ps};
 use crate::params::Params;
 use crate::patterns::{PatternInfo, Shape, Stepped};
 
@@ -83,24 +83,14 @@ impl What<'_> {
         stop: &dyn Fn() -> bool,
     ) -> Result<u64, SimulateError> {
         let noise = noise.map(|(machine, at)| OnMachines::new(machine.clone(), ranks, at, params.dialect));
-        let done = match self {
+        match self {
             Self::Pattern { info, shape, rounds, calculation_ps } => {
                 let pattern = (info.make)(Shape { ranks, ..*shape });
                 let mut program = Stepped::new(pattern.as_ref(), ranks, *rounds, *calculation_ps);
-                match noise {
-                    Some(mut noise) => run::<u64, _, _>(&mut program, params, &mut noise, stop),
-                    None => run::<u64, _, _>(&mut program, params, &mut Quiet, stop),
-                }
+                last_end_ps(&mut program, params, noise, stop)
             }
-            Self::Schedule(goal) => {
-                let mut program = Schedule::new(goal);
-                match noise {
-                    Some(mut noise) => run::<u64, _, _>(&mut program, params, &mut noise, stop),
-                    None => run::<u64, _, _>(&mut program, params, &mut Quiet, stop),
-                }
-            }
-        }?;
-        Ok(done.last().1)
+            Self::Schedule(goal) => last_end_ps(&mut Schedule::new(goal), params, noise, stop),
+        }
     }
 }
 

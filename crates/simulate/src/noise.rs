@@ -5,8 +5,9 @@ use std::sync::Arc;
 use machmeter_data::gaps::{Gaps, GapsError};
 use machmeter_stats::random::Random;
 
-use crate::params::Dialect;
-use crate::program::Moment;
+use crate::engine::{SimulateError, run};
+use crate::params::{Dialect, Params};
+use crate::program::{Moment, Program};
 
 /// Gaps of a described process that does not repeat: ranks start at random places among them.
 const DRAWN_GAPS: usize = 1 << 16;
@@ -31,11 +32,6 @@ impl Noise for Quiet {
     }
 }
 
-/// Why there is no noise to simulate: no list of gaps, or gaps that leave no time.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoiseError(String);
-
 /// The gaps of one CPU over a time, after which they repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
@@ -48,7 +44,7 @@ pub struct Trace {
 
 impl Trace {
     /// Gaps (start, duration) in any order, which leave some time. Those that overlap become one; what lies beyond the length is cut off.
-    pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, NoiseError> {
+    pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, String> {
         gaps.sort_unstable();
         let (mut starts, mut stolen, mut busy_until, mut all) = (Vec::new(), vec![0], 0, 0);
         for (start, duration) in gaps {
@@ -62,7 +58,7 @@ impl Trace {
         }
         if all >= length_ps {
             let (stolen, length) = (all / 1000, length_ps / 1000);
-            return Err(NoiseError(format!("gaps of {stolen} ns in {length} ns leave no time for work")));
+            return Err(format!("gaps of {stolen} ns in {length} ns leave no time for work"));
         }
         Ok(Self { length: length_ps, start: starts, stolen })
     }
@@ -130,12 +126,10 @@ pub struct Machine {
 
 impl Machine {
     /// The CPUs of a recording, each of which was free at some time.
-    pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, NoiseError> {
+    pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, String> {
         let gaps = Gaps::find(tables).map_err(|e| match e {
-            GapsError::Missing(what) => NoiseError(format!("no list of gaps: {what}")),
-            GapsError::EndsBeforeStart(row) => {
-                NoiseError(format!("no list of gaps: row {row} ends before it starts"))
-            }
+            GapsError::Missing(what) => format!("no list of gaps: {what}"),
+            GapsError::EndsBeforeStart(row) => format!("no list of gaps: row {row} ends before it starts"),
         })?;
         let ps = |ns: f64| (ns * 1000.0).round() as u64;
         let of_cpu = |cpu: i32| {
@@ -147,12 +141,12 @@ impl Machine {
     }
 
     /// A machine of one CPU with gaps at equal distances.
-    pub fn periodic(period_ps: u64, duration_ps: u64) -> Result<Self, NoiseError> {
+    pub fn periodic(period_ps: u64, duration_ps: u64) -> Result<Self, String> {
         Ok(Self { cpus: vec![Trace::new(vec![(0, duration_ps)], period_ps)?] })
     }
 
     /// A machine of one CPU with gaps at random (a Poisson process), of equal or exponential durations: 65,536 of them, then again.
-    pub fn random(distance_ps: u64, duration_ps: u64, exponential: bool) -> Result<Self, NoiseError> {
+    pub fn random(distance_ps: u64, duration_ps: u64, exponential: bool) -> Result<Self, String> {
         let mut random = Random::new(0);
         let mut at = 0.0;
         let mut draw = || {
@@ -214,6 +208,20 @@ impl Noise for OnMachines {
             Dialect::LogGopSim => trace.stolen_once_ps(at, work_ps),
         }
     }
+}
+
+/// Runs a program quiet or beside noise: the end of its last rank, ps.
+pub(crate) fn last_end_ps(
+    program: &mut impl Program,
+    params: &Params,
+    noise: Option<OnMachines>,
+    stop: &dyn Fn() -> bool,
+) -> Result<u64, SimulateError> {
+    let done = match noise {
+        Some(mut noise) => run::<u64, _, _>(program, params, &mut noise, stop),
+        None => run::<u64, _, _>(program, params, &mut Quiet, stop),
+    }?;
+    Ok(done.last().1)
 }
 
 #[cfg(test)]

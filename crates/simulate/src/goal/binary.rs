@@ -5,7 +5,7 @@ use crate::program::{Op, Verb};
 
 use super::build::{Builder, Require};
 use super::write::{HEADER_BYTES, NODE_BYTES};
-use super::{COOKIE, Goal, GoalError, USED_COOKIE};
+use super::{COOKIE, Goal, USED_COOKIE};
 
 /// Places in a file count from behind the cookie.
 const BASE: usize = 8;
@@ -13,7 +13,7 @@ const BASE: usize = 8;
 const PORTALS_NODE_BYTES: usize = 104;
 
 /// Reads a schedule, or says what is wrong first, with its place. Nothing is allocated beyond the size of the file.
-pub fn read_binary(bytes: &[u8]) -> Result<Goal, GoalError> {
+pub fn read_binary(bytes: &[u8]) -> Result<Goal, String> {
     let file = File { bytes };
     match file.u64(0)? {
         COOKIE => {}
@@ -61,8 +61,8 @@ pub fn read_binary(bytes: &[u8]) -> Result<Goal, GoalError> {
     Ok(goal)
 }
 
-fn error(at: usize, text: &str) -> GoalError {
-    GoalError(format!("byte {at}: {text}"))
+fn error(at: usize, text: &str) -> String {
+    format!("byte {at}: {text}")
 }
 
 struct File<'a> {
@@ -70,20 +70,20 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn chunk<const N: usize>(&self, at: usize) -> Result<[u8; N], GoalError> {
+    fn chunk<const N: usize>(&self, at: usize) -> Result<[u8; N], String> {
         let found = self.bytes.get(at..).and_then(|rest| rest.first_chunk());
         found.copied().ok_or_else(|| error(self.bytes.len(), "the file ends too early"))
     }
 
-    fn u8(&self, at: usize) -> Result<u8, GoalError> {
+    fn u8(&self, at: usize) -> Result<u8, String> {
         Ok(self.chunk::<1>(at)?[0])
     }
 
-    fn u32(&self, at: usize) -> Result<u32, GoalError> {
+    fn u32(&self, at: usize) -> Result<u32, String> {
         Ok(u32::from_le_bytes(self.chunk(at)?))
     }
 
-    fn u64(&self, at: usize) -> Result<u64, GoalError> {
+    fn u64(&self, at: usize) -> Result<u64, String> {
         Ok(u64::from_le_bytes(self.chunk(at)?))
     }
 }
@@ -96,11 +96,11 @@ struct Section<'a> {
 }
 
 impl Section<'_> {
-    fn wrong(&self, at: usize, text: &str) -> GoalError {
+    fn wrong(&self, at: usize, text: &str) -> String {
         error(at, &format!("rank {}: {text}", self.rank))
     }
 
-    fn read(&self, builder: &mut Builder, ranks: u32, largest: (u8, u8)) -> Result<(), GoalError> {
+    fn read(&self, builder: &mut Builder, ranks: u32, largest: (u8, u8)) -> Result<(), String> {
         let (nodes, roots) = (self.file.u32(self.start)? as usize, self.file.u32(self.start + 4)? as usize);
         let length = (self.end - self.start) as u64;
         let bytes_for = |node: usize| 8 + 4 * roots as u64 + (node * nodes) as u64;
@@ -150,7 +150,7 @@ impl Section<'_> {
         self.check(builder, first_node, roots)
     }
 
-    fn node(&self, at: usize, ranks: u32, largest: (u8, u8)) -> Result<Op, GoalError> {
+    fn node(&self, at: usize, ranks: u32, largest: (u8, u8)) -> Result<Op, String> {
         let verb = match self.file.u8(at + 4)? {
             1 => Verb::Send,
             2 => Verb::Receive,
@@ -177,7 +177,7 @@ impl Section<'_> {
     }
 
     /// Numbers of requirements and the list of roots follow from the edges.
-    fn check(&self, builder: &Builder, first_node: usize, roots: usize) -> Result<(), GoalError> {
+    fn check(&self, builder: &Builder, first_node: usize, roots: usize) -> Result<(), String> {
         let mut root = 0;
         for (op, requires) in builder.last_requires().enumerate() {
             let at = first_node + NODE_BYTES * op;

@@ -23,11 +23,6 @@ const COOKIE: u64 = 4223;
 /// The same after a run of the reference that used the file up.
 const USED_COOKIE: u64 = 2342;
 
-/// Where and why a file is no schedule: in a text line and column (bytes) from 1, in a binary file the byte from 0.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct GoalError(String);
-
 /// An operation as the file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -93,8 +88,9 @@ impl Goal {
     }
 }
 
-/// Reads a schedule, binary or text by its first bytes, or says what is wrong first, with its place.
-pub fn read(bytes: &[u8]) -> Result<Goal, GoalError> {
+/// Reads a schedule, binary or text by its first bytes, or says what is wrong first, and where: in a text line and column (bytes) from 1,
+/// in a binary file the byte from 0.
+pub fn read(bytes: &[u8]) -> Result<Goal, String> {
     let cookie = bytes.first_chunk().map(|c| u64::from_le_bytes(*c));
     if matches!(cookie, Some(COOKIE | USED_COOKIE)) { read_binary(bytes) } else { read_text(bytes) }
 }

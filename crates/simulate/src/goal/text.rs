@@ -10,14 +10,14 @@ use std::collections::HashMap;
 use crate::engine::ANY;
 use crate::program::{Op, Verb};
 
+use super::Goal;
 use super::build::{Builder, Require};
-use super::{Goal, GoalError};
 
 /// Operations of Portals 4, which extensions of the language have.
 const PORTALS: [&str; 9] = ["append", "put", "get", "tappend", "tput", "tget", "test", "calcgem5", "ctrig"];
 
 /// Reads a schedule, or says what is wrong first, with line and column.
-pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
+pub fn read_text(text: &[u8]) -> Result<Goal, String> {
     let mut reader = Reader { text, at: 0, line: 1, line_start: 0 };
     let mut builder = Builder::default();
     let ranks = reader.header()?;
@@ -43,8 +43,8 @@ pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
 }
 
 #[cold]
-fn at_place(line: u32, column: u32, text: &str) -> GoalError {
-    GoalError(format!("line {line}, column {column}: {text}"))
+fn at_place(line: u32, column: u32, text: &str) -> String {
+    format!("line {line}, column {column}: {text}")
 }
 
 struct Reader<'a> {
@@ -56,13 +56,13 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     #[cold]
-    fn error(&self, at: usize, text: &str) -> GoalError {
+    fn error(&self, at: usize, text: &str) -> String {
         let column = at.saturating_sub(self.line_start) as u32 + 1;
         at_place(self.line, column, text)
     }
 
     #[cold]
-    fn expected(&self, what: &str) -> GoalError {
+    fn expected(&self, what: &str) -> String {
         let rest = &self.text[self.at..];
         let end = rest
             .iter()
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn end_line(&mut self, instead: &str) -> Result<(), GoalError> {
+    fn end_line(&mut self, instead: &str) -> Result<(), String> {
         self.skip_blanks();
         match self.peek() {
             Some(b'\n') | None => Ok(()),
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         &rest[..end]
     }
 
-    fn number(&mut self, what: &str, max: u64) -> Result<u64, GoalError> {
+    fn number(&mut self, what: &str, max: u64) -> Result<u64, String> {
         self.skip_blanks();
         let start = self.at;
         let mut number = 0u64;
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         if self.at == start { Err(self.expected(what)) } else { Ok(number) }
     }
 
-    fn number_or_any(&mut self, what: &str, max: u64) -> Result<u32, GoalError> {
+    fn number_or_any(&mut self, what: &str, max: u64) -> Result<u32, String> {
         self.skip_blanks();
         if self.starts_with(b"-1") {
             self.at += 2;
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn header(&mut self) -> Result<u32, GoalError> {
+    fn header(&mut self) -> Result<u32, String> {
         self.skip_lines();
         if !self.keyword("num_ranks") {
             return Err(self.expected("`num_ranks`"));
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         Ok(ranks)
     }
 
-    fn open_rank(&mut self, rank: u32, ranks: u32) -> Result<(), GoalError> {
+    fn open_rank(&mut self, rank: u32, ranks: u32) -> Result<(), String> {
         self.skip_lines();
         if !self.keyword("rank") {
             return Err(self.expected(&format!("`rank {rank}` of {ranks}")));
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         if self.keyword("{") { Ok(()) } else { Err(self.expected("`{`")) }
     }
 
-    fn close_rank(&mut self, rank: u32) -> Result<bool, GoalError> {
+    fn close_rank(&mut self, rank: u32) -> Result<bool, String> {
         self.skip_lines();
         match self.peek() {
             Some(b'}') => {
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         names: &mut HashMap<&'a [u8], u32>,
         lines: &mut Vec<u32>,
         ranks: u32,
-    ) -> Result<(), GoalError> {
+    ) -> Result<(), String> {
         let start = self.at;
         let line = self.line;
         let word = self.word();
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         self.end_line("")
     }
 
-    fn known(&self, names: &HashMap<&[u8], u32>, name: &[u8], at: usize) -> Result<u32, GoalError> {
+    fn known(&self, names: &HashMap<&[u8], u32>, name: &[u8], at: usize) -> Result<u32, String> {
         let unknown = || {
             let name = String::from_utf8_lossy(name).into_owned();
             self.error(at, &format!("label `{name}` is not defined before this line"))
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
         names.get(name).copied().ok_or_else(unknown)
     }
 
-    fn unknown_verb(&mut self, at: usize) -> GoalError {
+    fn unknown_verb(&mut self, at: usize) -> String {
         self.at = at;
         let word = String::from_utf8_lossy(self.word()).into_owned();
         self.at = at;
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
         self.expected("`send`, `recv`, `calc` or a requirement")
     }
 
-    fn operation(&mut self, verb: Verb, ranks: u32) -> Result<Op, GoalError> {
+    fn operation(&mut self, verb: Verb, ranks: u32) -> Result<Op, String> {
         if verb == Verb::Calculate {
             let ns = self.number("a time in ns", u64::MAX)?;
             let cpu = self.place("cpu", "a CPU")?;
@@ -319,7 +319,7 @@ impl<'a> Reader<'a> {
         Ok(Op { verb, peer, amount, tag, cpu, nic })
     }
 
-    fn place(&mut self, word: &str, what: &str) -> Result<u8, GoalError> {
+    fn place(&mut self, word: &str, what: &str) -> Result<u8, String> {
         if self.keyword(word) { Ok(self.number(what, 254)? as u8) } else { Ok(0) }
     }
 }

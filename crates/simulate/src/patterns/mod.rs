@@ -1,14 +1,13 @@
 //! Patterns of communication: programs that need a few bytes per rank and no list of operations.
 
+mod around;
 mod binomial;
 mod bisection;
 mod dissemination;
-mod linear;
 mod pair;
 mod pipelined;
 mod recursive_doubling;
 mod reversed;
-mod ring;
 mod scatter;
 mod stencil;
 mod stepped;
@@ -66,11 +65,11 @@ pub const PATTERNS: &[PatternInfo] = &[
     bisection::INFO,
     dissemination::INFO,
     reversed::GATHER,
-    linear::INFO,
+    around::LINEAR,
     pipelined::INFO,
     recursive_doubling::INFO,
     reversed::REDUCE,
-    ring::INFO,
+    around::RING,
     scatter::INFO,
     stencil::ONE,
     stencil::TWO,

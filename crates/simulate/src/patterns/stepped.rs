@@ -13,7 +13,9 @@ pub struct Peer {
 
 /// Messages of each rank, step by step.
 pub trait Pattern: Send + Sync {
-    fn steps(&self, rank: u32) -> u32;
+    fn steps(&self, _rank: u32) -> u32 {
+        1
+    }
     /// Steps at the beginning in which the rank does nothing.
     fn idle_steps(&self, _rank: u32) -> u32 {
         0

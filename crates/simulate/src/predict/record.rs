@@ -7,7 +7,7 @@ use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn,
 use machmeter_data::{Dataset, Metric, Shape, Unit};
 
 use crate::engine::{Part, Time as _};
-use crate::record::{ns, range};
+use crate::record::{self, ns, range};
 use crate::replay::{OfRank, Split};
 
 use super::{PARAMETERS, Times, Variation};
@@ -181,14 +181,10 @@ fn of_ranks(ranks: &[OfRank]) -> Dataset {
 
 fn curve(varied: &[(Variation, Times)]) -> Option<Dataset> {
     let row = |(name, part): &(&str, Part)| {
-        let mut own: Vec<(f64, f64)> = varied
-            .iter()
-            .filter(|(c, _)| c.part == *part)
-            .map(|(c, t)| (c.factor, ns(t.median().1)))
-            .collect();
+        let own = varied.iter().filter(|(c, _)| c.part == *part);
+        let mut own: Vec<(f64, f64)> = own.map(|(c, t)| (c.factor, ns(t.median().1))).collect();
         own.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (x, y) = own.into_iter().unzip();
-        CurveRow { name: (*name).to_owned(), x, y }
+        record::curve(*name, own.into_iter())
     };
     let rows: Vec<CurveRow> = PARAMETERS.iter().map(row).filter(|r| r.x.len() > 1).collect();
     let (x, y) = (Axis::linear("factor", Unit::One), Axis::linear("time", Unit::Nanoseconds));

@@ -90,11 +90,6 @@ impl Replay {
     }
 }
 
-/// More collective calls or messages than numbers of 32 bits hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} collective calls or messages, more than 2^31: trace a shorter run")]
-pub struct ReplayError(u64);
-
 /// A request that is not done.
 pub(super) enum Request {
     /// Operations, and the half of a message that tells when it can have been done.
@@ -126,12 +121,12 @@ pub(super) struct Writer<'a> {
 }
 
 /// The program that calls make up.
-pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
+pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, String> {
     let matched = matched(calls);
     let gates = (matched.groups.len() as u64).saturating_mul(u64::from(options.copies));
     let numbers = gates.max(matched.halves.len() as u64);
     if numbers >= u64::from(PATTERN_TAG) {
-        return Err(ReplayError(numbers));
+        return Err(format!("{numbers} collective calls or messages, more than 2^31: trace a shorter run"));
     }
     let replay = Replay {
         gates: vec![Gate::default(); gates as usize],

@@ -6,7 +6,7 @@ use crate::goal::Goal;
 use crate::patterns::{Shape, find, of_operation};
 
 use super::calls::Calls;
-use super::expand::{Options, Replay, ReplayError, replay};
+use super::expand::{Options, Replay, replay};
 use super::matching::{BASES, base};
 
 /// Operations of the schedule of calls, about, before it is made: messages of collectives are many where ranks are.
@@ -32,7 +32,7 @@ pub fn operations(calls: &Calls) -> u64 {
 }
 
 /// The schedule of calls, and the replay that it was taken out of, which says what was left out and guessed. Calculation is in whole ns.
-pub fn schedule(calls: &Calls) -> Result<(Goal, Replay), ReplayError> {
+pub fn schedule(calls: &Calls) -> Result<(Goal, Replay), String> {
     let algorithms = BASES.iter().filter_map(|(base, _)| Some((*base, of_operation(base)?))).collect();
     let options = Options { algorithms, others: find("dissemination"), ..Options::default() };
     let mut replay = replay(calls, &options)?;

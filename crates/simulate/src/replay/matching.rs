@@ -27,13 +27,10 @@ enum Role {
     Start {
         all: bool,
     },
-    /// Returns when one request is done, or all.
+    /// Returns when one request is done, or all, or looks whether they are.
     Await {
         all: bool,
-    },
-    /// Looks whether they are.
-    Look {
-        all: bool,
+        looks: bool,
     },
     Together {
         blocks: bool,
@@ -59,10 +56,10 @@ fn role(operation: usize) -> Role {
         "Recv_init" => Role::Make { sends: false },
         "Start" => Role::Start { all: false },
         "Startall" => Role::Start { all: true },
-        "Wait" | "Waitany" | "Waitsome" => Role::Await { all: false },
-        "Waitall" => Role::Await { all: true },
-        "Test" | "Testany" | "Testsome" => Role::Look { all: false },
-        "Testall" => Role::Look { all: true },
+        "Wait" | "Waitany" | "Waitsome" => Role::Await { all: false, looks: false },
+        "Waitall" => Role::Await { all: true, looks: false },
+        "Test" | "Testany" | "Testsome" => Role::Await { all: false, looks: true },
+        "Testall" => Role::Await { all: true, looks: true },
         "Mrecv" | "Imrecv" | "Probe" | "Iprobe" | "Request_get_status" | "Buffer_detach" => Role::Nothing,
         name if name.starts_with("Neighbor") || name.starts_with("Ineighbor") || name.ends_with("_init") => {
             Role::Unknown
@@ -143,8 +140,6 @@ pub struct Guesses {
     pub receives: u64,
     /// Starts of persistent requests: in the order in which they were made.
     pub starts: u64,
-    /// Time between calls that only look whether something is done, ns: counted as calculation.
-    pub looking_ns: u64,
 }
 
 /// Calls with what belongs together.
@@ -194,6 +189,7 @@ impl Matched {
     /// Steps of a thread; groups are not known yet.
     fn read(&mut self, rank: u32, calls: &[Call]) -> Vec<(u32, Step)> {
         let (mut steps, mut made, mut next_start) = (Vec::new(), Vec::<(bool, Call)>::new(), 0);
+        let looks = |call: &Call| matches!(role(call.operation), Role::Await { looks: true, .. });
         for (index, call) in calls.iter().enumerate() {
             let mut add = |step| steps.push((index as u32, step));
             match role(call.operation) {
@@ -217,14 +213,9 @@ impl Matched {
                         self.leave_out(call.operation);
                     }
                 }
-                Role::Await { all } => add(Step::Await { all }),
-                Role::Look { all } => match calls.get(index + 1) {
-                    // The last of several in a row is the one that found it done.
-                    Some(next) if matches!(role(next.operation), Role::Look { .. }) => {
-                        self.guesses.looking_ns += next.start_ns.saturating_sub(call.end_ns);
-                    }
-                    _ => add(Step::Await { all }),
-                },
+                // Of looks in a row the last one found it done.
+                Role::Await { looks: true, .. } if calls.get(index + 1).is_some_and(looks) => {}
+                Role::Await { all, .. } => add(Step::Await { all }),
                 Role::Together { blocks } if call.communicator.is_some() => {
                     add(Step::Together { group: NONE, blocks });
                 }

@@ -7,7 +7,7 @@ use machmeter_data::trace::EVENTS;
 use machmeter_data::{Record, Table, Unit};
 use machmeter_simulate::Dialect;
 use machmeter_simulate::expr::Sheet;
-use machmeter_simulate::machine::{NoModel, OfLink, of_record};
+use machmeter_simulate::machine::{OfLink, of_record};
 use machmeter_simulate::patterns::{PATTERNS, PatternInfo, find};
 use machmeter_simulate::predict::Variation;
 use machmeter_simulate::replay::{BASES, Options, Replay};
@@ -85,7 +85,7 @@ pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
         Some(wanted) => of_record(record, Some(wanted), Dialect::Machmeter),
         None => of_mpi(record).map_or_else(|| of_record(record, None, Dialect::Machmeter), Ok),
     };
-    let wrong = |e: NoModel| {
+    let wrong = |e: String| {
         Failure::usage(format!("--on {}: {e}", on.display()))
             .help("machmeter mpi measures messages of MPI and all its collectives: --parts costs,loggps")
     };

@@ -30,7 +30,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let (of_run, tables) = traced(name)?;
     let on = costs(asked)?;
     let wrong = |e: String| Failure::usage(format!("{}: {e}", name.display()));
-    let calls = Calls::find(&tables).map_err(|e| wrong(e.to_string()))?;
+    let calls = Calls::find(&tables).map_err(wrong)?;
     let options = options(asked, calls.ranks)?;
     let jobs = (1 + asked.variations().len()).saturating_mul(asked.runs as usize);
     let events = events(&calls, &options);
@@ -43,7 +43,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let threads = need.threads(globals)?;
     let mut plan = json!({});
     let noise = asked.noise.as_deref().map(|n| machine(n, &mut plan)).transpose()?.map(Arc::new);
-    let replay = replay(&calls, &options).map_err(|e| wrong(e.to_string()))?;
+    let replay = replay(&calls, &options).map_err(wrong)?;
     let noisy = noise.clone().map(|machine| (machine, asked.coincident));
     let prediction = Prediction::new(&replay, &on.link, &on.sheet, noisy).map_err(|operation| {
         let names = asked.on.iter().chain(&asked.with).map(|p| p.display().to_string());

@@ -112,8 +112,7 @@ pub(in crate::command) fn machine(noise: &str, plan: &mut Value) -> Result<Machi
     }
     let (record, tables) = report::with_tables(Path::new(noise))?;
     plan["noise"] = json!(record.id);
-    Machine::recorded(&tables)
-        .map_err(|e| wrong(e.to_string()).help("machmeter noise --raw all records them"))
+    Machine::recorded(&tables).map_err(|e| wrong(e).help("machmeter noise --raw all records them"))
 }
 
 /// `period=1ms,duration=10us`, or `rate=100,duration=10us,exponential`.
@@ -137,7 +136,6 @@ pub(super) fn described(text: &str) -> Result<Machine, String> {
         (None, Some(rate)) => Machine::random((1e12 / rate) as u64, duration_ps, exponential),
         _ => return Err("period=, or rate= with exponential where durations vary".to_owned()),
     }
-    .map_err(|e| e.to_string())
 }
 
 pub(super) fn title(plan: &mut Value, asked: &Asked, noise: Option<&Machine>) {
