@@ -16,18 +16,10 @@ use crate::patterns::{PatternInfo, Shape, Stepped};
 /// Fewest runs that tell a spread.
 const MIN_RUNS: usize = 3;
 
+/// A pattern in rounds, each after a calculation; all of its shape but the number of ranks. Or a schedule, whose number of ranks is its own.
 #[derive(Debug, Clone, Copy)]
 pub enum What<'a> {
-    /// A pattern in rounds, each after a calculation.
-    Pattern {
-        info: &'a PatternInfo,
-        /// All of it but the number of ranks.
-        shape: Shape,
-        rounds: u32,
-        /// The calculation before each, ps.
-        calculation_ps: u64,
-    },
-    /// A schedule, whose number of ranks is its own.
+    Pattern { info: &'a PatternInfo, shape: Shape, rounds: u32, calculation_ps: u64 },
     Schedule(&'a Goal),
 }
 

@@ -38,21 +38,23 @@ pub struct Trace {
     /// All figures in ps.
     length: u64,
     start: Vec<u64>,
-    /// Time in gaps before each gap, and in all of them.
-    stolen: Vec<u64>,
+    /// Time to work before each gap.
+    left: Vec<u64>,
+    /// Time in all gaps.
+    stolen: u64,
 }
 
 impl Trace {
     /// Gaps (start, duration) in any order, which leave some time. Those that overlap become one; what lies beyond the length is cut off.
     pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, String> {
         gaps.sort_unstable();
-        let (mut starts, mut stolen, mut busy_until, mut all) = (Vec::new(), vec![0], 0, 0);
+        let (mut starts, mut left, mut busy_until, mut all) = (Vec::new(), Vec::new(), 0, 0);
         for (start, duration) in gaps {
             let (start, end) = (start.max(busy_until), start.saturating_add(duration).min(length_ps));
             if end > start {
-                all += end - start;
                 starts.push(start);
-                stolen.push(all);
+                left.push(start - all);
+                all += end - start;
                 busy_until = end;
             }
         }
@@ -60,34 +62,29 @@ impl Trace {
             let (stolen, length) = (all / 1000, length_ps / 1000);
             return Err(format!("gaps of {stolen} ns in {length} ns leave no time for work"));
         }
-        Ok(Self { length: length_ps, start: starts, stolen })
+        Ok(Self { length: length_ps, start: starts, left, stolen: all })
     }
 
     /// Share of the time in gaps.
     pub fn share(&self) -> f64 {
-        self.stolen[self.start.len()] as f64 / self.length as f64
+        self.stolen as f64 / self.length as f64
     }
 
-    /// Time to work before gap `i`.
-    fn left_before(&self, i: usize) -> u64 {
-        self.start[i] - self.stolen[i]
+    /// Number of gaps that begin up to a place.
+    fn begun(&self, at_ps: u64) -> usize {
+        self.start.partition_point(|start| *start <= at_ps)
     }
 
-    /// Number of gaps for which `is_before` holds; it holds for the first ones alone.
-    fn count(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.start.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_before(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+    /// Time in the first `gaps` of them.
+    fn stolen(&self, gaps: usize) -> u64 {
+        self.start.get(gaps).map_or(self.stolen, |start| start - self.left[gaps])
     }
 
     /// Time to work from the start to a place.
     fn left_until(&self, at_ps: u64) -> u64 {
-        match self.count(|i| self.start[i] <= at_ps) {
+        match self.begun(at_ps) {
             0 => at_ps,
-            n => at_ps.saturating_sub(self.stolen[n]).max(self.left_before(n - 1)),
+            n => at_ps.saturating_sub(self.stolen(n)).max(self.left[n - 1]),
         }
     }
 
@@ -96,25 +93,22 @@ impl Trace {
         if work_ps == 0 || self.start.is_empty() {
             return 0;
         }
-        let all = self.start.len();
-        let per_round = self.length - self.stolen[all];
+        let per_round = self.length - self.stolen;
         let target = self.left_until(at_ps).saturating_add(work_ps);
         // The end lies in (0, per_round] of its round: a gap that begins at the end takes nothing.
         let rounds = (target - 1) / per_round;
         let rest = target - rounds * per_round;
-        let gaps = self.count(|i| self.left_before(i) < rest);
-        let end = (rounds.saturating_mul(self.length)).saturating_add(rest + self.stolen[gaps]);
+        let gaps = self.left.partition_point(|left| *left < rest);
+        let end = (rounds.saturating_mul(self.length)).saturating_add(rest + self.stolen(gaps));
         end.saturating_sub(at_ps).saturating_sub(work_ps)
     }
 
     /// The rule of `LogGOPSim`: the rest of the gap at the place, and all gaps that begin in the span, which they do not prolong.
     fn stolen_once_ps(&self, at_ps: u64, work_ps: u64) -> u64 {
-        let begun = self.count(|i| self.start[i] <= at_ps);
-        let last = self.count(|i| self.start[i] < at_ps + work_ps).max(begun);
-        let rest = begun
-            .checked_sub(1)
-            .map_or(0, |gap| (self.start[gap] + self.stolen[begun] - self.stolen[gap]).saturating_sub(at_ps));
-        rest + self.stolen[last] - self.stolen[begun]
+        let begun = self.begun(at_ps);
+        let last = self.start.partition_point(|start| *start < at_ps + work_ps).max(begun);
+        let under_way = begun.checked_sub(1).map_or(0, |gap| self.left[gap] + self.stolen(begun));
+        under_way.saturating_sub(at_ps) + self.stolen(last) - self.stolen(begun)
     }
 }
 
@@ -239,7 +233,7 @@ mod tests {
             let Ok(trace) = Trace::new(gaps.collect(), length) else { continue };
             let mut is_gap = vec![false; length as usize];
             for (i, start) in trace.start.iter().enumerate() {
-                let duration = trace.stolen[i + 1] - trace.stolen[i];
+                let duration = trace.stolen(i + 1) - trace.stolen(i);
                 is_gap[*start as usize..(start + duration) as usize].fill(true);
             }
             for _ in 0..50 {

@@ -24,16 +24,12 @@ impl Line {
     }
 }
 
-/// How messages of a segment reach the receiver.
+/// How messages of a segment reach the receiver: at once, and the sender goes on; or after a handshake with the matching receive, whose
+/// request and answer take `handshake_ps` each, and the sender goes on when its bytes are out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// At once; the sender goes on.
     Eager,
-    /// After a handshake with the matching receive. The sender goes on when its bytes are out.
-    Rendezvous {
-        /// One way of the request and of the answer to it, ps each.
-        handshake_ps: u64,
-    },
+    Rendezvous { handshake_ps: u64 },
 }
 
 /// Costs of messages up to a size.

@@ -7,26 +7,15 @@ const MOST_TOKENS: usize = 1000;
 /// Brackets, signs and powers within each other at most.
 const DEEPEST: u32 = 64;
 
-/// A tree. `at` counts characters from 1.
+/// A tree: literals with the power of their time, texts in quotes, which are arguments alone, names with arguments where they have brackets,
+/// signs and operators. `at` counts characters from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
-    /// A literal, with the power of its time.
     Number(f64, Dimension),
-    /// A text in quotes; only as an argument.
     Text(String),
-    /// A name, and arguments where it has brackets.
-    Name {
-        name: String,
-        arguments: Vec<(Option<String>, Expr)>,
-        at: usize,
-    },
+    Name { name: String, arguments: Vec<(Option<String>, Expr)>, at: usize },
     Negative(Box<Expr>),
-    /// `+ - * / ^`
-    Two {
-        operator: char,
-        of: Box<[Expr; 2]>,
-        at: usize,
-    },
+    Two { operator: char, of: Box<[Expr; 2]>, at: usize },
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use machmeter_data::metric::{Metric, ParamValue};
 use machmeter_data::{Record, Unit};
 use machmeter_model::laws::Term;
+use strsim::levenshtein;
 
 use super::ExprError;
 
@@ -137,11 +138,11 @@ impl Sheet {
             return Err(self.ambiguous(name, &own));
         }
         let m = &self.metrics[*first];
-        match &m.why {
-            Some(why) if m.value.is_none() => Err(ExprError::new(format!("{} has no value: {why}", m.key()))),
-            _ if m.value.is_none() => Err(ExprError::new(format!("{} has no value", m.key()))),
-            _ => Ok(*first),
+        if m.value.is_some() {
+            return Ok(*first);
         }
+        let why = m.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        Err(ExprError::new(format!("{} has no value{why}", m.key())))
     }
 
     /// No figure has what was asked for.
@@ -189,7 +190,7 @@ impl Sheet {
         }
         let distance = |known: &String| {
             let end = known.rsplit('.').next().unwrap_or(known);
-            distance(name, known).min(distance(name, end))
+            levenshtein(name, known).min(levenshtein(name, end))
         };
         let mut near: Vec<(usize, &String)> = names.iter().map(|n| (distance(n), n)).collect();
         near.sort();
@@ -208,22 +209,6 @@ impl Sheet {
 fn listed(all: BTreeSet<String>) -> String {
     let more = if all.len() > LISTED { format!(" and {} more", all.len() - LISTED) } else { String::new() };
     all.into_iter().take(LISTED).collect::<Vec<_>>().join(", ") + &more
-}
-
-/// Characters to change, add or take away (Levenshtein 1966).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// Operations with costs in ranks and bytes, among metrics from a place on.

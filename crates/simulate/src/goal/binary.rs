@@ -25,40 +25,34 @@ pub fn read_binary(bytes: &[u8]) -> Result<Goal, String> {
     let ranks = file.u32(8)?;
     let table = BASE + HEADER_BYTES;
     let room = bytes.len().saturating_sub(table) / 16;
-    if ranks == 0 || ranks == ANY || ranks as usize > room {
-        return Err(error(8, &format!("{ranks} ranks; a file of {} bytes has room for {room}", bytes.len())));
-    }
+    check(ranks != 0 && ranks != ANY && ranks as usize <= room, 8, || {
+        format!("{ranks} ranks; a file of {} bytes has room for {room}", bytes.len())
+    })?;
     let (max_cpu, max_nic) = (file.u8(12)?, file.u8(13)?);
     let mut builder = Builder::default();
     let mut start = HEADER_BYTES + 16 * ranks as usize;
     for rank in 0..ranks {
         let at = table + 16 * rank as usize;
         let (found, end) = (file.u64(at)?, file.u64(at + 8)?);
-        if found != start as u64 {
-            return Err(error(at, &format!("rank {rank} starts at {found} instead of {start}")));
-        }
-        let last = (bytes.len() - BASE) as u64;
-        if end < found + 8 || end > last {
-            return Err(error(
-                at + 8,
-                &format!("rank {rank} ends at {end}, outside {} to {last}", found + 8),
-            ));
-        }
+        check(found == start as u64, at, || format!("rank {rank} starts at {found} instead of {start}"))?;
+        let (first, last) = (found + 8, (bytes.len() - BASE) as u64);
+        let fits = (first..=last).contains(&end);
+        check(fits, at + 8, || format!("rank {rank} ends at {end}, outside {first} to {last}"))?;
         let section = Section { file: &file, rank, start: BASE + start, end: BASE + end as usize };
         section.read(&mut builder, ranks, (max_cpu, max_nic))?;
         start = end as usize;
     }
-    if BASE + start != bytes.len() {
-        return Err(error(BASE + start, "bytes follow the last rank"));
-    }
+    check(BASE + start == bytes.len(), BASE + start, || "bytes follow the last rank")?;
     let goal = builder.build();
-    if (goal.max_cpu, goal.max_nic) != (max_cpu, max_nic) {
-        return Err(error(
-            12,
-            &format!("CPU {max_cpu} and network interface {max_nic} are not the largest ones used"),
-        ));
-    }
+    check((goal.max_cpu, goal.max_nic) == (max_cpu, max_nic), 12, || {
+        format!("CPU {max_cpu} and network interface {max_nic} are not the largest ones used")
+    })?;
     Ok(goal)
+}
+
+/// Refuses what does not hold of the file at a place.
+fn check<T: AsRef<str>>(holds: bool, at: usize, text: impl FnOnce() -> T) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(error(at, text().as_ref())) }
 }
 
 fn error(at: usize, text: &str) -> String {
@@ -100,14 +94,17 @@ impl Section<'_> {
         error(at, &format!("rank {}: {text}", self.rank))
     }
 
+    fn check<T: AsRef<str>>(&self, holds: bool, at: usize, text: impl FnOnce() -> T) -> Result<(), String> {
+        if holds { Ok(()) } else { Err(self.wrong(at, text().as_ref())) }
+    }
+
     fn read(&self, builder: &mut Builder, ranks: u32, largest: (u8, u8)) -> Result<(), String> {
         let (nodes, roots) = (self.file.u32(self.start)? as usize, self.file.u32(self.start + 4)? as usize);
         let length = (self.end - self.start) as u64;
         let bytes_for = |node: usize| 8 + 4 * roots as u64 + (node * nodes) as u64;
-        let edges = length.checked_sub(bytes_for(NODE_BYTES)).filter(|rest| rest.is_multiple_of(4));
-        let Some(edges) = edges.map(|rest| rest / 4) else {
-            return Err(self.wrong(self.start, &format!("{nodes} operations do not fit into {length} bytes")));
-        };
+        let rest = length.checked_sub(bytes_for(NODE_BYTES)).filter(|rest| rest.is_multiple_of(4));
+        let unfit = || self.wrong(self.start, &format!("{nodes} operations do not fit into {length} bytes"));
+        let edges = rest.ok_or_else(unfit)? / 4;
         let first_node = self.start + 8 + 4 * roots;
         let first_edge = first_node + NODE_BYTES * nodes;
         // Files of Portals have the same cookie: larger operations fit where the first one here is none.
@@ -121,33 +118,27 @@ impl Section<'_> {
             });
             for (place, what) in [(23, Require::End), (31, Require::Start)] {
                 let (count, first) = (u64::from(self.file.u32(at + place)?), self.file.u32(at + place + 4)?);
-                if u64::from(first) != next_edge || next_edge + count > edges {
-                    let text = format!(
-                        "operation {op} has {count} edges from {first} on, outside the {edges} edges"
-                    );
-                    return Err(self.wrong(at + place, &text));
-                }
+                let fits = u64::from(first) == next_edge && next_edge + count <= edges;
+                self.check(fits, at + place, || {
+                    format!("operation {op} has {count} edges from {first} on, outside the {edges} edges")
+                })?;
                 for edge in next_edge..next_edge + count {
                     let at = first_edge + 4 * edge as usize;
                     let to = self.file.u32(at)?;
-                    if to as usize >= nodes {
-                        return Err(self.wrong(at, &format!("operation {to} is none of {nodes}")));
-                    }
+                    self.check((to as usize) < nodes, at, || format!("operation {to} is none of {nodes}"))?;
                     builder.require(to, op as u32, what);
                 }
                 next_edge += count;
             }
         }
-        if next_edge != edges {
-            return Err(
-                self.wrong(first_edge, &format!("{edges} edges, of which operations use {next_edge}"))
-            );
-        }
-        if let Err(op) = builder.end_rank() {
+        self.check(next_edge == edges, first_edge, || {
+            format!("{edges} edges, of which operations use {next_edge}")
+        })?;
+        builder.end_rank().map_err(|op| {
             let at = first_node + NODE_BYTES * op as usize;
-            return Err(self.wrong(at, "the operation requires itself, by way of others"));
-        }
-        self.check(builder, first_node, roots)
+            self.wrong(at, "the operation requires itself, by way of others")
+        })?;
+        self.roots(builder, first_node, roots)
     }
 
     fn node(&self, at: usize, ranks: u32, largest: (u8, u8)) -> Result<Op, String> {
@@ -156,49 +147,36 @@ impl Section<'_> {
             2 => Verb::Receive,
             3 => Verb::Calculate,
             other => {
-                return Err(
-                    self.wrong(at + 4, &format!("operation of kind {other}, which is none of 1 to 3"))
-                );
+                let text = format!("operation of kind {other}, which is none of 1 to 3");
+                return Err(self.wrong(at + 4, &text));
             }
         };
         let (peer, amount, tag) = (self.file.u32(at + 5)?, self.file.u64(at + 9)?, self.file.u32(at + 17)?);
         let (cpu, nic) = (self.file.u8(at + 21)?, self.file.u8(at + 22)?);
-        let any = verb == Verb::Receive && peer == ANY;
-        if peer >= ranks && !any {
-            return Err(self.wrong(at + 5, &format!("rank {peer} is none of the {ranks} ranks")));
-        }
-        if (verb == Verb::Calculate) && (peer, tag) != (0, 0) {
-            return Err(self.wrong(at + 5, "a calculation with a peer or a tag"));
-        }
-        if cpu > largest.0.min(254) || nic > largest.1.min(254) {
-            return Err(self.wrong(at + 21, "a CPU or network interface beyond the largest one of the file"));
-        }
+        let is_rank = peer < ranks || verb == Verb::Receive && peer == ANY;
+        self.check(is_rank, at + 5, || format!("rank {peer} is none of the {ranks} ranks"))?;
+        let is_alone = verb != Verb::Calculate || (peer, tag) == (0, 0);
+        self.check(is_alone, at + 5, || "a calculation with a peer or a tag")?;
+        let is_there = cpu <= largest.0.min(254) && nic <= largest.1.min(254);
+        self.check(is_there, at + 21, || "a CPU or network interface beyond the largest one of the file")?;
         Ok(Op { verb, peer, amount, tag, cpu, nic })
     }
 
     /// Numbers of requirements and the list of roots follow from the edges.
-    fn check(&self, builder: &Builder, first_node: usize, roots: usize) -> Result<(), String> {
+    fn roots(&self, builder: &Builder, first_node: usize, roots: usize) -> Result<(), String> {
         let mut root = 0;
         for (op, requires) in builder.last_requires().enumerate() {
             let at = first_node + NODE_BYTES * op;
             let found = self.file.u32(at)?;
-            if found != requires {
-                return Err(
-                    self.wrong(at, &format!("operation {op} has {requires} requirements, not {found}"))
-                );
-            }
+            let text = || format!("operation {op} has {requires} requirements, not {found}");
+            self.check(found == requires, at, text)?;
             if requires == 0 {
                 let at = self.start + 8 + 4 * root;
-                if root >= roots || self.file.u32(at)? != op as u32 {
-                    return Err(self.wrong(at, "the list of operations without requirements is not that"));
-                }
+                let is_listed = root < roots && self.file.u32(at)? == op as u32;
+                self.check(is_listed, at, || "the list of operations without requirements is not that")?;
                 root += 1;
             }
         }
-        if root == roots {
-            Ok(())
-        } else {
-            Err(self.wrong(self.start + 4, "too many operations without requirements"))
-        }
+        self.check(root == roots, self.start + 4, || "too many operations without requirements")
     }
 }

@@ -11,31 +11,15 @@ use super::calls::{Call, Calls};
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a call is to a replay.
+/// What a call is to a replay. `Make` makes a persistent request, `Start` starts one of them, or all; `Await` returns when one request is done,
+/// or all, or looks whether they are; `Nothing` costs nothing, and nobody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    Message {
-        sends: bool,
-        receives: bool,
-        blocks: bool,
-    },
-    /// Makes a persistent request.
-    Make {
-        sends: bool,
-    },
-    /// Starts one of them, or all.
-    Start {
-        all: bool,
-    },
-    /// Returns when one request is done, or all, or looks whether they are.
-    Await {
-        all: bool,
-        looks: bool,
-    },
-    Together {
-        blocks: bool,
-    },
-    /// Costs nothing, and nobody waits.
+    Message { sends: bool, receives: bool, blocks: bool },
+    Make { sends: bool },
+    Start { all: bool },
+    Await { all: bool, looks: bool },
+    Together { blocks: bool },
     Nothing,
     Unknown,
 }
