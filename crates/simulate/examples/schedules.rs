@@ -1,7 +1,7 @@
 //! Writes the schedules and gaps of the fixtures, and for each of them the hash of its ends here and the options of the reference simulator:
 //! `schedules DIR COUNT`.
 
-#[path = "../tests/schedules/mod.rs"]
+#[path = "../tests/simulations/schedules.rs"]
 mod schedules;
 
 use std::fs::File;
