@@ -5,6 +5,7 @@ use machmeter_data::quantity::human;
 use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_data::shape::{Axis, Curve, CurveRow};
 use machmeter_data::{Dataset, Interval, Metric, Unit};
+use serde::{Deserialize, Serialize};
 
 use crate::montecarlo::{Mean, mean_of_runs};
 
@@ -20,7 +21,7 @@ machmeter_data::metrics! {
 }
 
 /// Times at one number of ranks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub ranks: u32,
     /// A quiet run, ps.

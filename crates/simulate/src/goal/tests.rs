@@ -130,16 +130,9 @@ fn hostile_binaries_are_refused_with_their_place() {
 #[test]
 fn files_of_portals_are_recognized() {
     // One rank with one operation of 104 bytes, whose fields are others.
-    let mut file = Vec::new();
-    file.extend(4223u64.to_le_bytes());
-    file.extend(1u32.to_le_bytes());
-    file.extend([0, 0]);
-    file.extend(22u64.to_le_bytes());
-    file.extend((22u64 + 8 + 4 + 104 + 3).to_le_bytes());
-    file.extend(1u32.to_le_bytes());
-    file.extend(1u32.to_le_bytes());
-    file.extend(0u32.to_le_bytes());
-    file.extend([7; 107]);
+    let [one, zero] = [1u32, 0].map(u32::to_le_bytes);
+    let [cookie, start, end] = [4223u64, 22, 22 + 8 + 4 + 104 + 3].map(u64::to_le_bytes);
+    let file = [&cookie[..], &one, &[0, 0], &start, &end, &one, &one, &zero, &[7; 107]].concat();
     assert!(read_binary(&file).unwrap_err().contains("operations of Portals are not supported"));
 }
 

@@ -14,7 +14,7 @@ mod stepped;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pair::{Pair, Way};
+pub(crate) use pair::{BACK, BOTH, Pair, THERE, Way};
 pub use stepped::{Pattern, Peer, Stepped};
 
 /// What a pattern is made of beside its name.
@@ -30,6 +30,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Of messages of so many bytes, with segments of 4 KiB.
+    pub fn of(ranks: u32, bytes: u64) -> Self {
+        Self { ranks, bytes, segment_bytes: 4096, seed: 1 }
+    }
+
     #[inline]
     fn peer(&self, rank: u32, tag: u32) -> Peer {
         Peer { rank, bytes: self.bytes, tag }

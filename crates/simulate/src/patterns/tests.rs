@@ -16,10 +16,6 @@ fn params(dialect: Dialect) -> Params {
     Params::simple(cpu, Line { first_ps: G, per_byte: PER_BYTE }, L, 65_535, dialect)
 }
 
-fn shape(ranks: u32, bytes: u64) -> Shape {
-    Shape { ranks, bytes, segment_bytes: 4096, seed: 1 }
-}
-
 fn simulate(name: &str, shape: Shape, params: &Params) -> Finished<u64> {
     let pattern = (find(name).unwrap().make)(shape);
     let mut program = Stepped::new(pattern.as_ref(), shape.ranks, 1, 0);
@@ -29,7 +25,7 @@ fn simulate(name: &str, shape: Shape, params: &Params) -> Finished<u64> {
 }
 
 fn time(name: &str, ranks: u32, bytes: u64, params: &Params) -> u64 {
-    simulate(name, shape(ranks, bytes), params).last().1
+    simulate(name, Shape::of(ranks, bytes), params).last().1
 }
 
 #[test]
@@ -90,7 +86,7 @@ fn a_chain_forwards_segments_while_others_come() {
 fn a_large_message_takes_its_handshake() {
     let bytes = 100_000;
     let wire = (bytes - 1) * PER_BYTE / 1024;
-    let one = simulate("scatter", shape(2, bytes), &params(Dialect::Machmeter));
+    let one = simulate("scatter", Shape::of(2, bytes), &params(Dialect::Machmeter));
     assert_eq!(one.ends[1], O + 3 * L + wire + O);
     assert_eq!(one.ends[0], O + 2 * L + wire, "the sender is done when its bytes are out");
 }
@@ -102,7 +98,7 @@ fn all_patterns_end_at_any_number_of_ranks() {
         for ranks in [2, 3, 4, 7, 12, 30, 64] {
             for bytes in [0, 1, 8, 100_000] {
                 for dialect in [Dialect::Machmeter, Dialect::LogGopSim] {
-                    let done = simulate(info.name, shape(ranks, bytes), &params(dialect));
+                    let done = simulate(info.name, Shape::of(ranks, bytes), &params(dialect));
                     assert_eq!(done.ends.len(), ranks as usize);
                 }
             }
@@ -114,7 +110,7 @@ fn all_patterns_end_at_any_number_of_ranks() {
 
 #[test]
 fn rounds_repeat_a_pattern_with_its_calculation() {
-    let pattern = (find("barrier").unwrap().make)(shape(8, 1));
+    let pattern = (find("barrier").unwrap().make)(Shape::of(8, 1));
     let mut program = Stepped::new(pattern.as_ref(), 8, 5, 77);
     let params = params(Dialect::Machmeter);
     for _ in 0..2 {

@@ -51,8 +51,10 @@ pub struct Told<'a> {
     pub statements: &'a [String],
 }
 
-fn interval(times: &Times) -> String {
-    times.interval().map_or(String::new(), |i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)))
+/// `273 us [268 us, 280 us]`
+fn predicted(times: &Times) -> String {
+    let interval = times.interval().map(|i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)));
+    human(ns(times.median().1), Unit::Nanoseconds) + &interval.unwrap_or_default()
 }
 
 fn percent(share: f64) -> String {
@@ -67,16 +69,11 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
         None => lines.push(format!("{} ranks, {traced} traced: no run was done", told.ranks)),
         Some(times) => {
             wall(record, told.ranks, "none", times);
-            let predicted = human(ns(times.median().1), Unit::Nanoseconds);
             let count = match times.count() {
                 1 => String::new(),
                 n => format!(", median of {n} runs"),
             };
-            lines.push(format!(
-                "{} ranks, {traced} traced -> {predicted}{}{count}",
-                told.ranks,
-                interval(times)
-            ));
+            lines.push(format!("{} ranks, {traced} traced -> {}{count}", told.ranks, predicted(times)));
         }
     }
     if let Some(split) = told.split {
@@ -87,12 +84,11 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
     }
     for (variation, times) in told.varied {
         wall(record, told.ranks, &variation.name(), times);
-        let predicted = human(ns(times.median().1), Unit::Nanoseconds);
         let change = told.times.map_or(String::new(), |base| {
             let ratio = times.median().1 as f64 / base.median().1.max(1) as f64;
             format!(", {:+.2} %", 100.0 * (ratio - 1.0))
         });
-        lines.push(format!("{}: {predicted}{}{change}", variation.name(), interval(times)));
+        lines.push(format!("{}: {}{change}", variation.name(), predicted(times)));
     }
     lines.extend(told.statements.iter().cloned());
     record.datasets.extend(curve(told.varied));

@@ -142,9 +142,8 @@ fn members(table: Option<&Table>) -> BTreeMap<u32, Vec<u32>> {
             }
         }
     }
-    let in_order = |mut own: Vec<(i32, u32)>| {
-        own.sort_unstable();
-        own.into_iter().map(|(_, rank)| rank).collect()
-    };
-    all.into_iter().map(|(communicator, own)| (communicator, in_order(own))).collect()
+    all.values_mut().for_each(|own| own.sort_unstable());
+    all.into_iter()
+        .map(|(communicator, own)| (communicator, own.into_iter().map(|m| m.1).collect()))
+        .collect()
 }

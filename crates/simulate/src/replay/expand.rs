@@ -188,7 +188,7 @@ impl Writer<'_> {
             now_ns = now_ns.max(call.end_ns);
             while let Some((_, step)) = steps.next_if(|(of, _)| *of as usize == number) {
                 match *step {
-                    Step::Message { send, receive, blocks } => self.message(call, [send, receive], blocks),
+                    Step::Message { halves, blocks } => self.message(call, halves, blocks),
                     Step::Await { all } => self.wait(call, all),
                     Step::Together { group: NONE, .. } => {}
                     Step::Together { group, blocks } => self.together(group, blocks),

@@ -23,9 +23,8 @@ pub fn operations(calls: &Calls) -> u64 {
     }
     for ((base, communicator), (count, bytes)) in by_kind {
         let ranks = calls.members.get(&communicator).map_or(calls.ranks, |m| m.len() as u32);
-        let shape = Shape { ranks, bytes: bytes.max(1), segment_bytes: 4096, seed: 1 };
-        let messages =
-            of_operation(base).filter(|_| ranks > 1).map_or(0, |info| (info.make)(shape).messages());
+        let pattern = of_operation(base).filter(|_| ranks > 1);
+        let messages = pattern.map_or(0, |info| (info.make)(Shape::of(ranks, bytes.max(1))).messages());
         all += (count / u64::from(ranks.max(1))).saturating_mul(2 * messages);
     }
     all

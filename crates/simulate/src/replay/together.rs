@@ -17,8 +17,7 @@ pub fn events(calls: &Calls, options: &Options) -> u64 {
     // A call is a calculation and an operation or two.
     let mut all = 3 * count(&|_| true);
     for (operation, info) in &options.algorithms {
-        let shape =
-            Shape { ranks: u32::try_from(ranks).unwrap_or(u32::MAX), bytes: 1, segment_bytes: 4096, seed: 1 };
+        let shape = Shape::of(u32::try_from(ranks).unwrap_or(u32::MAX), 1);
         // Each message is a send, a receive and itself.
         let of_rank = 3 * (info.make)(shape).messages() / ranks.max(1) + 1;
         all = all.saturating_add(of_rank.saturating_mul(count(&|o| base(o) == Some(operation))));
@@ -116,8 +115,7 @@ impl<'a> Writer<'a> {
 
     /// A collective as messages of a pattern, whose rank 0 is the root.
     fn pattern(&mut self, group: &Group, of: Priced, info: &'static PatternInfo) {
-        let shape = Shape { ranks: of.ranks, bytes: of.bytes.max(1), segment_bytes: 4096, seed: 1 };
-        let make = || (info.make)(shape);
+        let make = || (info.make)(Shape::of(of.ranks, of.bytes.max(1)));
         let pattern = self.patterns.remove(&(of.operation, of.ranks, of.bytes)).unwrap_or_else(make);
         let (offset, members) = (self.copy * self.calls.ranks, self.members(group));
         let index = |rank: u32| self.index.get(&(group.communicator, rank)).copied().unwrap_or(0);

@@ -20,10 +20,6 @@ fn free_messages() -> Params {
     Params::simple(Line::default(), Line::default(), 0, u64::MAX, Dialect::Machmeter)
 }
 
-fn shape(ranks: u32) -> Shape {
-    Shape { ranks, bytes: 1, segment_bytes: 1, seed: 0 }
-}
-
 /// Takes `LOST_PS` from each calculation with a probability.
 struct Lottery {
     random: Random,
@@ -41,7 +37,7 @@ impl Noise for Lottery {
 fn the_slowest_rank_of_each_step_counts() {
     let params = free_messages();
     for (ranks, probability) in [(16, 0.02), (64, 0.01), (5, 0.3)] {
-        let pattern = (find("barrier").unwrap().make)(shape(ranks));
+        let pattern = (find("barrier").unwrap().make)(Shape::of(ranks, 1));
         let mut program = Stepped::new(pattern.as_ref(), ranks, STEPS, STEP_PS);
         let lost = LOST_PS as f64 * (1.0 - (1.0f64 - probability).powi(ranks as i32));
         let expected_ns = f64::from(STEPS) * (STEP_PS as f64 + lost) / 1000.0;
@@ -63,7 +59,7 @@ fn the_slowest_rank_of_each_step_counts() {
 /// The end of so many rounds of a calculation of `STEP_PS` and a barrier.
 fn barriers(rounds: u32, ranks: u32, noise: (&Arc<Machine>, Starts)) -> u64 {
     let info = find("barrier").unwrap();
-    let what = What::Pattern { info, shape: shape(2), rounds, calculation_ps: STEP_PS };
+    let what = What::Pattern { info, shape: Shape::of(2, 1), rounds, calculation_ps: STEP_PS };
     what.simulate(ranks, &free_messages(), Some(noise), &|| false).unwrap()
 }
 

@@ -81,8 +81,7 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
                     continue;
                 }
                 Do::Allreduce(bytes) => {
-                    let shape = Shape { ranks: program.len() as u32, bytes, segment_bytes: 4096, seed: 1 };
-                    let pattern = (find("allreduce").unwrap().make)(shape);
+                    let pattern = (find("allreduce").unwrap().make)(Shape::of(program.len() as u32, bytes));
                     let mut first = None;
                     for step in 0..pattern.steps(rank as u32) {
                         let mut ends = Vec::new();

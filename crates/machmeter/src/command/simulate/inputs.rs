@@ -46,6 +46,11 @@ pub(in crate::command) fn doublings(
     Some(doubled.chain([last]))
 }
 
+/// Of rows of a table, for messages.
+pub(in crate::command) fn names_of<T>(rows: &[T], name: fn(&T) -> &str) -> String {
+    rows.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {
     let bytes = bounded::read(path, MOST_MIB, "schedule").map_err(Failure::usage)?;
     let read = goal::read(&bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
@@ -57,15 +62,13 @@ pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {
 pub(super) fn plan(asked: &Asked, schedule: Option<&(Goal, String)>) -> Result<Value, Failure> {
     let (name, what) = match (&asked.pattern, schedule) {
         (Some(name), _) => {
-            let names = || PATTERNS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
             let info = find(name).ok_or_else(|| {
-                Failure::usage(format!("no pattern '{name}'")).help(format!("patterns: {}", names()))
+                let known = names_of(PATTERNS, |p| p.name);
+                Failure::usage(format!("no pattern '{name}'")).help(format!("patterns: {known}"))
             })?;
-            (
-                info.name.to_owned(),
-                json!({ "ranks": asked.ranks[..], "bytes": asked.bytes, "segment": asked.segment,
-                "rounds": asked.rounds, "work_ns": asked.work }),
-            )
+            let what = json!({ "ranks": asked.ranks[..], "bytes": asked.bytes, "segment": asked.segment,
+                "rounds": asked.rounds, "work_ns": asked.work });
+            (info.name.to_owned(), what)
         }
         (None, Some((goal, digest))) => {
             let stem = asked.schedule.as_ref().and_then(|p| p.file_stem()).unwrap_or_default();
@@ -171,10 +174,8 @@ pub(super) fn what<'a>(asked: &Asked, schedule: Option<&'a Goal>) -> Result<What
     let what = What::Pattern { info, shape, rounds: asked.rounds, calculation_ps };
     let last = asked.ranks[asked.ranks.len() - 1];
     if what.operations_of_rank(last) > u64::from(u32::MAX / 2) {
-        let text = format!(
-            "{} at {last} ranks in {} rounds: over 2^31 operations of a rank",
-            info.name, asked.rounds
-        );
+        let (name, rounds) = (info.name, asked.rounds);
+        let text = format!("{name} at {last} ranks in {rounds} rounds: over 2^31 operations of a rank");
         return Err(Failure::usage(text).help("fewer ranks, rounds or segments"));
     }
     Ok(what)
