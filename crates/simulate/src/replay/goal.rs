@@ -7,12 +7,12 @@ use crate::patterns::{Shape, find, of_operation};
 
 use super::calls::Calls;
 use super::expand::{Options, Replay, replay};
-use super::matching::{BASES, base};
+use super::matching::{BASES, base, started_together};
 
 /// Operations of the schedule of calls, about, before it is made: messages of collectives are many where ranks are.
 pub fn operations(calls: &Calls) -> u64 {
     let mut by_kind: BTreeMap<(&str, u32), (u64, u64)> = BTreeMap::new();
-    let mut all = 0;
+    let mut all = calls.threads.iter().map(|t| started_together(&t.calls)).sum();
     for call in calls.threads.iter().flat_map(|t| &t.calls) {
         // A calculation, and a message where it has a peer.
         all += 2;

@@ -59,6 +59,20 @@ fn role(operation: usize) -> Role {
     }
 }
 
+/// Messages that calls of a thread start beyond one each: a call that starts all requests that were made starts many.
+pub(super) fn started_together(calls: &[Call]) -> u64 {
+    let mut made = 0;
+    let started = |call: &Call| match role(call.operation) {
+        Role::Make { .. } => {
+            made += 1;
+            0
+        }
+        Role::Start { all: true } => made,
+        _ => 0,
+    };
+    calls.iter().map(started).sum()
+}
+
 /// The operation whose cost a collective call has, as the mpi probe names it; none of those that make communicators.
 pub(super) fn base(operation: usize) -> Option<&'static str> {
     let name = OPERATIONS[operation].name;

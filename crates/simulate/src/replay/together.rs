@@ -6,7 +6,7 @@ use crate::program::{COLLECTIVE, Op};
 
 use super::calls::Calls;
 use super::expand::{ENTER, Front, Options, PATTERN_TAG, Priced, Request, Writer};
-use super::matching::{Group, NONE, base};
+use super::matching::{Group, NONE, base, started_together};
 
 /// Bound of the operations and messages of a replay.
 pub fn events(calls: &Calls, options: &Options) -> u64 {
@@ -15,7 +15,8 @@ pub fn events(calls: &Calls, options: &Options) -> u64 {
         calls.threads.iter().flat_map(|t| &t.calls).filter(|c| fits(c.operation)).count() as u64
     };
     // A call is a calculation and an operation or two.
-    let mut all = 3 * count(&|_| true);
+    let together: u64 = calls.threads.iter().map(|t| started_together(&t.calls)).sum();
+    let mut all = 3 * (count(&|_| true) + together);
     for (operation, info) in &options.algorithms {
         let shape = Shape::of(u32::try_from(ranks).unwrap_or(u32::MAX), 1);
         // Each message is a send, a receive and itself.

@@ -6,7 +6,8 @@ use machmeter_simulate::goal::{Goal, Schedule, read_text, write_text};
 use machmeter_simulate::noise::Quiet;
 use machmeter_simulate::patterns::find;
 use machmeter_simulate::replay::{
-    Calls, Observed, Options, Priced, Replay, Running, Work, operations, replay, schedule as goal_of, split,
+    Calls, Observed, Options, Priced, Replay, Running, Work, events, operations, replay, schedule as goal_of,
+    split,
 };
 use machmeter_simulate::{Dialect, Line, Params, Part, Time as _, Traced, run};
 
@@ -221,6 +222,20 @@ fn receives_from_anybody_and_requests_are_matched_by_order() {
     assert_eq!(ends.len(), 2);
     let split = split(&found, &[], &simple(0, 0), &mut Quiet, &|| false).unwrap();
     assert_eq!(split.ranks[1].waiting_ps + split.ranks[1].compute_ps, split.end.ps());
+}
+
+/// What memory a replay takes is said before it is made, of calls that start many messages, too.
+#[test]
+fn calls_that_start_all_requests_count_as_what_they_start() {
+    let of = |rank, name, peer| (0..30).map(move |tag| (rank, name, 10 * i64::from(tag), 5, 8, peer, tag));
+    let starts = (0..60).map(|n| (n % 2, "Startall", 1000 + 10 * i64::from(n), 5, 0, -3, -3));
+    let rows: Vec<Row> = of(0, "Send_init", 1).chain(of(1, "Recv_init", 0)).chain(starts).collect();
+    let calls = Calls::find(&tables(&rows, &[2000; 2])).unwrap();
+    let made = replay(&calls, &Options::default()).unwrap();
+    let (goal, _) = goal_of(&calls).unwrap();
+    assert_eq!(goal.messages(), 30 * 30);
+    let said = (events(&calls, &Options::default()), operations(&calls));
+    assert!(said.0 >= made.events() && said.1 >= goal.operations(), "{said:?}");
 }
 
 #[test]
