@@ -136,7 +136,7 @@ pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Fail
     for Step { ranks, runs: own, .. } in &mut all {
         own.sort_unstable();
         let numbers: Vec<u64> = own.iter().map(|r| r.0).collect();
-        if let Some(n) = (0..runs).find(|n| !numbers.contains(n)) {
+        if let Some(n) = (0..runs).find(|n| numbers.binary_search(n).is_err()) {
             return Err(Failure::usage(format!("--merge: run {n} of {runs} at {ranks} ranks is in no part")));
         }
         if numbers.len() as u64 != runs {
