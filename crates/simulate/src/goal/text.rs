@@ -266,11 +266,10 @@ impl<'a> Reader<'a> {
     }
 
     fn known(&self, name: &[u8], at: usize) -> Result<u32, String> {
-        let unknown = || {
-            let name = String::from_utf8_lossy(name).into_owned();
+        self.names.get(name).copied().ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
             self.error(at, &format!("label `{name}` is not defined before this line"))
-        };
-        self.names.get(name).copied().ok_or_else(unknown)
+        })
     }
 
     fn unknown_verb(&mut self, at: usize) -> String {

@@ -28,43 +28,32 @@ fn time(name: &str, ranks: u32, bytes: u64, params: &Params) -> u64 {
     simulate(name, Shape::of(ranks, bytes), params).last().1
 }
 
-#[test]
-fn a_binomial_broadcast_takes_2o_and_l_per_level() {
-    for dialect in [Dialect::Machmeter, Dialect::LogGopSim] {
-        for k in 1..=20 {
-            assert_eq!(time("binomial", 1 << k, 1, &params(dialect)), k * (2 * O + L), "2^{k} ranks");
-        }
-    }
-}
+/// Name, ranks, bytes, parameters, time.
+type Form<'a> = (&'static str, &'a [u32], u64, &'a Params, fn(u32) -> u64);
 
-#[test]
-fn bytes_take_the_link_once_per_level() {
-    let bytes = 1000;
-    let wire = (bytes - 1) * PER_BYTE / 1024;
-    for k in 1..=10 {
-        let per_level = 2 * O + L + wire;
-        assert_eq!(time("binomial", 1 << k, bytes, &params(Dialect::Machmeter)), k * per_level);
-    }
-}
-
-type Form<'a> = (&'static str, &'static [u32], &'a Params, fn(u32) -> u64);
-
-/// With 2o + L a step. Of recursive doubling the reference with its unstable order deadlocks at 1,024 ranks.
+/// With 2o + L a step, and the bytes once on its link. Of recursive doubling the reference with its unstable order deadlocks at 1,024 ranks.
 #[test]
 fn times_of_patterns_are_closed_forms() {
     const STEP: u64 = 2 * O + L;
+    const WIRE: u64 = 999 * PER_BYTE / 1024;
     let fast = params(Dialect::Machmeter);
     let slow = fast.map(|s| s.gap.first_ps = 3 * O);
-    let forms: [Form<'_>; 5] = [
-        ("dissemination", &[2, 3, 8, 50, 1000, 4096], &fast, |p| u64::from(doublings(p)) * STEP),
-        ("ring", &[2, 3, 17, 100], &fast, |p| (u64::from(p) - 1) * STEP),
-        ("scatter", &[2, 3, 17, 1000], &fast, |p| (u64::from(p) - 2) * O + STEP),
-        ("scatter", &[2, 3, 17, 1000], &slow, |p| (u64::from(p) - 2) * 3 * O + STEP),
-        ("allreduce", &[2, 16, 1024], &fast, |p| u64::from(p.ilog2()) * STEP),
+    let plain = params(Dialect::LogGopSim);
+    let powers: Vec<u32> = (1..=20).map(|k| 1 << k).collect();
+    let forms: [Form<'_>; 8] = [
+        ("binomial", &powers, 1, &fast, |p| u64::from(p.ilog2()) * STEP),
+        ("binomial", &powers, 1, &plain, |p| u64::from(p.ilog2()) * STEP),
+        ("binomial", &powers[..10], 1000, &fast, |p| u64::from(p.ilog2()) * (STEP + WIRE)),
+        ("dissemination", &[2, 3, 8, 50, 1000, 4096], 1, &fast, |p| u64::from(doublings(p)) * STEP),
+        ("ring", &[2, 3, 17, 100], 1, &fast, |p| (u64::from(p) - 1) * STEP),
+        ("scatter", &[2, 3, 17, 1000], 1, &fast, |p| (u64::from(p) - 2) * O + STEP),
+        ("scatter", &[2, 3, 17, 1000], 1, &slow, |p| (u64::from(p) - 2) * 3 * O + STEP),
+        ("allreduce", &[2, 16, 1024], 1, &fast, |p| u64::from(p.ilog2()) * STEP),
     ];
-    for (name, all, params, planted) in forms {
+    for (name, all, bytes, params, planted) in forms {
         for ranks in all {
-            assert_eq!(time(name, *ranks, 1, params), planted(*ranks), "{name} of {ranks}");
+            let time = time(name, *ranks, bytes, params);
+            assert_eq!(time, planted(*ranks), "{name} of {ranks}, {bytes} B, {:?}", params.dialect);
         }
     }
     // With 3, rank 1 handles both messages while it waits, sends to 2 from 3o + L on, and to 0 after that.

@@ -118,16 +118,10 @@ pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Fail
         if let Some(key) = common.as_object().into_iter().flat_map(|o| o.keys()).find(differs) {
             return Err(wrong(format!("a part of another plan: {key} differs")));
         }
-        for own in own {
-            match all.iter_mut().find(|s| s.ranks == own.ranks && s.quiet_ps == own.quiet_ps) {
-                Some(step) => step.runs.extend(own.runs),
-                None => {
-                    let ranks = own.ranks;
-                    return Err(wrong(format!(
-                        "{ranks} ranks are in no other part, or ended at another time"
-                    )));
-                }
-            }
+        for Step { ranks, quiet_ps, runs } in own {
+            let same = all.iter_mut().find(|s| s.ranks == ranks && s.quiet_ps == quiet_ps);
+            let text = || format!("{ranks} ranks are in no other part, or ended at another time");
+            same.ok_or_else(|| wrong(text()))?.runs.extend(runs);
         }
     }
     let (plan, mut all, machine): (Value, Vec<Step>, _) =
