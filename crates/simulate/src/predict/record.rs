@@ -102,23 +102,25 @@ fn wall(record: &mut Record, ranks: u32, change: &str, times: &Times) {
     record.metrics.push(metric.with_ci(times.interval()));
 }
 
-/// A part of the time of a rank: name and length, ps.
-type PartOfRank = (&'static str, fn(&OfRank) -> u64);
+/// Times of a rank, ps, of which the first four are parts of the whole.
+const TIMES: [(&str, fn(&OfRank) -> u64); 6] = [
+    ("compute", |r| r.compute_ps),
+    ("messages", |r| r.messages_ps),
+    ("waiting", |r| r.waiting_ps),
+    ("noise", |r| r.noise_ps),
+    ("on the critical path", |r| r.path_ps),
+    ("end", |r| r.end_ps),
+];
 
 fn shares(record: &mut Record, ranks: &[OfRank]) -> String {
-    let parts: [PartOfRank; 4] = [
-        ("compute", |r| r.compute_ps),
-        ("messages", |r| r.messages_ps),
-        ("waiting", |r| r.waiting_ps),
-        ("noise", |r| r.noise_ps),
-    ];
+    let parts = &TIMES[..4];
     let sum = |of: fn(&OfRank) -> u64| ranks.iter().map(|r| of(r) as f64).sum::<f64>();
     let all: f64 = parts.iter().map(|(_, of)| sum(*of)).sum();
     let mut words = Vec::new();
     for (part, of) in parts {
-        let share = if all > 0.0 { sum(of) / all } else { 0.0 };
-        let n = ranks.len() as u64;
-        record.metrics.push(Metric::new(&SHARE, params([("part", part.into())]), share, "median run", n));
+        let share = if all > 0.0 { sum(*of) / all } else { 0.0 };
+        let (keys, n) = (params([("part", (*part).into())]), ranks.len() as u64);
+        record.metrics.push(Metric::new(&SHARE, keys, share, "median run", n));
         words.push(format!("{part} {}", percent(share)));
     }
     words.join(", ")
@@ -156,19 +158,17 @@ fn path(record: &mut Record, split: &Split) -> String {
         |(name, count, ps): &(&str, u64, u64)| format!("{count} {name} ({})", percent(*ps as f64 / end));
     let is_long = |(_, _, ps): &&(&str, u64, u64)| *ps as f64 / end >= LISTED_FROM;
     let through: Vec<String> = split.path.iter().filter(is_long).take(LISTED).map(through).collect();
-    let through =
-        if through.is_empty() { String::new() } else { format!("; through {}", through.join(", ")) };
-    format!("critical path: {}{through}", on.join(", "))
+    let word = if through.is_empty() { "" } else { "; through " };
+    format!("critical path: {}{word}{}", on.join(", "), through.join(", "))
 }
 
 fn of_ranks(ranks: &[OfRank]) -> Dataset {
-    let columns = ["compute", "messages", "waiting", "noise", "on the critical path", "end"];
     let row = |(rank, r): (usize, &OfRank)| {
-        let all = [r.compute_ps, r.messages_ps, r.waiting_ps, r.noise_ps, r.path_ps, r.end_ps];
-        TableRow { name: format!("rank {rank}"), cells: all.map(|ps| Cell::Number(ns(ps))).to_vec() }
+        let cells = TIMES.map(|(_, of)| Cell::Number(ns(of(r))));
+        TableRow { name: format!("rank {rank}"), cells: cells.to_vec() }
     };
     let table = CostTable {
-        columns: columns.map(|label| TableColumn::new(label, Unit::Nanoseconds)).to_vec(),
+        columns: TIMES.map(|(label, _)| TableColumn::new(label, Unit::Nanoseconds)).to_vec(),
         rows: ranks.iter().enumerate().take(MAX_ROWS).map(row).collect(),
     };
     let caption = "What the time of each rank is made of in the median run, of all its threads together.";
