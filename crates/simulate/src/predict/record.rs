@@ -102,8 +102,10 @@ fn wall(record: &mut Record, ranks: u32, change: &str, times: &Times) {
     record.metrics.push(metric.with_ci(times.interval()));
 }
 
-/// Times of a rank, ps, of which the first four are parts of the whole.
-const TIMES: [(&str, fn(&OfRank) -> u64); 6] = [
+type TimeOfRank = (&'static str, fn(&OfRank) -> u64);
+
+/// In ps; the first four are parts of the whole.
+const TIMES: [TimeOfRank; 6] = [
     ("compute", |r| r.compute_ps),
     ("messages", |r| r.messages_ps),
     ("waiting", |r| r.waiting_ps),

@@ -142,7 +142,9 @@ fn members(table: Option<&Table>) -> BTreeMap<u32, Vec<u32>> {
             }
         }
     }
-    all.values_mut().for_each(|own| own.sort_unstable());
+    for own in all.values_mut() {
+        own.sort_unstable();
+    }
     all.into_iter()
         .map(|(communicator, own)| (communicator, own.into_iter().map(|m| m.1).collect()))
         .collect()

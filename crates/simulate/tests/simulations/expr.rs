@@ -145,7 +145,7 @@ fn no_text_breaks_it() {
     let mut random = Random::new(7);
     let (mut read, mut valued) = (0, 0);
     for _ in 0..200_000 {
-        let text: String = (0..1 + random.below(12)).map(|_| words[random.below(words.len())]).collect();
+        let text: String = (0..=random.below(12)).map(|_| words[random.below(words.len())]).collect();
         read += u32::from(parse(&text).is_ok());
         valued += u32::from(ask_of(&text));
     }
