@@ -10,6 +10,8 @@ pub enum Verb {
 
 /// Tag of a calculation that is a collective operation of a known cost.
 pub const COLLECTIVE: u32 = 2;
+/// Tag of a calculation that enters group 0; those of other groups follow.
+pub(crate) const ENTER: u32 = COLLECTIVE + 1;
 
 /// What is told of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod write;
 
 pub use binary::read_binary;
 pub use build::{Builder, Require};
+pub(crate) use program::Gate;
 pub use program::Schedule;
 pub use smpi::write_smpi;
 pub use text::read_text;

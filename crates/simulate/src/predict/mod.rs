@@ -16,7 +16,7 @@ use crate::expr::{Answer, Outside, Sheet};
 use crate::machine::OfLink;
 use crate::noise::{Machine, OnMachines, Quiet, Starts, last_end_ps};
 use crate::params::Params;
-use crate::replay::{Replay, Running, Split, split};
+use crate::replay::{Replay, Split, split};
 
 pub use record::{Told, fill};
 
@@ -126,7 +126,7 @@ impl<'a> Prediction<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<u64, SimulateError> {
         let (params, prices) = self.costs(number, change);
-        last_end_ps(&mut Running::new(self.replay, &prices), &params, self.noise_of(number), stop)
+        last_end_ps(&mut self.replay.running(&prices), &params, self.noise_of(number), stop)
     }
 
     /// What the time of run number `run` is made of.

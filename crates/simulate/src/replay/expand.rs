@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use machmeter_data::trace::OPERATIONS;
 
-use crate::goal::{Builder, Goal, Require};
+use crate::goal::{Builder, Gate, Goal, Require, Schedule};
 use crate::patterns::{Pattern, PatternInfo};
-use crate::program::{COLLECTIVE, Op};
+use crate::program::Op;
 
 use super::calls::{Call, Calls};
 use super::matching::{Guesses, Matched, NONE, Step, matched};
 
-/// Tag of a calculation that enters group 0; those of other groups follow.
-pub(super) const ENTER: u32 = COLLECTIVE + 1;
 /// Mark of the tags of messages of patterns; others are numbers of messages.
 pub(super) const PATTERN_TAG: u32 = 1 << 31;
 /// Origin of calculations between calls.
@@ -49,15 +47,6 @@ pub struct Priced {
     pub bytes: u64,
 }
 
-/// Ranks that go on when others have entered a collective.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Gate {
-    /// Ranks that have not entered.
-    pub(super) open: u32,
-    /// What they hold back: rank and operation.
-    pub(super) exits: Vec<(u32, u32)>,
-}
-
 /// A traced program, ready to run on any costs.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
@@ -82,6 +71,11 @@ pub struct Replay {
 impl Replay {
     pub fn ranks(&self) -> u32 {
         self.goal.ranks()
+    }
+
+    /// Ready to run with costs of [`Replay::priced`], ps.
+    pub fn running<'a>(&'a self, prices_ps: &'a [u64]) -> Schedule<'a> {
+        Schedule::with_gates(&self.goal, 1, &self.gates, prices_ps)
     }
 
     /// Operations and messages.

@@ -6,7 +6,6 @@ mod calls;
 mod expand;
 mod goal;
 mod matching;
-mod program;
 mod split;
 mod together;
 
@@ -14,6 +13,5 @@ pub use calls::{Call, Calls, Thread};
 pub use expand::{Options, Priced, Replay, replay};
 pub use goal::{operations, schedule};
 pub use matching::{BASES, Guesses};
-pub use program::Running;
 pub use split::{Observed, OfRank, Split, Work, split};
 pub use together::events;

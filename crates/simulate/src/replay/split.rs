@@ -10,7 +10,6 @@ use crate::params::Params;
 use crate::program::{Moment, Program};
 
 use super::expand::{CALCULATION, Replay};
-use super::program::Running;
 
 /// Something that a CPU did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +92,7 @@ pub fn split<N: Noise>(
     noise: &mut N,
     stop: &dyn Fn() -> bool,
 ) -> Result<Split, SimulateError> {
-    let mut program = Running::new(replay, prices_ps);
+    let mut program = replay.running(prices_ps);
     let mut observed = Observed::new(noise, replay.ranks());
     let done = run::<Traced, _, _>(&mut program, params, &mut observed, stop)?;
     let (_, end) = done.last();

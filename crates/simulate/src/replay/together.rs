@@ -2,10 +2,10 @@
 
 use crate::goal::Require;
 use crate::patterns::{PatternInfo, Shape};
-use crate::program::{COLLECTIVE, Op};
+use crate::program::{COLLECTIVE, ENTER, Op};
 
 use super::calls::Calls;
-use super::expand::{ENTER, Front, Options, PATTERN_TAG, Priced, Request, Writer};
+use super::expand::{Front, Options, PATTERN_TAG, Priced, Request, Writer};
 use super::matching::{Group, NONE, base, started_together};
 
 /// Bound of the operations and messages of a replay.

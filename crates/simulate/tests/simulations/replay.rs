@@ -6,8 +6,7 @@ use machmeter_simulate::goal::{Goal, Schedule, read_text, write_text};
 use machmeter_simulate::noise::Quiet;
 use machmeter_simulate::patterns::find;
 use machmeter_simulate::replay::{
-    Calls, Observed, Options, Priced, Replay, Running, Work, events, operations, replay, schedule as goal_of,
-    split,
+    Calls, Observed, Options, Priced, Replay, Work, events, operations, replay, schedule as goal_of, split,
 };
 use machmeter_simulate::{Dialect, Line, Params, Part, Time as _, Traced, run};
 
@@ -70,7 +69,7 @@ fn options() -> Options {
 }
 
 fn ends(replay: &Replay, prices: &[u64], params: &Params) -> Vec<u64> {
-    quiet(&mut Running::new(replay, prices), params).ends
+    quiet(&mut replay.running(prices), params).ends
 }
 
 /// Costs of seeds are whole ns; rendezvous begin at 1,000 or 65,536 bytes.

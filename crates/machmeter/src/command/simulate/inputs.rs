@@ -137,7 +137,7 @@ pub(super) fn described(text: &str) -> Result<Machine, String> {
     match (period_ns, rate) {
         (Some(ns), None) if !exponential => Machine::periodic(ns.saturating_mul(1000), duration_ps),
         (None, Some(rate)) => Machine::random((1e12 / rate) as u64, duration_ps, exponential),
-        _ => return Err("period=, or rate= with exponential where durations vary".to_owned()),
+        _ => Err("period=, or rate= with exponential where durations vary".to_owned()),
     }
 }
 
