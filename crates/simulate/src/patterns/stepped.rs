@@ -28,6 +28,13 @@ pub trait Pattern: Send + Sync {
     fn receive(&self, rank: u32, step: u32, lane: u32) -> Option<Peer>;
     /// Messages of all ranks.
     fn messages(&self) -> u64;
+    /// What a rank sends and receives in a step.
+    fn operations(&self, rank: u32, step: u32) -> Vec<Op> {
+        let send = |to: Peer| Op::send(to.rank, to.bytes, to.tag);
+        let receive = |from: Peer| Op::receive(from.rank, from.bytes, from.tag);
+        let of = |lane| [self.send(rank, step, lane).map(send), self.receive(rank, step, lane).map(receive)];
+        (0..self.lanes()).flat_map(of).flatten().collect()
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

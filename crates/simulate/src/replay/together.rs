@@ -132,16 +132,10 @@ impl<'a> Writer<'a> {
         let tag = |tag: u32| PATTERN_TAG | (group.communicator & 0xFFF) << 19 | (tag & 0x7_FFFF);
         for step in 0..pattern.steps(place) {
             let mut next = Front::new();
-            for lane in 0..pattern.lanes() {
-                if let Some(to) = pattern.send(place, step, lane) {
-                    let op = Op::send(peer(to.rank), to.bytes, tag(to.tag));
-                    next.push((self.add(op, group.operation as u16), Require::End));
-                    self.replay.largest_bytes = self.replay.largest_bytes.max(Some(to.bytes));
-                }
-                if let Some(from) = pattern.receive(place, step, lane) {
-                    let op = Op::receive(peer(from.rank), from.bytes, tag(from.tag));
-                    next.push((self.add(op, group.operation as u16), Require::End));
-                }
+            for op in pattern.operations(place, step) {
+                self.replay.largest_bytes = self.replay.largest_bytes.max(Some(op.amount));
+                let op = Op { peer: peer(op.peer), tag: tag(op.tag), ..op };
+                next.push((self.add(op, group.operation as u16), Require::End));
             }
             if !next.is_empty() {
                 self.front = next;

@@ -1,8 +1,8 @@
 //! Random programs of messages and reductions, and their schedules.
 
-use machmeter_simulate::Op;
 use machmeter_simulate::goal::{Builder, Goal, Require};
 use machmeter_simulate::patterns::{Shape, find};
+use machmeter_simulate::{Op, Verb};
 use machmeter_stats::random::Random;
 
 /// What a rank does; messages by number.
@@ -85,14 +85,10 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
                     let mut first = None;
                     for step in 0..pattern.steps(rank as u32) {
                         let mut ends = Vec::new();
-                        if let Some(to) = pattern.send(rank as u32, step, 0) {
-                            let op = add(Op::send(to.rank, to.bytes, 1 << 20 | to.tag), &front);
-                            ends.push((op, Require::End));
-                            first = first.or(Some(op));
-                        }
-                        if let Some(from) = pattern.receive(rank as u32, step, 0) {
-                            let op = Op::receive(from.rank, from.bytes, 1 << 20 | from.tag);
-                            ends.push((add(op, &front), Require::End));
+                        for op in pattern.operations(rank as u32, step) {
+                            let id = add(Op { tag: 1 << 20 | op.tag, ..op }, &front);
+                            first = first.or((op.verb == Verb::Send).then_some(id));
+                            ends.push((id, Require::End));
                         }
                         front = if ends.is_empty() { front } else { ends };
                     }
