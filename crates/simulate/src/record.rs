@@ -44,6 +44,12 @@ pub(crate) fn range(low: f64, high: f64, unit: Unit) -> String {
     format!("[{}, {}]", human(low, unit), human(high, unit))
 }
 
+/// `273 us [268 us, 280 us]`
+pub(crate) fn time(ns: f64, interval: Option<&Interval>) -> String {
+    let interval = interval.map(|i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)));
+    human(ns, Unit::Nanoseconds) + &interval.unwrap_or_default()
+}
+
 /// A curve through points (x, y).
 pub(crate) fn curve(name: impl Into<String>, points: impl Iterator<Item = (f64, f64)>) -> CurveRow {
     let (x, y) = points.unzip();
@@ -68,7 +74,6 @@ pub fn fill(record: &mut Record, title: &str, pattern: &str, noise: Option<&str>
         };
         let n = step.runs.len() as u64;
         let interval = mean.interval;
-        let range = interval.as_ref().map(|i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)));
         let scaled = |i: Interval| Interval { low: i.low / quiet_ns, high: i.high / quiet_ns, ..i };
         let of_ratio = interval.clone().filter(|_| quiet_ns > 0.0).map(scaled);
         // Twice the time: noise costs more than all else.
@@ -81,12 +86,9 @@ pub fn fill(record: &mut Record, title: &str, pattern: &str, noise: Option<&str>
             || "-".to_owned(),
             |r| if r < 100.0 { format!("{r:.3}") } else { format!("{r:.0}") },
         );
-        let with_noise = human(mean.ns, Unit::Nanoseconds) + &range.unwrap_or_default();
-        lines.push(row([ranks.as_str(), &quiet, &with_noise, &slowdown]));
-        record
-            .metrics
-            .push(Metric::new(&TIME, keys(step.ranks, noise), mean.ns, "mean of runs", n).with_ci(interval));
-        record.metrics.push(ratio);
+        lines.push(row([ranks.as_str(), &quiet, &time(mean.ns, interval.as_ref()), &slowdown]));
+        let noisy = Metric::new(&TIME, keys(step.ranks, noise), mean.ns, "mean of runs", n);
+        record.metrics.extend([noisy.with_ci(interval), ratio]);
     }
     if let Some(ranks) = first_to_double {
         let text = format!("from {ranks} ranks on noise costs more than everything else");

@@ -247,8 +247,9 @@ impl Walk<'_> {
         })
     }
 
-    fn law(&mut self, segments: &[Segment], p: u32, d: u64) -> f64 {
-        let own = segments.iter().find(|s| s.to_bytes.is_some_and(|to| d <= to)).or(segments.last());
+    fn law(&mut self, segments: &BTreeMap<u64, Segment>, p: u32, d: u64) -> f64 {
+        let of_size = segments.values().find(|s| s.to_bytes.is_some_and(|to| d <= to));
+        let own = of_size.or(segments.values().next_back());
         let terms = own.map_or(&[][..], |s| &s.terms);
         terms.iter().map(|(term, figure)| self.figure(*figure) * term.at(p, d)).sum()
     }

@@ -18,7 +18,6 @@ const LISTED: usize = 6;
 /// Sizes from one to another of a law, with its terms and the places of their coefficients.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
-    pub(super) from_bytes: u64,
     pub(super) to_bytes: Option<u64>,
     pub(super) terms: Vec<(Term, usize)>,
 }
@@ -27,8 +26,8 @@ pub(super) struct Segment {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Operation {
     pub(super) name: String,
-    /// Laws by the number of ranks for which alone they hold; all for `None`.
-    pub(super) laws: BTreeMap<Option<u32>, Vec<Segment>>,
+    /// Laws by the number of ranks for which alone they hold, all for `None`; their segments by the first size.
+    pub(super) laws: BTreeMap<Option<u32>, BTreeMap<u64, Segment>>,
     pub(super) costs: BTreeMap<u32, BTreeMap<u64, usize>>,
 }
 
@@ -43,8 +42,8 @@ impl Operation {
     pub(super) fn sizes(&self) -> Option<(u64, u64)> {
         let segments = || self.laws.values().flatten();
         let costs = || self.costs.values().flat_map(BTreeMap::keys).copied();
-        let first = costs().chain(segments().map(|s| s.from_bytes)).min()?;
-        let last = segments().map(|s| s.to_bytes.unwrap_or(s.from_bytes));
+        let first = costs().chain(segments().map(|(from, _)| *from)).min()?;
+        let last = segments().map(|(from, s)| s.to_bytes.unwrap_or(*from));
         Some((first, costs().chain(last).max()?))
     }
 }
@@ -235,23 +234,16 @@ fn operations(metrics: &[Metric], from: usize) -> Vec<Operation> {
                 let term = Term::ALL.into_iter().find(|t| text(m, "term").is_some_and(|n| n == t.name()));
                 let (Some(term), Some(from_bytes)) = (term, number("from_bytes")) else { continue };
                 let segments = all.entry(name.clone()).or_insert_with(own).laws.entry(ranks).or_default();
-                match segments.iter_mut().find(|s| s.from_bytes == from_bytes) {
-                    Some(s) => s.terms.push((term, i)),
-                    None => segments.push(Segment {
-                        from_bytes,
-                        to_bytes: number("to_bytes"),
-                        terms: vec![(term, i)],
-                    }),
-                }
+                let new = || Segment { to_bytes: number("to_bytes"), terms: Vec::new() };
+                segments.entry(from_bytes).or_insert_with(new).terms.push((term, i));
             }
             _ => {}
         }
     }
     for segments in all.values_mut().flat_map(|o| o.laws.values_mut()) {
-        segments.sort_by_key(|s| s.from_bytes);
-        for i in 1..segments.len() {
-            let before = segments[i].from_bytes - 1;
-            segments[i - 1].to_bytes.get_or_insert(before);
+        let next: Vec<u64> = segments.keys().skip(1).copied().collect();
+        for (segment, next) in segments.values_mut().zip(next) {
+            segment.to_bytes.get_or_insert(next - 1);
         }
     }
     all.into_values().collect()

@@ -7,7 +7,7 @@ use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn,
 use machmeter_data::{Dataset, Metric, Shape, Unit};
 
 use crate::engine::{Part, Time as _};
-use crate::record::{self, ns, range};
+use crate::record::{self, ns};
 use crate::replay::{OfRank, Split};
 
 use super::{PARAMETERS, Times, Variation};
@@ -51,10 +51,8 @@ pub struct Told<'a> {
     pub statements: &'a [String],
 }
 
-/// `273 us [268 us, 280 us]`
 fn predicted(times: &Times) -> String {
-    let interval = times.interval().map(|i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)));
-    human(ns(times.median().1), Unit::Nanoseconds) + &interval.unwrap_or_default()
+    record::time(ns(times.median().1), times.interval().as_ref())
 }
 
 fn percent(share: f64) -> String {

@@ -52,8 +52,7 @@ impl Spent {
     /// The time of a round more.
     fn per_round(&self, longer: &Self, rounds: u32) -> Self {
         let rounds = f64::from(rounds);
-        let mut parts = longer.parts;
-        parts.iter_mut().zip(self.parts).for_each(|(a, b)| *a = (*a - b) / rounds);
+        let parts = std::array::from_fn(|part| (longer.parts[part] - self.parts[part]) / rounds);
         Self { ps: (longer.ps - self.ps) / rounds, parts }
     }
 }

@@ -3,7 +3,7 @@
 use machmeter_data::metric::{ParamValue, params};
 use machmeter_data::record::{Record, SummaryLine};
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape, Unit};
+use machmeter_data::{Dataset, Interval, Metric, Shape, Unit};
 use machmeter_model::laws::LEVEL;
 use machmeter_model::laws::table::{At, COLUMNS, Found, SHOWN, Table};
 
@@ -38,7 +38,7 @@ fn metrics(f: &Found) -> Vec<Metric> {
         let shown = costs.iter().filter(|((_, d), _)| *d == shown(f));
         all.extend(shown.map(|((p, d), at)| {
             let keys = params([name(), ("size_bytes", (*d).into()), ("ranks", (*p).into())]);
-            metric(info, keys, at.ns, [at.low_ns, at.high_ns], "simulation", at.n)
+            Metric::new(info, keys, at.ns, "simulation", at.n).with_ci(interval(at.low_ns, at.high_ns))
         }));
     }
     for law in f.laws.iter().flatten() {
@@ -53,8 +53,8 @@ fn metrics(f: &Found) -> Vec<Metric> {
             };
             for c in &s.chosen().terms {
                 let keys = keys(&[("term", c.term.name().into()), ("to_bytes", s.to_bytes.into())]);
-                let ends = [c.interval.low, c.interval.high].map(|us| 1e3 * us);
-                all.push(metric(&COEFFICIENT, keys, 1e3 * c.value, ends, "weighted sum of terms", n));
+                let metric = Metric::new(&COEFFICIENT, keys, 1e3 * c.value, "weighted sum of terms", n);
+                all.push(metric.with_ci(interval(1e3 * c.interval.low, 1e3 * c.interval.high)));
             }
             all.push(Metric::new(&MISFIT, keys(&[]), s.misfit, "largest of points", n));
         }
@@ -97,16 +97,9 @@ fn curves(f: &Found) -> Option<Dataset> {
     )
 }
 
-fn metric(
-    info: &MetricInfo,
-    keys: machmeter_data::Params,
-    value: f64,
-    [low, high]: [f64; 2],
-    how: &str,
-    n: u64,
-) -> Metric {
-    let interval = Interval::new(LEVEL, low, high, "errors of parameters, propagated");
-    Metric::new(info, keys, value, how, n).with_ci(interval.filter(|i| i.low < i.high))
+fn interval(low: f64, high: f64) -> Option<Interval> {
+    let all = Interval::new(LEVEL, low, high, "errors of parameters, propagated");
+    all.filter(|i| i.low < i.high)
 }
 
 /// Puts the table into a record. `title` says on what it was simulated.
