@@ -110,36 +110,29 @@ impl Builder {
 /// Whether all operations can be put in an order (Kahn 1962); one of a cycle otherwise.
 fn acyclic(nodes: &[Node], edges: &[u32]) -> Result<(), u32> {
     // Requirements that go back to earlier operations alone, as most schedules have them, need no search.
-    let forward = |(at, n): (usize, &Node)| {
-        edges[n.end_edges as usize..n.last_edge as usize].iter().all(|to| *to as usize > at)
-    };
-    if nodes.iter().enumerate().all(forward) {
+    let after = |n: &Node| &edges[n.end_edges as usize..n.last_edge as usize];
+    if nodes.iter().enumerate().all(|(at, n)| after(n).iter().all(|to| *to as usize > at)) {
         return Ok(());
     }
     let mut open: Vec<u32> = nodes.iter().map(|n| n.requires).collect();
     let mut ready: Vec<u32> = (0..nodes.len() as u32).filter(|at| open[*at as usize] == 0).collect();
-    let mut reached = 0;
     while let Some(at) = ready.pop() {
-        reached += 1;
-        let node = &nodes[at as usize];
-        for to in &edges[node.end_edges as usize..node.last_edge as usize] {
+        for to in after(&nodes[at as usize]) {
             open[*to as usize] -= 1;
             if open[*to as usize] == 0 {
                 ready.push(*to);
             }
         }
     }
-    if reached == nodes.len() {
-        return Ok(());
-    }
+    let Some(first) = open.iter().position(|o| *o > 0) else { return Ok(()) };
     // From an operation that is never ready, backward through others like it: that comes to one of a cycle.
     let mut required = vec![u32::MAX; nodes.len()];
     for (at, node) in nodes.iter().enumerate().filter(|(at, _)| open[*at] > 0) {
-        for to in &edges[node.end_edges as usize..node.last_edge as usize] {
+        for to in after(node) {
             required[*to as usize] = at as u32;
         }
     }
-    let mut at = open.iter().position(|o| *o > 0).unwrap_or(0) as u32;
+    let mut at = first as u32;
     for _ in 0..nodes.len() {
         at = required[at as usize];
     }
