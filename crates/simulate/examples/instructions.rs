@@ -12,20 +12,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout();
     if let Some(info) = find(&what) {
         let ranks = other.parse()?;
-        let pattern = (info.make)(Shape { ranks, bytes: 1, segment_bytes: 4096, seed: 1 });
+        let pattern = (info.make)(Shape::of(ranks, 1));
         let line = |first_ps, per_byte| Line { first_ps, per_byte };
         // The reference's defaults.
-        let params = Params::simple(
-            line(1_500_000, 0),
-            line(1_000_000, 6_144_000),
-            2_500_000,
-            65_535,
-            Dialect::Machmeter,
-        );
-        let done =
-            run::<u64, _, _>(&mut Stepped::new(pattern.as_ref(), ranks, 1, 0), &params, &mut Quiet, &|| {
-                false
-            })?;
+        let (cpu, gap) = (line(1_500_000, 0), line(1_000_000, 6_144_000));
+        let params = Params::simple(cpu, gap, 2_500_000, 65_535, Dialect::Machmeter);
+        let mut program = Stepped::new(pattern.as_ref(), ranks, 1, 0);
+        let done = run::<u64, _, _>(&mut program, &params, &mut Quiet, &|| false)?;
         return Ok(std::io::Write::write_fmt(&mut out, format_args!("{} {}\n", done.events, done.last().1))?);
     }
     let text = std::fs::read(&what)?;

@@ -1,7 +1,7 @@
 //! Writes the schedules and gaps of the fixtures, and for each of them the hash of its ends here and the options of the reference simulator:
 //! `schedules DIR COUNT`.
 
-#[path = "../tests/schedules/mod.rs"]
+#[path = "../tests/simulations/schedules.rs"]
 mod schedules;
 
 use std::fs::File;
@@ -28,15 +28,14 @@ fn main() -> std::io::Result<()> {
         write_binary(&goal, &mut binary)?;
         binary.flush()?;
         let c = schedules::Costs::of_seed(seed);
-        let line = (c.l, c.o, c.g, c.per_byte, c.cpu_per_byte, c.eager_bytes);
+        let schedules::Costs { l, o, g, per_byte, cpu_per_byte, eager_bytes } = c;
         let params = c.params(Dialect::LogGopSim);
         let ends = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut Quiet, &|| false)
             .map(|f| schedules::hash(&f.ends));
         let ends = ends.map_or_else(|e| e.to_string(), |hash| format!("{hash:016x}"));
         writeln!(
             options,
-            "{seed},{ends},-L {} -o {} -g {} -G {} -O {} -S {}",
-            line.0, line.1, line.2, line.3, line.4, line.5
+            "{seed},{ends},-L {l} -o {o} -g {g} -G {per_byte} -O {cpu_per_byte} -S {eager_bytes}"
         )?;
     }
     Ok(())

@@ -13,7 +13,6 @@ use crate::params::{Dialect, Line, PER_PS, Params, Protocol, Segment};
 pub struct OfLink {
     /// `shm there`.
     pub name: String,
-    /// Parameters.
     pub params: Params,
     /// How well those of each segment are known.
     pub errors: Vec<Errors>,
@@ -45,16 +44,8 @@ impl Errors {
     }
 }
 
-/// Why a record gives no parameters.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoModel(String);
-
 /// Parameters of a link of a record: of the one that is named (`tcp`, or `tcp back`), or else of shared memory, or else of the first.
-///
-/// # Errors
-/// No link was measured, or none of this name.
-pub fn of_record(record: &Record, link: Option<&str>, dialect: Dialect) -> Result<OfLink, NoModel> {
+pub fn of_record(record: &Record, link: Option<&str>, dialect: Dialect) -> Result<OfLink, String> {
     let all = links(record);
     let found = match link {
         Some(wanted) => all.iter().find(|l| l.name() == wanted || l.transport == wanted),
@@ -67,7 +58,7 @@ pub fn of_record(record: &Record, link: Option<&str>, dialect: Dialect) -> Resul
             format!("no link '{wanted}' in the record: {known}")
         }
     };
-    found.and_then(|link| of_link(link, dialect)).ok_or(NoModel(why))
+    found.and_then(|link| of_link(link, dialect)).ok_or(why)
 }
 
 fn ps(ns: f64) -> u64 {
@@ -176,6 +167,6 @@ mod tests {
         assert!(known.iter().all(|(_, e)| (e - 0.1).abs() < 1e-3), "{known:?}");
         assert_eq!(known.iter().map(|k| k.0).collect::<Vec<_>>(), [0, 1, 1]);
         let none = of_record(&Record::default(), None, Dialect::Machmeter).unwrap_err();
-        assert!(none.to_string().starts_with("the record has no parameters of links"));
+        assert!(none.starts_with("the record has no parameters of links"));
     }
 }

@@ -7,30 +7,19 @@ use machmeter_model::laws::LEVEL;
 use machmeter_stats::distribution::t_quantile;
 use machmeter_stats::spread::{mean, stddev};
 
-use crate::engine::{SimulateError, run};
+use crate::engine::SimulateError;
 use crate::goal::{Goal, Schedule};
-use crate::noise::{Machine, OnMachines, Quiet, Starts};
+use crate::noise::{Machine, OnMachines, Starts, last_end_ps};
 use crate::params::Params;
 use crate::patterns::{PatternInfo, Shape, Stepped};
 
 /// Fewest runs that tell a spread.
 const MIN_RUNS: usize = 3;
 
-/// What is simulated.
+/// A pattern in rounds, each after a calculation; all of its shape but the number of ranks. Or a schedule, whose number of ranks is its own.
 #[derive(Debug, Clone, Copy)]
 pub enum What<'a> {
-    /// A pattern in rounds, each after a calculation.
-    Pattern {
-        /// The pattern.
-        info: &'a PatternInfo,
-        /// All of it but the number of ranks.
-        shape: Shape,
-        /// Rounds.
-        rounds: u32,
-        /// The calculation before each, ps.
-        calculation_ps: u64,
-    },
-    /// A schedule, whose number of ranks is its own.
+    Pattern { info: &'a PatternInfo, shape: Shape, rounds: u32, calculation_ps: u64 },
     Schedule(&'a Goal),
 }
 
@@ -78,9 +67,6 @@ impl What<'_> {
 
     /// The end of the last rank of run number `run`, ps: its number is the seed of where noise begins. `None` for the noise is a quiet
     /// run.
-    ///
-    /// # Errors
-    /// As [`run`].
     pub fn simulate(
         &self,
         ranks: u32,
@@ -89,24 +75,14 @@ impl What<'_> {
         stop: &dyn Fn() -> bool,
     ) -> Result<u64, SimulateError> {
         let noise = noise.map(|(machine, at)| OnMachines::new(machine.clone(), ranks, at, params.dialect));
-        let done = match self {
+        match self {
             Self::Pattern { info, shape, rounds, calculation_ps } => {
                 let pattern = (info.make)(Shape { ranks, ..*shape });
                 let mut program = Stepped::new(pattern.as_ref(), ranks, *rounds, *calculation_ps);
-                match noise {
-                    Some(mut noise) => run::<u64, _, _>(&mut program, params, &mut noise, stop),
-                    None => run::<u64, _, _>(&mut program, params, &mut Quiet, stop),
-                }
+                last_end_ps(&mut program, params, noise, stop)
             }
-            Self::Schedule(goal) => {
-                let mut program = Schedule::new(goal);
-                match noise {
-                    Some(mut noise) => run::<u64, _, _>(&mut program, params, &mut noise, stop),
-                    None => run::<u64, _, _>(&mut program, params, &mut Quiet, stop),
-                }
-            }
-        }?;
-        Ok(done.last().1)
+            Self::Schedule(goal) => last_end_ps(&mut Schedule::new(goal), params, noise, stop),
+        }
     }
 }
 
@@ -115,7 +91,6 @@ impl What<'_> {
 pub struct Share {
     /// From 1 to `of`.
     pub part: u64,
-    /// Number of parts.
     pub of: u64,
 }
 
@@ -141,7 +116,6 @@ impl Share {
 /// The mean of runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mean {
-    /// The mean, ns.
     pub ns: f64,
     /// Its 95 % interval (Student's t over runs); none for fewer than 3.
     pub interval: Option<Interval>,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use machmeter_data::gaps::{Gaps, GapsError};
 use machmeter_stats::random::Random;
 
-use crate::params::Dialect;
-use crate::program::Moment;
+use crate::engine::{SimulateError, run};
+use crate::params::{Dialect, Params};
+use crate::program::{Moment, Program};
 
 /// Gaps of a described process that does not repeat: ranks start at random places among them.
 const DRAWN_GAPS: usize = 1 << 16;
@@ -22,7 +23,6 @@ pub trait Noise {
     }
 }
 
-/// No noise.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 
@@ -32,70 +32,59 @@ impl Noise for Quiet {
     }
 }
 
-/// Why there is no noise to simulate: no list of gaps, or gaps that leave no time.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoiseError(String);
-
 /// The gaps of one CPU over a time, after which they repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// All figures in ps.
     length: u64,
     start: Vec<u64>,
-    /// Time in gaps before each gap, and in all of them.
-    stolen: Vec<u64>,
+    /// Time to work before each gap.
+    left: Vec<u64>,
+    /// Time in all gaps.
+    stolen: u64,
 }
 
 impl Trace {
-    /// Gaps (start, duration) in any order. Those that overlap become one; what lies beyond the length is cut off.
-    ///
-    /// # Errors
-    /// Gaps that leave no time for work.
-    pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, NoiseError> {
+    /// Gaps (start, duration) in any order, which leave some time. Those that overlap become one; what lies beyond the length is cut off.
+    pub fn new(mut gaps: Vec<(u64, u64)>, length_ps: u64) -> Result<Self, String> {
         gaps.sort_unstable();
-        let (mut starts, mut stolen, mut busy_until, mut all) = (Vec::new(), vec![0], 0, 0);
+        let (mut starts, mut left, mut busy_until, mut all) = (Vec::new(), Vec::new(), 0, 0);
         for (start, duration) in gaps {
             let (start, end) = (start.max(busy_until), start.saturating_add(duration).min(length_ps));
             if end > start {
-                all += end - start;
                 starts.push(start);
-                stolen.push(all);
+                left.push(start - all);
+                all += end - start;
                 busy_until = end;
             }
         }
         if all >= length_ps {
             let (stolen, length) = (all / 1000, length_ps / 1000);
-            return Err(NoiseError(format!("gaps of {stolen} ns in {length} ns leave no time for work")));
+            return Err(format!("gaps of {stolen} ns in {length} ns leave no time for work"));
         }
-        Ok(Self { length: length_ps, start: starts, stolen })
+        Ok(Self { length: length_ps, start: starts, left, stolen: all })
     }
 
     /// Share of the time in gaps.
     pub fn share(&self) -> f64 {
-        self.stolen[self.start.len()] as f64 / self.length as f64
+        self.stolen as f64 / self.length as f64
     }
 
-    /// Time to work before gap `i`.
-    fn left_before(&self, i: usize) -> u64 {
-        self.start[i] - self.stolen[i]
+    /// Number of gaps that begin up to a place.
+    fn begun(&self, at_ps: u64) -> usize {
+        self.start.partition_point(|start| *start <= at_ps)
     }
 
-    /// Number of gaps for which `is_before` holds; it holds for the first ones alone.
-    fn count(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.start.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_before(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+    /// Time in the first `gaps` of them.
+    fn stolen(&self, gaps: usize) -> u64 {
+        self.start.get(gaps).map_or(self.stolen, |start| start - self.left[gaps])
     }
 
     /// Time to work from the start to a place.
     fn left_until(&self, at_ps: u64) -> u64 {
-        match self.count(|i| self.start[i] <= at_ps) {
+        match self.begun(at_ps) {
             0 => at_ps,
-            n => at_ps.saturating_sub(self.stolen[n]).max(self.left_before(n - 1)),
+            n => at_ps.saturating_sub(self.stolen(n)).max(self.left[n - 1]),
         }
     }
 
@@ -104,46 +93,37 @@ impl Trace {
         if work_ps == 0 || self.start.is_empty() {
             return 0;
         }
-        let all = self.start.len();
-        let per_round = self.length - self.stolen[all];
+        let per_round = self.length - self.stolen;
         let target = self.left_until(at_ps).saturating_add(work_ps);
         // The end lies in (0, per_round] of its round: a gap that begins at the end takes nothing.
         let rounds = (target - 1) / per_round;
         let rest = target - rounds * per_round;
-        let gaps = self.count(|i| self.left_before(i) < rest);
-        let end = (rounds.saturating_mul(self.length)).saturating_add(rest + self.stolen[gaps]);
+        let gaps = self.left.partition_point(|left| *left < rest);
+        let end = (rounds.saturating_mul(self.length)).saturating_add(rest + self.stolen(gaps));
         end.saturating_sub(at_ps).saturating_sub(work_ps)
     }
 
     /// The rule of `LogGOPSim`: the rest of the gap at the place, and all gaps that begin in the span, which they do not prolong.
     fn stolen_once_ps(&self, at_ps: u64, work_ps: u64) -> u64 {
-        let begun = self.count(|i| self.start[i] <= at_ps);
-        let last = self.count(|i| self.start[i] < at_ps + work_ps).max(begun);
-        let rest = begun
-            .checked_sub(1)
-            .map_or(0, |gap| (self.start[gap] + self.stolen[begun] - self.stolen[gap]).saturating_sub(at_ps));
-        rest + self.stolen[last] - self.stolen[begun]
+        let begun = self.begun(at_ps);
+        let last = self.start.partition_point(|start| *start < at_ps + work_ps).max(begun);
+        let under_way = begun.checked_sub(1).map_or(0, |gap| self.left[gap] + self.stolen(begun));
+        under_way.saturating_sub(at_ps) + self.stolen(last) - self.stolen(begun)
     }
 }
 
 /// The CPUs of a machine: one rank runs on each, and all share a clock, so that gaps that coincide stay together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Gaps of each CPU.
     pub cpus: Vec<Trace>,
 }
 
 impl Machine {
-    /// The CPUs of a recording.
-    ///
-    /// # Errors
-    /// Tables without a list of gaps; a CPU that was never free.
-    pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, NoiseError> {
+    /// The CPUs of a recording, each of which was free at some time.
+    pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, String> {
         let gaps = Gaps::find(tables).map_err(|e| match e {
-            GapsError::Missing(what) => NoiseError(format!("no list of gaps: {what}")),
-            GapsError::EndsBeforeStart(row) => {
-                NoiseError(format!("no list of gaps: row {row} ends before it starts"))
-            }
+            GapsError::Missing(what) => format!("no list of gaps: {what}"),
+            GapsError::EndsBeforeStart(row) => format!("no list of gaps: row {row} ends before it starts"),
         })?;
         let ps = |ns: f64| (ns * 1000.0).round() as u64;
         let of_cpu = |cpu: i32| {
@@ -155,18 +135,12 @@ impl Machine {
     }
 
     /// A machine of one CPU with gaps at equal distances.
-    ///
-    /// # Errors
-    /// Gaps as long as their distance.
-    pub fn periodic(period_ps: u64, duration_ps: u64) -> Result<Self, NoiseError> {
+    pub fn periodic(period_ps: u64, duration_ps: u64) -> Result<Self, String> {
         Ok(Self { cpus: vec![Trace::new(vec![(0, duration_ps)], period_ps)?] })
     }
 
     /// A machine of one CPU with gaps at random (a Poisson process), of equal or exponential durations: 65,536 of them, then again.
-    ///
-    /// # Errors
-    /// Gaps that leave no time.
-    pub fn random(distance_ps: u64, duration_ps: u64, exponential: bool) -> Result<Self, NoiseError> {
+    pub fn random(distance_ps: u64, duration_ps: u64, exponential: bool) -> Result<Self, String> {
         let mut random = Random::new(0);
         let mut at = 0.0;
         let mut draw = || {
@@ -230,6 +204,20 @@ impl Noise for OnMachines {
     }
 }
 
+/// Runs a program quiet or beside noise: the end of its last rank, ps.
+pub(crate) fn last_end_ps(
+    program: &mut impl Program,
+    params: &Params,
+    noise: Option<OnMachines>,
+    stop: &dyn Fn() -> bool,
+) -> Result<u64, SimulateError> {
+    let done = match noise {
+        Some(mut noise) => run::<u64, _, _>(program, params, &mut noise, stop),
+        None => run::<u64, _, _>(program, params, &mut Quiet, stop),
+    }?;
+    Ok(done.last().1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +233,7 @@ mod tests {
             let Ok(trace) = Trace::new(gaps.collect(), length) else { continue };
             let mut is_gap = vec![false; length as usize];
             for (i, start) in trace.start.iter().enumerate() {
-                let duration = trace.stolen[i + 1] - trace.stolen[i];
+                let duration = trace.stolen(i + 1) - trace.stolen(i);
                 is_gap[*start as usize..(start + duration) as usize].fill(true);
             }
             for _ in 0..50 {

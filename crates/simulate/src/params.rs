@@ -24,16 +24,12 @@ impl Line {
     }
 }
 
-/// How messages of a segment reach the receiver.
+/// How messages of a segment reach the receiver: at once, and the sender goes on; or after a handshake with the matching receive, whose
+/// request and answer take `handshake_ps` each, and the sender goes on when its bytes are out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// At once; the sender goes on.
     Eager,
-    /// After a handshake with the matching receive. The sender goes on when its bytes are out.
-    Rendezvous {
-        /// One way of the request and of the answer to it, ps each.
-        handshake_ps: u64,
-    },
+    Rendezvous { handshake_ps: u64 },
 }
 
 /// Costs of messages up to a size.
@@ -49,7 +45,6 @@ pub struct Segment {
     pub gap: Line,
     /// L, ps: of the bytes alone in a rendezvous.
     pub latency_ps: u64,
-    /// Protocol.
     pub protocol: Protocol,
 }
 
@@ -65,11 +60,9 @@ pub enum Dialect {
     LogGopSim,
 }
 
-/// Parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     segments: Vec<Segment>,
-    /// Rules.
     pub dialect: Dialect,
 }
 
@@ -102,7 +95,6 @@ impl Params {
         found.unwrap_or(&self.segments[self.segments.len() - 1])
     }
 
-    /// All segments.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }

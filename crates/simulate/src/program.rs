@@ -3,16 +3,15 @@
 /// Kind of an operation, in the order in which those that get ready together begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Sends a message.
     Send,
-    /// Takes a message.
     Receive,
-    /// Calculates.
     Calculate,
 }
 
 /// Tag of a calculation that is a collective operation of a known cost.
 pub const COLLECTIVE: u32 = 2;
+/// Tag of a calculation that enters group 0; those of other groups follow.
+pub(crate) const ENTER: u32 = COLLECTIVE + 1;
 
 /// What is told of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,14 +20,12 @@ pub enum Moment {
     Begin,
     /// A CPU begins to take a message in; it is the sender's operation that is named.
     Take,
-    /// The CPU is free again.
     End,
 }
 
 /// An operation of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
-    /// Kind.
     pub verb: Verb,
     /// The other rank of a message, [`crate::ANY`] for a receive from any; 0 of a calculation.
     pub peer: u32,
@@ -36,24 +33,19 @@ pub struct Op {
     pub amount: u64,
     /// Tag of a message, [`crate::ANY`] for a receive of any; of a calculation 0, or [`COLLECTIVE`].
     pub tag: u32,
-    /// CPU of the rank.
     pub cpu: u8,
-    /// Network interface of the rank.
     pub nic: u8,
 }
 
 impl Op {
-    /// A message to a rank.
     pub fn send(peer: u32, bytes: u64, tag: u32) -> Self {
         Self { verb: Verb::Send, peer, amount: bytes, tag, cpu: 0, nic: 0 }
     }
 
-    /// A message from a rank.
     pub fn receive(peer: u32, bytes: u64, tag: u32) -> Self {
         Self { verb: Verb::Receive, peer, amount: bytes, tag, cpu: 0, nic: 0 }
     }
 
-    /// A calculation.
     pub fn calculate(ps: u64) -> Self {
         Self { verb: Verb::Calculate, peer: 0, amount: ps, tag: 0, cpu: 0, nic: 0 }
     }
@@ -62,11 +54,9 @@ impl Op {
 /// An operation that got ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// Rank.
     pub rank: u32,
     /// Number in the rank.
     pub id: u32,
-    /// The operation.
     pub op: Op,
 }
 
@@ -75,7 +65,6 @@ pub struct Ready {
 /// The engine calls `begin` once for each rank in order, then `started` and `finished` once for each operation. Each of them adds the
 /// operations that get ready to `ready`, in order.
 pub trait Program {
-    /// Number of ranks.
     fn ranks(&self) -> u32;
     /// CPUs of a rank that operations name.
     fn cpus(&self) -> u8 {
@@ -93,11 +82,8 @@ pub trait Program {
     }
     /// Operations that nothing holds back. Forgets an earlier run of the rank.
     fn begin(&mut self, rank: u32, ready: &mut Vec<Ready>);
-    /// An operation.
     fn op(&self, rank: u32, op: u32) -> Op;
-    /// An operation has started.
     fn started(&mut self, _rank: u32, _op: u32, _ready: &mut Vec<Ready>) {}
-    /// An operation is over.
     fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>);
 }
 

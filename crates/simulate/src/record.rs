@@ -2,10 +2,10 @@
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::human;
-use machmeter_data::record::{Finding, Record};
+use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_data::shape::{Axis, Curve, CurveRow};
-use machmeter_data::summary::SummaryLine;
-use machmeter_data::{Dataset, Metric, Unit};
+use machmeter_data::{Dataset, Interval, Metric, Unit};
+use serde::{Deserialize, Serialize};
 
 use crate::montecarlo::{Mean, mean_of_runs};
 
@@ -21,9 +21,8 @@ machmeter_data::metrics! {
 }
 
 /// Times at one number of ranks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Ranks.
     pub ranks: u32,
     /// A quiet run, ps.
     pub quiet_ps: u64,
@@ -41,9 +40,20 @@ pub(crate) fn ns(ps: u64) -> f64 {
     ps as f64 / 1000.0
 }
 
-/// Ends of an interval.
 pub(crate) fn range(low: f64, high: f64, unit: Unit) -> String {
     format!("[{}, {}]", human(low, unit), human(high, unit))
+}
+
+/// `273 us [268 us, 280 us]`
+pub(crate) fn time(ns: f64, interval: Option<&Interval>) -> String {
+    let interval = interval.map(|i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)));
+    human(ns, Unit::Nanoseconds) + &interval.unwrap_or_default()
+}
+
+/// A curve through points (x, y).
+pub(crate) fn curve(name: impl Into<String>, points: impl Iterator<Item = (f64, f64)>) -> CurveRow {
+    let (x, y) = points.unzip();
+    CurveRow { name: name.into(), x, y }
 }
 
 /// Puts what steps of a plan gave into a record. `title` says what was simulated on what.
@@ -63,28 +73,22 @@ pub fn fill(record: &mut Record, title: &str, pattern: &str, noise: Option<&str>
             continue;
         };
         let n = step.runs.len() as u64;
-        let interval = mean.interval.clone();
-        let range = interval.as_ref().map(|i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)));
-        let mut ratio =
-            Metric::new(&SLOWDOWN, keys(step.ranks, noise), mean.ns / quiet_ns, "mean of runs", n);
-        if let Some(mut of_ratio) = interval.clone().filter(|_| quiet_ns > 0.0) {
-            (of_ratio.low, of_ratio.high) = (of_ratio.low / quiet_ns, of_ratio.high / quiet_ns);
-            // Twice the time: noise costs more than all else.
-            if of_ratio.low > 2.0 && first_to_double.is_none() {
-                first_to_double = Some(step.ranks);
-            }
-            ratio = ratio.with_ci(Some(of_ratio));
+        let interval = mean.interval;
+        let scaled = |i: Interval| Interval { low: i.low / quiet_ns, high: i.high / quiet_ns, ..i };
+        let of_ratio = interval.clone().filter(|_| quiet_ns > 0.0).map(scaled);
+        // Twice the time: noise costs more than all else.
+        if of_ratio.as_ref().is_some_and(|i| i.low > 2.0) {
+            first_to_double.get_or_insert(step.ranks);
         }
+        let ratio = Metric::new(&SLOWDOWN, keys(step.ranks, noise), mean.ns / quiet_ns, "mean of runs", n)
+            .with_ci(of_ratio);
         let slowdown = ratio.value.map_or_else(
             || "-".to_owned(),
             |r| if r < 100.0 { format!("{r:.3}") } else { format!("{r:.0}") },
         );
-        let with_noise = human(mean.ns, Unit::Nanoseconds) + &range.unwrap_or_default();
-        lines.push(row([ranks.as_str(), &quiet, &with_noise, &slowdown]));
-        record
-            .metrics
-            .push(Metric::new(&TIME, keys(step.ranks, noise), mean.ns, "mean of runs", n).with_ci(interval));
-        record.metrics.push(ratio);
+        lines.push(row([ranks.as_str(), &quiet, &time(mean.ns, interval.as_ref()), &slowdown]));
+        let noisy = Metric::new(&TIME, keys(step.ranks, noise), mean.ns, "mean of runs", n);
+        record.metrics.extend([noisy.with_ci(interval), ratio]);
     }
     if let Some(ranks) = first_to_double {
         let text = format!("from {ranks} ranks on noise costs more than everything else");
@@ -109,29 +113,19 @@ fn row(cells: [&str; 4]) -> String {
 }
 
 fn scale(steps: &[Step]) -> Dataset {
-    let x: Vec<f64> = steps.iter().map(|s| f64::from(s.ranks)).collect();
-    let quiet = CurveRow {
-        name: "quiet".to_owned(),
-        x: x.clone(),
-        y: steps.iter().map(|s| ns(s.quiet_ps)).collect(),
-    };
-    let noisy: Vec<(f64, f64)> =
-        steps.iter().filter_map(|s| Some((f64::from(s.ranks), s.mean()?.ns))).collect();
-    let mut rows = vec![quiet];
-    if !noisy.is_empty() {
-        let (x, y) = noisy.into_iter().unzip();
-        rows.push(CurveRow { name: "with noise".to_owned(), x, y });
-    }
+    let quiet = curve("quiet", steps.iter().map(|s| (f64::from(s.ranks), ns(s.quiet_ps))));
+    let noisy = steps.iter().filter_map(|s| Some((f64::from(s.ranks), s.mean()?.ns)));
+    let noisy = Some(curve("with noise", noisy)).filter(|r| !r.x.is_empty());
+    let rows = [quiet].into_iter().chain(noisy).collect();
     let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
     let caption = "Time until the last rank ends. Where the curves part, noise sets the time.";
     Dataset::new("simulate.scale", "Simulated time by ranks", caption, Curve::shape(x, y, rows))
 }
 
 fn runs(steps: &[Step]) -> Dataset {
-    let of = |step: &Step| CurveRow {
-        name: format!("{} ranks", step.ranks),
-        x: step.runs.iter().map(|(number, _)| *number as f64).collect(),
-        y: step.runs.iter().map(|(_, ps)| ns(*ps)).collect(),
+    let of = |step: &Step| {
+        let points = step.runs.iter().map(|(number, ps)| (*number as f64, ns(*ps)));
+        curve(format!("{} ranks", step.ranks), points)
     };
     let (x, y) = (Axis::linear("run", Unit::Count), Axis::log("time", Unit::Nanoseconds));
     let shape = Curve::shape(x, y, steps.iter().map(of).collect());

@@ -111,7 +111,7 @@ fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit> {
 fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Exit> {
     let wrong = |e: String| Failure::usage(format!("{}: {e}", asked.run.display()));
     let calls = Calls::find(tables).map_err(|e| {
-        wrong(e.to_string()).help("a run of machmeter trace -- mpirun ...; of many calls, with --raw all")
+        wrong(e).help("a run of machmeter trace -- mpirun ...; of many calls, with --raw all")
     })?;
     let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
     let bytes = operations(&calls).saturating_mul(OPERATION_BYTES);
@@ -120,7 +120,7 @@ fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Ex
         return Err(wrong(format!("its schedule needs about {needed} of memory, and {left} are left"))
             .help("trace a shorter run, or fewer ranks"));
     }
-    let (goal, replay) = schedule(&calls).map_err(|e| wrong(e.to_string()))?;
+    let (goal, replay) = schedule(&calls).map_err(wrong)?;
     for (name, count) in &replay.left_out {
         output::say(&format!("left out: {count} calls of MPI_{name}"));
     }

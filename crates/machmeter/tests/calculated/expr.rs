@@ -3,7 +3,8 @@
 use machmeter_data::Unit;
 use machmeter_data::metric::ParamValue;
 
-use crate::planted::{plant, record, save};
+use crate::given::plant;
+use crate::planted::{record, save};
 use crate::program::Lab;
 
 /// allreduce of 2 to 64 ranks: 200 + 100 log p ns; a system call of 80 ns in another record.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 
 mod expr;
+mod given;
 mod planted;
 mod predict;
 #[path = "../program/mod.rs"]

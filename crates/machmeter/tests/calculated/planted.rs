@@ -2,28 +2,14 @@
 
 use machmeter_data::metric::ParamValue;
 use machmeter_data::record::{Run, Tool};
-use machmeter_data::{Interval, Metric, MetricInfo, Record, Table, Unit};
+use machmeter_data::{Record, Table, Unit};
 
+use crate::given::plant;
 use crate::program::Lab;
 
 pub(crate) fn record(id: &str) -> Record {
     let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
     Record::new(id.to_owned(), tool, Run::default())
-}
-
-/// Adds a figure that is known to `reach`, in its unit, on both sides; exactly where that is 0.
-pub(crate) fn plant(
-    record: &mut Record,
-    id: &str,
-    unit: Unit,
-    keys: &[(&str, ParamValue)],
-    value: f64,
-    reach: f64,
-) {
-    let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
-    let ci = Interval::new(0.95, value - reach, value + reach, "planted").filter(|_| reach > 0.0);
-    let metric = Metric::new(&MetricInfo::of("", unit), keys, value, "planted", 9).with_ci(ci);
-    record.metrics.push(Metric { id: id.to_owned(), ..metric });
 }
 
 /// Adds a link: o 100 ns, L 500 ns, g 200 ns, G 0.5 ns/B, all known to a share `reach`.

@@ -1,14 +1,12 @@
 //! Predicting as a user does: traced runs on measured costs, and what is wrong.
 
-use machmeter_data::trace::{EVENTS, OPERATIONS, SPANS};
-use machmeter_data::{Column, Metric, Record, Table, Unit, Values};
+use machmeter_data::{Metric, Record, Table, Unit};
 
-use crate::planted::{plant, plant_link, record, save};
+use crate::given::{Row, plant, tables};
+use crate::planted::{plant_link, record, save};
 use crate::program::Lab;
 
-/// Rank, operation, start, duration, bytes, peer, tag; ns.
-type Row = (i32, &'static str, i64, i64, i64, i32, i32);
-
+const ROUND_NS: i64 = 30_000;
 /// Rank 0 calculates 10 us and sends 1 B; 10 us after the answer an allreduce of 8 B. Rank 1 receives, calculates 5 us and answers.
 const CALLS: [Row; 6] = [
     (0, "Send", 10_000, 100, 1, 1, 7),
@@ -19,33 +17,9 @@ const CALLS: [Row; 6] = [
     (1, "Allreduce", 17_100, 12_900, 8, -3, -3),
 ];
 
-fn tables(rounds: i64) -> Vec<Table> {
-    let round = 30_000;
-    let rows: Vec<(i64, Row)> = (0..rounds).flat_map(|n| CALLS.map(|row| (n * round, row))).collect();
-    let column = |name: &str, values: Values| Column::new(name, Unit::Count, values);
-    let ints =
-        |name, of: fn(&Row) -> i32| column(name, rows.iter().map(|(_, r)| of(r)).collect::<Vec<_>>().into());
-    let longs = |name, of: fn(i64, &Row) -> i64| {
-        column(name, rows.iter().map(|(at, r)| of(*at, r)).collect::<Vec<_>>().into())
-    };
-    let mut events = Table::new(
-        EVENTS,
-        vec![
-            ints("rank", |r| r.0),
-            ints("thread", |_| 0),
-            ints("operation", |r| OPERATIONS.iter().position(|o| o.name == r.1).unwrap() as i32),
-            longs("start_ns", |at, r| at + r.2),
-            longs("duration_ns", |_, r| r.3),
-            longs("bytes", |_, r| r.4),
-            ints("peer", |r| r.5),
-            ints("tag", |r| r.6),
-            ints("communicator", |_| 0),
-        ],
-    )
-    .unwrap();
-    events.name_codes("operation", OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
-    let spans = vec![column("rank", vec![0, 1].into()), column("end_ns", vec![rounds * round; 2].into())];
-    vec![events, Table::new(SPANS, spans).unwrap()]
+fn rounds(count: i64) -> Vec<Table> {
+    let of = |n| CALLS.map(|c| (c.0, c.1, c.2 + n * ROUND_NS, c.3, c.4, c.5, c.6));
+    tables(&(0..count).flat_map(of).collect::<Vec<Row>>(), &[count * ROUND_NS; 2])
 }
 
 /// The planted link for two ranks of MPI; an allreduce of 900 ns.
@@ -61,7 +35,7 @@ fn costs(id: &str, reach: f64) -> Record {
 fn lab() -> Lab {
     let lab = Lab::new();
     save(&lab, record("0123456789abcdef"), &[], "bare.json");
-    save(&lab, record("0123456789abcdee"), &tables(10), "run.json");
+    save(&lab, record("0123456789abcdee"), &rounds(10), "run.json");
     save(&lab, costs("0123456789abcded", 0.0), &[], "exact.json");
     save(&lab, costs("0123456789abcdec", 0.1), &[], "on.json");
     lab
@@ -173,7 +147,7 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn an_interrupt_keeps_what_was_predicted() {
     let lab = lab();
-    save(&lab, record("0123456789abcdea"), &tables(20_000), "long.json");
+    save(&lab, record("0123456789abcdea"), &rounds(20_000), "long.json");
     let running = lab.start("predict long.json --on on.json --runs 1000000 -q -o cut.json");
     std::thread::sleep(std::time::Duration::from_secs(4));
     running.send(rustix::process::Signal::INT);

@@ -4,7 +4,6 @@
 const NONE: u32 = u32::MAX;
 /// Sender or tag of a receive that takes any.
 pub const ANY: u32 = u32::MAX;
-/// Least number of lists.
 const MIN_LISTS: usize = 64;
 
 /// A receive that was posted, or a message that nobody expected.
@@ -16,7 +15,6 @@ pub(super) struct Entry {
     pub(super) tag: u32,
     /// Operation: of the receiver if posted, of the sender otherwise.
     pub(super) op: u32,
-    /// Whether it is a receive.
     pub(super) posted: bool,
     next: u32,
 }

@@ -6,10 +6,8 @@ use super::time::Time;
 /// Waiting receives and messages that a deadlock lists.
 const MAX_LISTED: usize = 4;
 
-/// A finished simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished<T> {
-    /// When each rank ended.
     pub ends: Vec<T>,
     /// Operations and messages.
     pub events: u64,

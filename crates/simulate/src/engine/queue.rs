@@ -10,7 +10,6 @@ use super::time::Time;
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {

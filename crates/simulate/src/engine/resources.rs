@@ -7,10 +7,8 @@
 use super::queue::{Kind, NONE, Pool, Queue};
 use super::time::Time;
 
-/// What an event needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// A CPU.
     Cpu,
     /// A CPU and an interface to send.
     CpuSend,
@@ -22,11 +20,9 @@ pub(super) enum Need {
 struct Waiting {
     /// The event that stands in the queue.
     first: u32,
-    /// Heap of the others.
     others: u32,
 }
 
-/// Resources of all ranks.
 #[derive(Debug)]
 pub(super) struct Resources<T> {
     cpus: usize,

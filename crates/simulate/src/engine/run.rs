@@ -15,10 +15,8 @@ use super::time::{Part, Time};
 const EVENTS_PER_LOOK: u64 = 1 << 16;
 /// Stamps of operations that are ready at the start lie below all others.
 const FIRST_STAMP: u64 = 1 << 40;
-/// Runs a program to its end.
-///
-/// # Errors
-/// A deadlock, with the ranks and messages that wait; a time that cannot be held; `stop`.
+
+/// Runs a program to its end; often looks whether to `stop`.
 pub fn run<T: Time, P: Program, N: Noise>(
     program: &mut P,
     params: &Params,

@@ -21,12 +21,10 @@ pub enum Part {
     Collective,
 }
 
-/// Number of parts.
 pub const PARTS: usize = 8;
 
 /// A point of simulated time.
 pub trait Time: Copy + Default {
-    /// Picoseconds after the start.
     fn ps(self) -> u64;
     /// So much later: `ps` picoseconds for `count` units of a part. Saturates at `u64::MAX`.
     #[must_use]

@@ -13,10 +13,7 @@ pub struct Bound<'a> {
     pub dimension: i32,
 }
 
-/// Gives names their meaning: `variable` is the free one.
-///
-/// # Errors
-/// Unknown names, keys that leave no figure or several, units that do not fit.
+/// Gives names their meaning, or says which has none or several, or a unit that does not fit: `variable` is the free one.
 pub fn bind<'a>(expr: &Expr, sheet: &'a Sheet, variable: Option<&str>) -> Result<Bound<'a>, ExprError> {
     let binder = Binder { sheet, variable };
     let (root, dimension) = binder.node(expr)?;
@@ -126,8 +123,7 @@ impl Binder<'_> {
         if let Some((Some(key), _)) = arguments.iter().find(|(key, _)| key.is_some()) {
             return Err(ExprError::new(format!("character {at}: {name} has no key {key}")));
         }
-        let many = matches!(function, Function::Min | Function::Max);
-        if arguments.len() != 1 && !many {
+        if arguments.len() != 1 && !matches!(function, Function::Choice(_)) {
             return Err(ExprError::new(format!("character {at}: {name} takes one argument")));
         }
         let made = arguments.iter().map(|(_, expr)| self.node(expr)).collect::<Result<Vec<_>, _>>()?;
@@ -135,11 +131,9 @@ impl Binder<'_> {
         let mut all = dimensions.iter().copied();
         let first = all.next().flatten();
         let dimension = match function {
-            Function::Min | Function::Max => all.try_fold(first, same),
-            Function::Sqrt => first.filter(|d| d % 2 == 0).map(|d| Some(d / 2)),
-            Function::Log2 | Function::Ceil | Function::Floor => {
-                matches!(first, None | Some(0)).then_some(Some(0))
-            }
+            Function::Choice(_) => all.try_fold(first, same),
+            Function::Root => first.filter(|d| d % 2 == 0).map(|d| Some(d / 2)),
+            Function::OfNumber(_) => matches!(first, None | Some(0)).then_some(Some(0)),
         };
         let dimension = dimension.ok_or_else(|| {
             let units: Vec<String> = dimensions.into_iter().map(unit).collect();
@@ -160,14 +154,8 @@ fn same(a: Dimension, b: Dimension) -> Option<Dimension> {
 /// Of a power: a time needs a whole number that is known.
 fn power(base: Dimension, exponent: Dimension, node: &Node) -> Result<Dimension, ExprError> {
     let exponent_is_number = matches!(exponent, None | Some(0));
-    let constant = match node {
-        Node::Number(n) => Some(*n),
-        Node::Negative(of) => match **of {
-            Node::Number(n) => Some(-n),
-            _ => None,
-        },
-        _ => None,
-    };
+    let number = |node: &Node| if let Node::Number(n) = node { Some(*n) } else { None };
+    let constant = if let Node::Negative(of) = node { number(of).map(|n| -n) } else { number(node) };
     match (base, constant) {
         (None | Some(0), _) if exponent_is_number => Ok(Some(0)),
         (Some(d), Some(n)) if exponent_is_number && n.fract() == 0.0 && n.abs() <= 8.0 => {

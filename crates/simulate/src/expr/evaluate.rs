@@ -5,26 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::sheet::{Operation, Segment};
 use super::{Bound, ExprError, Sheet};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Function {
-    Min,
-    Max,
-    Sqrt,
-    Log2,
-    Ceil,
-    Floor,
+    /// One of several values of one unit.
+    Choice(fn(f64, f64) -> f64),
+    Root,
+    OfNumber(fn(f64) -> f64),
 }
 
 impl Function {
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
-            "min" => Self::Min,
-            "max" => Self::Max,
-            "sqrt" => Self::Sqrt,
+            "min" => Self::Choice(f64::min),
+            "max" => Self::Choice(f64::max),
+            "sqrt" => Self::Root,
             // Laws print it so.
-            "log" | "log2" => Self::Log2,
-            "ceil" => Self::Ceil,
-            "floor" => Self::Floor,
+            "log" | "log2" => Self::OfNumber(f64::log2),
+            "ceil" => Self::OfNumber(f64::ceil),
+            "floor" => Self::OfNumber(f64::floor),
             _ => return None,
         })
     }
@@ -41,7 +39,6 @@ pub(super) enum Node {
     Two { operator: char, of: Box<[Node; 2]>, at: usize },
 }
 
-/// A value with its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// Value, in ns to the power of the expression's dimension.
@@ -106,10 +103,7 @@ struct Walk<'a> {
 }
 
 impl Bound<'_> {
-    /// The value where the free variable is so.
-    ///
-    /// # Errors
-    /// Division by zero, p or d that is no number of ranks or bytes, values beyond the range of numbers.
+    /// The value where the free variable is so, or why there is none: division by zero, p or d that cannot be, no finite number.
     pub fn at(&self, variable: f64) -> Result<Answer, ExprError> {
         let walk = |moved| {
             let (figures, outside) = Default::default();
@@ -174,12 +168,9 @@ impl Walk<'_> {
                 let values = of.iter().map(|n| self.value(n)).collect::<Result<Vec<f64>, _>>()?;
                 let first = values.first().copied().unwrap_or(f64::NAN);
                 match function {
-                    Function::Min => values.into_iter().fold(f64::INFINITY, f64::min),
-                    Function::Max => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
-                    Function::Sqrt => first.sqrt(),
-                    Function::Log2 => first.log2(),
-                    Function::Ceil => first.ceil(),
-                    Function::Floor => first.floor(),
+                    Function::Choice(of) => values.into_iter().fold(first, of),
+                    Function::Root => first.sqrt(),
+                    Function::OfNumber(of) => of(first),
                 }
             }
             Node::Negative(of) => -self.value(of)?,
@@ -256,8 +247,9 @@ impl Walk<'_> {
         })
     }
 
-    fn law(&mut self, segments: &[Segment], p: u32, d: u64) -> f64 {
-        let own = segments.iter().find(|s| s.to_bytes.is_some_and(|to| d <= to)).or(segments.last());
+    fn law(&mut self, segments: &BTreeMap<u64, Segment>, p: u32, d: u64) -> f64 {
+        let of_size = segments.values().find(|s| s.to_bytes.is_some_and(|to| d <= to));
+        let own = of_size.or(segments.values().next_back());
         let terms = own.map_or(&[][..], |s| &s.terms);
         terms.iter().map(|(term, figure)| self.figure(*figure) * term.at(p, d)).sum()
     }

@@ -7,33 +7,15 @@ const MOST_TOKENS: usize = 1000;
 /// Brackets, signs and powers within each other at most.
 const DEEPEST: u32 = 64;
 
-/// A tree. `at` counts characters from 1.
+/// A tree: literals with the power of their time, texts in quotes, which are arguments alone, names with arguments where they have brackets,
+/// signs and operators. `at` counts characters from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
-    /// A literal, with the power of its time.
     Number(f64, Dimension),
-    /// A text in quotes; only as an argument.
     Text(String),
-    /// A name, and arguments where it has brackets.
-    Name {
-        /// Name.
-        name: String,
-        /// Arguments with their keys.
-        arguments: Vec<(Option<String>, Expr)>,
-        /// Place.
-        at: usize,
-    },
-    /// Sign.
+    Name { name: String, arguments: Vec<(Option<String>, Expr)>, at: usize },
     Negative(Box<Expr>),
-    /// `+ - * / ^`
-    Two {
-        /// Operator.
-        operator: char,
-        /// Operands.
-        of: Box<[Expr; 2]>,
-        /// Place of the operator.
-        at: usize,
-    },
+    Two { operator: char, of: Box<[Expr; 2]>, at: usize },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,10 +26,7 @@ enum Token {
     Sign(char),
 }
 
-/// Reads an expression.
-///
-/// # Errors
-/// Where it is none, with the place.
+/// Reads an expression, or says where it is none.
 pub fn parse(text: &str) -> Result<Expr, ExprError> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens: &tokens, next: 0, depth: 0 };
@@ -60,6 +39,7 @@ pub fn parse(text: &str) -> Result<Expr, ExprError> {
 
 fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExprError> {
     let chars: Vec<char> = text.chars().collect();
+    let part = |from: usize, to: usize| chars[from..to].iter().collect::<String>();
     let mut all = Vec::new();
     let mut i = 0;
     while let Some(&c) = chars.get(i) {
@@ -67,42 +47,39 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExprError> {
         let run = |from: usize, is: &dyn Fn(char) -> bool| {
             chars[from..].iter().take_while(|c| is(**c)).count() + from
         };
-        let token = if c.is_whitespace() {
+        let (token, end) = if c.is_whitespace() {
             i += 1;
             continue;
         } else if c.is_ascii_digit() || c == '.' {
-            let end = end_of_number(&chars, i);
-            let word = run(end, &|c| c.is_ascii_alphanumeric() || c == '_');
-            let [digits, unit] = [&chars[i..end], &chars[end..word]].map(|c| c.iter().collect::<String>());
-            i = word;
-            number(&digits, &unit).ok_or_else(|| {
+            let of_digits = end_of_number(&chars, i);
+            let end = run(of_digits, &|c| c.is_ascii_alphanumeric() || c == '_');
+            let (digits, unit) = (part(i, of_digits), part(of_digits, end));
+            let token = number(&digits, &unit).ok_or_else(|| {
                 ExprError::new(format!("character {at}: '{digits}{unit}' is no number"))
                     .help("numbers as 100, 1e6, 8K (2^10), 64M, 20us")
-            })?
+            })?;
+            (token, end)
         } else if c.is_ascii_alphabetic() || c == '_' {
             let end = run(i, &|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-            let name = chars[i..end].iter().collect();
-            i = end;
-            Token::Name(name)
+            (Token::Name(part(i, end)), end)
         } else if c == '\'' || c == '"' {
-            let end = run(i + 1, &|other| other != c);
+            let end = run(at, &|other| other != c);
             if end == chars.len() {
                 return Err(ExprError::new(format!("character {at}: a quote without its end")));
             }
-            let text = chars[i + 1..end].iter().collect();
-            i = end + 1;
-            Token::Text(text)
+            (Token::Text(part(at, end)), end + 1)
         } else if "+-*/^(),={}".contains(c) {
-            i += 1;
             // Keys of figures stand in braces.
-            Token::Sign(match c {
+            let sign = match c {
                 '{' => '(',
                 '}' => ')',
                 c => c,
-            })
+            };
+            (Token::Sign(sign), at)
         } else {
             return Err(ExprError::new(format!("character {at}: '{c}' means nothing here")));
         };
+        i = end;
         all.push((at, token));
         if all.len() > MOST_TOKENS {
             return Err(ExprError::new(format!("over {MOST_TOKENS} numbers, names and signs")));

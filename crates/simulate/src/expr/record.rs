@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use machmeter_data::metric::params;
 use machmeter_data::quantity::human;
 use machmeter_data::record::{Record, SummaryLine};
-use machmeter_data::shape::{Axis, Curve, CurveRow};
+use machmeter_data::shape::{Axis, Curve};
 use machmeter_data::{Better, Dataset, Interval, Metric, MetricInfo, Unit};
 use machmeter_model::laws::LEVEL;
 
 use super::{Answer, Bound};
-use crate::record::range;
+use crate::record::{self, range};
 
 const fn info(id: &'static str, unit: Unit, description: &'static str) -> MetricInfo {
     let better = Better::Neither;
@@ -105,16 +105,14 @@ fn without_interval(bound: &Bound<'_>, answers: &[(f64, Answer)]) -> Option<Stri
 }
 
 fn curve(text: &str, unit: Unit, variable: &str, answers: &[(f64, Answer)]) -> Dataset {
-    let row = |name: &str, of: fn(&Answer) -> Option<f64>| {
-        let (x, y): (Vec<f64>, Vec<f64>) = answers.iter().filter_map(|(at, a)| Some((*at, of(a)?))).unzip();
-        CurveRow { name: name.to_owned(), x, y }
-    };
-    let rows = vec![
-        row("value", |a| Some(a.value)),
-        row("interval, low", |a| Some(a.interval?.0)),
-        row("interval, high", |a| Some(a.interval?.1)),
+    let ends =
+        |of: fn((f64, f64)) -> f64| answers.iter().filter_map(move |(at, a)| Some((*at, of(a.interval?))));
+    let mut rows = vec![
+        record::curve("value", answers.iter().map(|(at, a)| (*at, a.value))),
+        record::curve("interval, low", ends(|i| i.0)),
+        record::curve("interval, high", ends(|i| i.1)),
     ];
-    let rows: Vec<CurveRow> = rows.into_iter().filter(|r| !r.x.is_empty()).collect();
+    rows.retain(|r| !r.x.is_empty());
     let label = if unit == Unit::Nanoseconds { "time" } else { "value" };
     let has_logarithm = rows.iter().flat_map(|r| &r.y).all(|y| *y > 0.0);
     let y = if has_logarithm { Axis::log(label, unit) } else { Axis::linear(label, unit) };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use machmeter_data::metric::{Metric, ParamValue};
 use machmeter_data::{Record, Unit};
 use machmeter_model::laws::Term;
+use strsim::levenshtein;
 
 use super::ExprError;
 
@@ -17,7 +18,6 @@ const LISTED: usize = 6;
 /// Sizes from one to another of a law, with its terms and the places of their coefficients.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
-    pub(super) from_bytes: u64,
     pub(super) to_bytes: Option<u64>,
     pub(super) terms: Vec<(Term, usize)>,
 }
@@ -26,9 +26,8 @@ pub(super) struct Segment {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Operation {
     pub(super) name: String,
-    /// Laws by the number of ranks for which alone they hold; all for `None`.
-    pub(super) laws: BTreeMap<Option<u32>, Vec<Segment>>,
-    /// Costs by ranks and bytes.
+    /// Laws by the number of ranks for which alone they hold, all for `None`; their segments by the first size.
+    pub(super) laws: BTreeMap<Option<u32>, BTreeMap<u64, Segment>>,
     pub(super) costs: BTreeMap<u32, BTreeMap<u64, usize>>,
 }
 
@@ -43,8 +42,8 @@ impl Operation {
     pub(super) fn sizes(&self) -> Option<(u64, u64)> {
         let segments = || self.laws.values().flatten();
         let costs = || self.costs.values().flat_map(BTreeMap::keys).copied();
-        let first = costs().chain(segments().map(|s| s.from_bytes)).min()?;
-        let last = segments().map(|s| s.to_bytes.unwrap_or(s.from_bytes));
+        let first = costs().chain(segments().map(|(from, _)| *from)).min()?;
+        let last = segments().map(|(from, s)| s.to_bytes.unwrap_or(*from));
         Some((first, costs().chain(last).max()?))
     }
 }
@@ -138,11 +137,11 @@ impl Sheet {
             return Err(self.ambiguous(name, &own));
         }
         let m = &self.metrics[*first];
-        match &m.why {
-            Some(why) if m.value.is_none() => Err(ExprError::new(format!("{} has no value: {why}", m.key()))),
-            _ if m.value.is_none() => Err(ExprError::new(format!("{} has no value", m.key()))),
-            _ => Ok(*first),
+        if m.value.is_some() {
+            return Ok(*first);
         }
+        let why = m.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        Err(ExprError::new(format!("{} has no value{why}", m.key())))
     }
 
     /// No figure has what was asked for.
@@ -190,7 +189,7 @@ impl Sheet {
         }
         let distance = |known: &String| {
             let end = known.rsplit('.').next().unwrap_or(known);
-            distance(name, known).min(distance(name, end))
+            levenshtein(name, known).min(levenshtein(name, end))
         };
         let mut near: Vec<(usize, &String)> = names.iter().map(|n| (distance(n), n)).collect();
         near.sort();
@@ -209,22 +208,6 @@ impl Sheet {
 fn listed(all: BTreeSet<String>) -> String {
     let more = if all.len() > LISTED { format!(" and {} more", all.len() - LISTED) } else { String::new() };
     all.into_iter().take(LISTED).collect::<Vec<_>>().join(", ") + &more
-}
-
-/// Characters to change, add or take away (Levenshtein 1966).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// Operations with costs in ranks and bytes, among metrics from a place on.
@@ -251,23 +234,16 @@ fn operations(metrics: &[Metric], from: usize) -> Vec<Operation> {
                 let term = Term::ALL.into_iter().find(|t| text(m, "term").is_some_and(|n| n == t.name()));
                 let (Some(term), Some(from_bytes)) = (term, number("from_bytes")) else { continue };
                 let segments = all.entry(name.clone()).or_insert_with(own).laws.entry(ranks).or_default();
-                match segments.iter_mut().find(|s| s.from_bytes == from_bytes) {
-                    Some(s) => s.terms.push((term, i)),
-                    None => segments.push(Segment {
-                        from_bytes,
-                        to_bytes: number("to_bytes"),
-                        terms: vec![(term, i)],
-                    }),
-                }
+                let new = || Segment { to_bytes: number("to_bytes"), terms: Vec::new() };
+                segments.entry(from_bytes).or_insert_with(new).terms.push((term, i));
             }
             _ => {}
         }
     }
     for segments in all.values_mut().flat_map(|o| o.laws.values_mut()) {
-        segments.sort_by_key(|s| s.from_bytes);
-        for i in 1..segments.len() {
-            let before = segments[i].from_bytes - 1;
-            segments[i - 1].to_bytes.get_or_insert(before);
+        let next: Vec<u64> = segments.keys().skip(1).copied().collect();
+        for (segment, next) in segments.values_mut().zip(next) {
+            segment.to_bytes.get_or_insert(next - 1);
         }
     }
     all.into_values().collect()

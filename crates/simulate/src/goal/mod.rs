@@ -11,31 +11,24 @@ mod write;
 
 pub use binary::read_binary;
 pub use build::{Builder, Require};
+pub(crate) use program::Gate;
 pub use program::Schedule;
 pub use smpi::write_smpi;
 pub use text::read_text;
 pub use write::{write_binary, write_text};
 
-use crate::program::Verb;
+use crate::program::{Op, Verb};
 
 /// First bytes of a binary file, little endian.
 const COOKIE: u64 = 4223;
 /// The same after a run of the reference that used the file up.
 const USED_COOKIE: u64 = 2342;
 
-/// Where and why a file is no schedule: in a text line and column (bytes) from 1, in a binary file the byte from 0.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct GoalError(String);
-
 /// An operation as the file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// Bytes, or ns of a calculation.
-    pub(crate) size: u64,
-    pub(crate) peer: u32,
-    pub(crate) tag: u32,
-    /// Requirements.
+    /// A calculation has its length in ns.
+    pub(crate) op: Op,
     pub(crate) requires: u32,
     /// First of the edges to operations that require its end, among those of the rank.
     pub(crate) end_edges: u32,
@@ -43,19 +36,14 @@ pub(crate) struct Node {
     pub(crate) start_edges: u32,
     /// Behind them.
     pub(crate) last_edge: u32,
-    pub(crate) verb: Verb,
-    pub(crate) cpu: u8,
-    pub(crate) nic: u8,
 }
 
 /// A schedule: an acyclic graph of operations for each rank.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Goal {
-    /// Largest CPU that is named.
     max_cpu: u8,
-    /// Largest network interface that is named.
     max_nic: u8,
-    /// First operation of each rank, and the number of all.
+    /// First operation of each rank, and the number of all; empty without ranks.
     first_node: Vec<usize>,
     nodes: Vec<Node>,
     /// First edge of each rank, and the number of all.
@@ -67,7 +55,6 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.takes_any.len() as u32
     }
@@ -79,13 +66,14 @@ impl Goal {
 
     /// Messages of all ranks.
     pub fn messages(&self) -> u64 {
-        self.nodes.iter().filter(|n| n.verb == Verb::Send).count() as u64
+        self.nodes.iter().filter(|n| n.op.verb == Verb::Send).count() as u64
     }
 
     /// Gives calculations another length.
     pub(crate) fn map_calculations(&mut self, length: impl Fn(u64) -> u64) {
-        let calculations = self.nodes.iter_mut().filter(|n| n.verb == Verb::Calculate);
-        calculations.for_each(|n| n.size = length(n.size));
+        for op in self.nodes.iter_mut().map(|n| &mut n.op).filter(|op| op.verb == Verb::Calculate) {
+            op.amount = length(op.amount);
+        }
     }
 
     pub(crate) fn first_node(&self, rank: u32) -> usize {
@@ -101,11 +89,9 @@ impl Goal {
     }
 }
 
-/// Reads a schedule, binary or text by its first bytes.
-///
-/// # Errors
-/// What is wrong first, with its place.
-pub fn read(bytes: &[u8]) -> Result<Goal, GoalError> {
+/// Reads a schedule, binary or text by its first bytes, or says what is wrong first, and where: in a text line and column (bytes) from 1,
+/// in a binary file the byte from 0.
+pub fn read(bytes: &[u8]) -> Result<Goal, String> {
     let cookie = bytes.first_chunk().map(|c| u64::from_le_bytes(*c));
     if matches!(cookie, Some(COOKIE | USED_COOKIE)) { read_binary(bytes) } else { read_text(bytes) }
 }

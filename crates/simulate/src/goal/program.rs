@@ -1,37 +1,63 @@
 //! A schedule as a program.
 
-use crate::program::{Op, Program, Ready, Verb};
+use crate::program::{COLLECTIVE, ENTER, Op, Program, Ready, Verb};
 
 use super::{Goal, Node};
+
+/// Operations that go on when ranks have entered a collective.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Gate {
+    /// Ranks that have not entered.
+    pub(crate) open: u32,
+    /// What they hold back: rank and operation.
+    pub(crate) exits: Vec<(u32, u32)>,
+}
 
 /// A schedule that runs.
 #[derive(Debug, Clone)]
 pub struct Schedule<'a> {
     goal: &'a Goal,
+    /// Unit of calculations, ps.
+    unit_ps: u64,
+    gates: &'a [Gate],
+    prices_ps: &'a [u64],
     /// Requirements of each operation that are not met yet.
     open: Vec<u32>,
+    /// Ranks that have not entered each gate.
+    entering: Vec<u32>,
 }
 
 impl<'a> Schedule<'a> {
     /// Ready to run; a run can be repeated.
     pub fn new(goal: &'a Goal) -> Self {
-        Self { goal, open: goal.nodes.iter().map(|n| n.requires).collect() }
+        Self::with_gates(goal, 1000, &[], &[])
+    }
+
+    /// The same with gates, and with costs of those calculations that are collectives; a missing one is 0.
+    pub(crate) fn with_gates(goal: &'a Goal, unit_ps: u64, gates: &'a [Gate], prices_ps: &'a [u64]) -> Self {
+        let open = goal.nodes.iter().map(|n| n.requires).collect();
+        Self { goal, unit_ps, gates, prices_ps, open, entering: Vec::new() }
     }
 
     /// Something that held an operation back is over.
-    pub(crate) fn release(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
+    fn release(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
         let at = self.goal.first_node[rank as usize] + op as usize;
         self.open[at] -= 1;
         if self.open[at] == 0 {
-            ready.push(Ready { rank, id: op, op: self.goal.nodes[at].op() });
+            ready.push(Ready { rank, id: op, op: self.timed(&self.goal.nodes[at]) });
         }
     }
 
-    /// Size and tag as the schedule has them.
-    #[inline]
-    pub(crate) fn size_and_tag(&self, rank: u32, op: u32) -> (u64, u32) {
-        let node = &self.goal.nodes[self.goal.first_node[rank as usize] + op as usize];
-        (node.size, node.tag)
+    fn timed(&self, node: &Node) -> Op {
+        let mut op = node.op;
+        if op.verb == Verb::Calculate {
+            let price = |place: u64| usize::try_from(place).ok().and_then(|i| self.prices_ps.get(i)).copied();
+            op.amount = match op.tag {
+                COLLECTIVE => price(op.amount).unwrap_or(0),
+                _ => op.amount.saturating_mul(self.unit_ps),
+            };
+        }
+        op
     }
 
     fn meet(&mut self, rank: u32, edges: (u32, u32), ready: &mut Vec<Ready>) {
@@ -64,17 +90,20 @@ impl Program for Schedule<'_> {
     }
 
     fn begin(&mut self, rank: u32, ready: &mut Vec<Ready>) {
+        if rank == 0 {
+            self.entering = self.gates.iter().map(|g| g.open).collect();
+        }
         let first = self.goal.first_node[rank as usize];
         for (op, node) in self.goal.nodes(rank).iter().enumerate() {
             self.open[first + op] = node.requires;
             if node.requires == 0 {
-                ready.push(Ready { rank, id: op as u32, op: node.op() });
+                ready.push(Ready { rank, id: op as u32, op: self.timed(node) });
             }
         }
     }
 
     fn op(&self, rank: u32, op: u32) -> Op {
-        self.goal.nodes[self.goal.first_node[rank as usize] + op as usize].op()
+        self.timed(&self.goal.nodes[self.goal.first_node[rank as usize] + op as usize])
     }
 
     fn started(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
@@ -85,12 +114,15 @@ impl Program for Schedule<'_> {
     fn finished(&mut self, rank: u32, op: u32, ready: &mut Vec<Ready>) {
         let node = self.goal.nodes(rank)[op as usize];
         self.meet(rank, (node.end_edges, node.start_edges), ready);
-    }
-}
-
-impl Node {
-    fn op(&self) -> Op {
-        let amount = if self.verb == Verb::Calculate { self.size.saturating_mul(1000) } else { self.size };
-        Op { verb: self.verb, peer: self.peer, amount, tag: self.tag, cpu: self.cpu, nic: self.nic }
+        let gate = (node.op.tag as usize).wrapping_sub(ENTER as usize);
+        if node.op.verb != Verb::Calculate || gate >= self.entering.len() {
+            return;
+        }
+        self.entering[gate] -= 1;
+        if self.entering[gate] == 0 {
+            for (rank, exit) in &self.gates[gate].exits {
+                self.release(*rank, *exit, ready);
+            }
+        }
     }
 }

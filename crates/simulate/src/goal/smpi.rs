@@ -7,17 +7,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
-use crate::program::Verb;
+use crate::program::{Op, Verb};
 
-use super::{Goal, Node};
+use super::Goal;
 
 /// Number of `MPI_BYTE` in a trace.
 const BYTE: u32 = 6;
 
-/// Writes a schedule as a trace.
-///
-/// # Errors
-/// A receive from any sender or of any tag, which a trace cannot have; those of the writer.
+/// Writes a schedule as a trace, which cannot have a receive from any sender or of any tag.
 pub fn write_smpi(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
     if let Some(rank) = goal.takes_any.iter().position(|any| *any) {
         let text =
@@ -32,10 +29,10 @@ pub fn write_smpi(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn wait(rank: u32, node: &Node, to: &mut impl Write) -> io::Result<()> {
-    match node.verb {
-        Verb::Send => writeln!(to, "{rank} wait {rank} {} {}", node.peer, node.tag),
-        Verb::Receive => writeln!(to, "{rank} wait {} {rank} {}", node.peer, node.tag),
+fn wait(rank: u32, op: Op, to: &mut impl Write) -> io::Result<()> {
+    match op.verb {
+        Verb::Send => writeln!(to, "{rank} wait {rank} {} {}", op.peer, op.tag),
+        Verb::Receive => writeln!(to, "{rank} wait {} {rank} {}", op.peer, op.tag),
         Verb::Calculate => Ok(()),
     }
 }
@@ -50,21 +47,22 @@ fn write_rank(goal: &Goal, rank: u32, to: &mut impl Write) -> io::Result<()> {
         }
     }
     let mut open: Vec<u32> = nodes.iter().map(|n| n.requires).collect();
-    let mut is_over: Vec<bool> = nodes.iter().map(|n| n.verb == Verb::Calculate).collect();
-    let key = |op: u32| Reverse((nodes[op as usize].verb == Verb::Calculate, op));
+    let mut is_over: Vec<bool> = nodes.iter().map(|n| n.op.verb == Verb::Calculate).collect();
+    let key = |op: u32| Reverse((nodes[op as usize].op.verb == Verb::Calculate, op));
     let mut ready: BinaryHeap<_> =
         (0..nodes.len() as u32).filter(|op| open[*op as usize] == 0).map(key).collect();
     while let Some(Reverse((_, op))) = ready.pop() {
         for required in &requires[op as usize] {
             if !std::mem::replace(&mut is_over[*required as usize], true) {
-                wait(rank, &nodes[*required as usize], to)?;
+                wait(rank, nodes[*required as usize].op, to)?;
             }
         }
         let n = &nodes[op as usize];
-        match n.verb {
-            Verb::Send => writeln!(to, "{rank} isend {} {} {} {BYTE}", n.peer, n.tag, n.size)?,
-            Verb::Receive => writeln!(to, "{rank} irecv {} {} {} {BYTE}", n.peer, n.tag, n.size)?,
-            Verb::Calculate => writeln!(to, "{rank} compute {}", n.size)?,
+        let Op { verb, peer, amount, tag, .. } = n.op;
+        match verb {
+            Verb::Send => writeln!(to, "{rank} isend {peer} {tag} {amount} {BYTE}")?,
+            Verb::Receive => writeln!(to, "{rank} irecv {peer} {tag} {amount} {BYTE}")?,
+            Verb::Calculate => writeln!(to, "{rank} compute {amount}")?,
         }
         for next in &edges[n.end_edges as usize..n.last_edge as usize] {
             open[*next as usize] -= 1;
@@ -74,7 +72,7 @@ fn write_rank(goal: &Goal, rank: u32, to: &mut impl Write) -> io::Result<()> {
         }
     }
     for (n, _) in nodes.iter().zip(&is_over).filter(|(_, is_over)| !**is_over) {
-        wait(rank, n, to)?;
+        wait(rank, n.op, to)?;
     }
     Ok(())
 }

@@ -8,64 +8,63 @@
 use std::collections::HashMap;
 
 use crate::engine::ANY;
-use crate::program::Verb;
+use crate::program::{Op, Verb};
 
+use super::Goal;
 use super::build::{Builder, Require};
-use super::{Goal, GoalError};
 
 /// Operations of Portals 4, which extensions of the language have.
 const PORTALS: [&str; 9] = ["append", "put", "get", "tappend", "tput", "tget", "test", "calcgem5", "ctrig"];
 
-/// Reads a schedule.
-///
-/// # Errors
-/// What is wrong first, with line and column.
-pub fn read_text(text: &[u8]) -> Result<Goal, GoalError> {
-    let mut reader = Reader { text, at: 0, line: 1, line_start: 0 };
-    let mut builder = Builder::default();
-    let ranks = reader.header()?;
-    let mut names: HashMap<&[u8], u32> = HashMap::new();
-    let mut lines = Vec::new();
-    for rank in 0..ranks {
-        reader.open_rank(rank, ranks)?;
-        names.clear();
-        lines.clear();
+/// Reads a schedule, or says what is wrong first, with line and column.
+pub fn read_text(text: &[u8]) -> Result<Goal, String> {
+    let mut reader = Reader { text, line: 1, ..Reader::default() };
+    reader.header()?;
+    for rank in 0..reader.ranks {
+        reader.open_rank(rank)?;
         while !reader.close_rank(rank)? {
-            reader.statement(&mut builder, &mut names, &mut lines, ranks)?;
+            reader.statement()?;
         }
-        if let Err(op) = builder.end_rank() {
+        if let Err(op) = reader.builder.end_rank() {
             let text = format!("rank {rank}: this operation requires itself, by way of others");
-            return Err(at_place(lines[op as usize], 1, &text));
+            return Err(at_place(reader.lines[op as usize], 1, &text));
         }
     }
     reader.skip_lines();
     if reader.at < text.len() {
-        return Err(reader.error(reader.at, &format!("nothing may follow rank {}, the last one", ranks - 1)));
+        let last = reader.ranks - 1;
+        return Err(reader.error(reader.at, &format!("nothing may follow rank {last}, the last one")));
     }
-    Ok(builder.build())
+    Ok(reader.builder.build())
 }
 
 #[cold]
-fn at_place(line: u32, column: u32, text: &str) -> GoalError {
-    GoalError(format!("line {line}, column {column}: {text}"))
+fn at_place(line: u32, column: u32, text: &str) -> String {
+    format!("line {line}, column {column}: {text}")
 }
 
+#[derive(Default)]
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     line: u32,
     line_start: usize,
+    ranks: u32,
+    builder: Builder,
+    /// Operations of the rank at hand by label, and the line of each.
+    names: HashMap<&'a [u8], u32>,
+    lines: Vec<u32>,
 }
 
 impl<'a> Reader<'a> {
     #[cold]
-    fn error(&self, at: usize, text: &str) -> GoalError {
+    fn error(&self, at: usize, text: &str) -> String {
         let column = at.saturating_sub(self.line_start) as u32 + 1;
         at_place(self.line, column, text)
     }
 
     #[cold]
-    fn expected(&self, what: &str) -> GoalError {
+    fn expected(&self, what: &str) -> String {
         let rest = &self.text[self.at..];
         let end = rest
             .iter()
@@ -124,7 +123,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn end_line(&mut self, instead: &str) -> Result<(), GoalError> {
+    fn end_line(&mut self, instead: &str) -> Result<(), String> {
         self.skip_blanks();
         match self.peek() {
             Some(b'\n') | None => Ok(()),
@@ -143,7 +142,7 @@ impl<'a> Reader<'a> {
         &rest[..end]
     }
 
-    fn number(&mut self, what: &str, max: u64) -> Result<u64, GoalError> {
+    fn number(&mut self, what: &str, max: u64) -> Result<u64, String> {
         self.skip_blanks();
         let start = self.at;
         let mut number = 0u64;
@@ -158,7 +157,7 @@ impl<'a> Reader<'a> {
         if self.at == start { Err(self.expected(what)) } else { Ok(number) }
     }
 
-    fn number_or_any(&mut self, what: &str, max: u64) -> Result<u32, GoalError> {
+    fn number_or_any(&mut self, what: &str, max: u64) -> Result<u32, String> {
         self.skip_blanks();
         if self.starts_with(b"-1") {
             self.at += 2;
@@ -176,21 +175,24 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn header(&mut self) -> Result<u32, GoalError> {
-        self.skip_lines();
-        if !self.keyword("num_ranks") {
-            return Err(self.expected("`num_ranks`"));
-        }
-        self.skip_blanks();
-        let start = self.at;
-        let ranks = self.number("a number of ranks", u64::from(u32::MAX - 1))? as u32;
-        if ranks == 0 {
-            return Err(self.error(start, "a schedule has at least one rank"));
-        }
-        Ok(ranks)
+    /// A word that has to stand here, and what a message calls it.
+    fn required(&mut self, word: &str, what: &str) -> Result<(), String> {
+        if self.keyword(word) { Ok(()) } else { Err(self.expected(what)) }
     }
 
-    fn open_rank(&mut self, rank: u32, ranks: u32) -> Result<(), GoalError> {
+    fn header(&mut self) -> Result<(), String> {
+        self.skip_lines();
+        self.required("num_ranks", "`num_ranks`")?;
+        self.skip_blanks();
+        let start = self.at;
+        self.ranks = self.number("a number of ranks", u64::from(u32::MAX - 1))? as u32;
+        if self.ranks > 0 { Ok(()) } else { Err(self.error(start, "a schedule has at least one rank")) }
+    }
+
+    fn open_rank(&mut self, rank: u32) -> Result<(), String> {
+        let ranks = self.ranks;
+        self.names.clear();
+        self.lines.clear();
         self.skip_lines();
         if !self.keyword("rank") {
             return Err(self.expected(&format!("`rank {rank}` of {ranks}")));
@@ -200,10 +202,10 @@ impl<'a> Reader<'a> {
         if self.number("a rank", u64::from(u32::MAX))? != u64::from(rank) {
             return Err(self.error(start, &format!("ranks stand in order: expected rank {rank} of {ranks}")));
         }
-        if self.keyword("{") { Ok(()) } else { Err(self.expected("`{`")) }
+        self.required("{", "`{`")
     }
 
-    fn close_rank(&mut self, rank: u32) -> Result<bool, GoalError> {
+    fn close_rank(&mut self, rank: u32) -> Result<bool, String> {
         self.skip_lines();
         match self.peek() {
             Some(b'}') => {
@@ -215,19 +217,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn statement(
-        &mut self,
-        builder: &mut Builder,
-        names: &mut HashMap<&'a [u8], u32>,
-        lines: &mut Vec<u32>,
-        ranks: u32,
-    ) -> Result<(), GoalError> {
-        let start = self.at;
-        let line = self.line;
+    fn statement(&mut self) -> Result<(), String> {
+        let (start, line) = (self.at, self.line);
         let word = self.word();
         if let Some(verb) = verb(word) {
-            lines.push(line);
-            self.operation(builder, verb, ranks)?;
+            self.operation(verb, line)?;
             return Ok(());
         }
         if word.is_empty() {
@@ -238,14 +232,12 @@ impl<'a> Reader<'a> {
             self.at += 1;
             self.skip_blanks();
             let at = self.at;
-            let rest = &self.text[self.at..];
-            let Some(verb) = rest.get(..4).and_then(verb) else {
+            let Some(verb) = self.text.get(at..at + 4).and_then(verb) else {
                 return Err(self.unknown_verb(at));
             };
             self.at += 4;
-            lines.push(line);
-            let op = self.operation(builder, verb, ranks)?;
-            if names.insert(word, op).is_some() {
+            let op = self.operation(verb, line)?;
+            if self.names.insert(word, op).is_some() {
                 let text = format!("label `{}` is defined twice", String::from_utf8_lossy(word));
                 return Err(at_place(line, 1 + (start - self.line_start.min(start)) as u32, &text));
             }
@@ -256,33 +248,31 @@ impl<'a> Reader<'a> {
         } else if self.keyword("irequires") {
             Require::Start
         } else {
-            self.at = start;
             return Err(self.unknown_verb(start));
         };
-        let op = self.known(names, word, start)?;
+        let op = self.known(word, start)?;
         self.skip_blanks();
         let at = self.at;
         let required = self.word();
         if required.is_empty() {
             return Err(self.expected("a label"));
         }
-        let required = self.known(names, required, at)?;
+        let required = self.known(required, at)?;
         if op == required {
             return Err(self.error(start, "an operation cannot require itself"));
         }
-        builder.require(op, required, what);
+        self.builder.require(op, required, what);
         self.end_line("")
     }
 
-    fn known(&self, names: &HashMap<&[u8], u32>, name: &[u8], at: usize) -> Result<u32, GoalError> {
-        let unknown = || {
-            let name = String::from_utf8_lossy(name).into_owned();
+    fn known(&self, name: &[u8], at: usize) -> Result<u32, String> {
+        self.names.get(name).copied().ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
             self.error(at, &format!("label `{name}` is not defined before this line"))
-        };
-        names.get(name).copied().ok_or_else(unknown)
+        })
     }
 
-    fn unknown_verb(&mut self, at: usize) -> GoalError {
+    fn unknown_verb(&mut self, at: usize) -> String {
         self.at = at;
         let word = String::from_utf8_lossy(self.word()).into_owned();
         self.at = at;
@@ -292,39 +282,35 @@ impl<'a> Reader<'a> {
         self.expected("`send`, `recv`, `calc` or a requirement")
     }
 
-    fn operation(&mut self, builder: &mut Builder, verb: Verb, ranks: u32) -> Result<u32, GoalError> {
+    fn operation(&mut self, verb: Verb, line: u32) -> Result<u32, String> {
+        self.lines.push(line);
         if verb == Verb::Calculate {
             let ns = self.number("a time in ns", u64::MAX)?;
-            let op = builder.calculate(ns);
-            let cpu = if self.keyword("cpu") { self.number("a CPU", 254)? } else { 0 };
-            builder.place(cpu as u8, 0);
+            let cpu = self.place("cpu", "a CPU")?;
             self.end_line("`cpu` or ")?;
-            return Ok(op);
+            return Ok(self.builder.add(Op { cpu, ..Op::calculate(ns) }));
         }
-        let bytes = self.number("a number of bytes", u64::MAX)?;
-        if !self.keyword("b") {
-            return Err(self.expected("`b` for bytes"));
-        }
+        let amount = self.number("a number of bytes", u64::MAX)?;
+        self.required("b", "`b` for bytes")?;
         let sends = verb == Verb::Send;
-        let word = if sends { "to" } else { "from" };
-        if !self.keyword(word) {
-            return Err(self.expected(&format!("`{word}`")));
-        }
+        let (word, what) = if sends { ("to", "`to`") } else { ("from", "`from`") };
+        self.required(word, what)?;
         self.skip_blanks();
         let at = self.at;
         let last = u64::from(u32::MAX - 1);
         let peer =
             if sends { self.number("a rank", last)? as u32 } else { self.number_or_any("a rank", last)? };
-        if peer >= ranks && peer != ANY {
-            return Err(self.error(at, &format!("rank {peer} is none of the {ranks} ranks")));
+        if peer >= self.ranks && peer != ANY {
+            return Err(self.error(at, &format!("rank {peer} is none of the {} ranks", self.ranks)));
         }
         let tag = if self.keyword("tag") { self.number_or_any("a tag", last)? } else { 0 };
-        let op = builder.add(verb, peer, bytes, tag);
-        let cpu = if self.keyword("cpu") { self.number("a CPU", 254)? } else { 0 };
-        let nic = if self.keyword("nic") { self.number("a network interface", 254)? } else { 0 };
-        builder.place(cpu as u8, nic as u8);
+        let (cpu, nic) = (self.place("cpu", "a CPU")?, self.place("nic", "a network interface")?);
         self.end_line("`tag`, `cpu`, `nic` in this order or ")?;
-        Ok(op)
+        Ok(self.builder.add(Op { verb, peer, amount, tag, cpu, nic }))
+    }
+
+    fn place(&mut self, word: &str, what: &str) -> Result<u8, String> {
+        if self.keyword(word) { Ok(self.number(what, 254)? as u8) } else { Ok(0) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::engine::ANY;
-use crate::program::Verb;
+use crate::program::{Op, Verb};
 
 use super::{COOKIE, Goal};
 
@@ -14,9 +14,6 @@ pub(super) const NODE_BYTES: usize = 39;
 pub(super) const HEADER_BYTES: usize = 6;
 
 /// Writes a schedule as text. Labels are `l1`, `l2`, ... in each rank.
-///
-/// # Errors
-/// Those of the writer.
 pub fn write_text(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
     let any = |x: u32| if x == ANY { "-1".to_owned() } else { x.to_string() };
     let mut text = String::new();
@@ -26,16 +23,14 @@ pub fn write_text(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
         let (nodes, edges) = (goal.nodes(rank), goal.edges(rank));
         for (at, n) in nodes.iter().enumerate() {
             let _ = write!(text, "l{}: ", at + 1);
-            let _ = match n.verb {
-                Verb::Calculate => write!(text, "calc {}", n.size),
-                Verb::Send => write!(text, "send {}b to {} tag {}", n.size, n.peer, any(n.tag)),
-                Verb::Receive => write!(text, "recv {}b from {} tag {}", n.size, any(n.peer), any(n.tag)),
+            let Op { verb, peer, amount, tag, cpu, nic } = n.op;
+            let _ = match verb {
+                Verb::Calculate => write!(text, "calc {amount}"),
+                Verb::Send => write!(text, "send {amount}b to {peer} tag {}", any(tag)),
+                Verb::Receive => write!(text, "recv {amount}b from {} tag {}", any(peer), any(tag)),
             };
-            if n.cpu > 0 {
-                let _ = write!(text, " cpu {}", n.cpu);
-            }
-            if n.nic > 0 {
-                let _ = write!(text, " nic {}", n.nic);
+            for (word, number) in [("cpu", cpu), ("nic", nic)].into_iter().filter(|(_, n)| *n > 0) {
+                let _ = write!(text, " {word} {number}");
             }
             text.push('\n');
         }
@@ -55,9 +50,6 @@ pub fn write_text(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes a schedule as a binary file, byte by byte that of the reference's `txt2bin`.
-///
-/// # Errors
-/// Those of the writer.
 pub fn write_binary(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
     let roots = |rank: u32| goal.nodes(rank).iter().filter(|n| n.requires == 0).count();
     let mut out = Vec::new();
@@ -80,7 +72,7 @@ pub fn write_binary(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
             out.extend((at as u32).to_le_bytes());
         }
         for n in nodes {
-            let verb = match n.verb {
+            let verb = match n.op.verb {
                 Verb::Send => 1,
                 Verb::Receive => 2,
                 Verb::Calculate => 3,
@@ -88,10 +80,10 @@ pub fn write_binary(goal: &Goal, to: &mut impl Write) -> io::Result<()> {
             let mut node = [0; NODE_BYTES];
             node[0..4].copy_from_slice(&n.requires.to_le_bytes());
             node[4] = verb;
-            node[5..9].copy_from_slice(&n.peer.to_le_bytes());
-            node[9..17].copy_from_slice(&n.size.to_le_bytes());
-            node[17..21].copy_from_slice(&n.tag.to_le_bytes());
-            (node[21], node[22]) = (n.cpu, n.nic);
+            node[5..9].copy_from_slice(&n.op.peer.to_le_bytes());
+            node[9..17].copy_from_slice(&n.op.amount.to_le_bytes());
+            node[17..21].copy_from_slice(&n.op.tag.to_le_bytes());
+            (node[21], node[22]) = (n.op.cpu, n.op.nic);
             node[23..27].copy_from_slice(&(n.start_edges - n.end_edges).to_le_bytes());
             node[27..31].copy_from_slice(&n.end_edges.to_le_bytes());
             node[31..35].copy_from_slice(&(n.last_edge - n.start_edges).to_le_bytes());

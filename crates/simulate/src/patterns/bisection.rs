@@ -26,24 +26,14 @@ struct Bisection {
     bytes: u64,
 }
 
-impl Bisection {
-    fn of(&self, rank: u32) -> Option<Peer> {
+impl Pattern for Bisection {
+    fn send(&self, rank: u32, _: u32, _: u32) -> Option<Peer> {
         let partner = self.partner[rank as usize];
         (partner != u32::MAX).then_some(Peer { rank: partner, bytes: self.bytes, tag: 0 })
     }
-}
 
-impl Pattern for Bisection {
-    fn steps(&self, _: u32) -> u32 {
-        1
-    }
-
-    fn send(&self, rank: u32, _: u32, _: u32) -> Option<Peer> {
-        self.of(rank)
-    }
-
-    fn receive(&self, rank: u32, _: u32, _: u32) -> Option<Peer> {
-        self.of(rank)
+    fn receive(&self, rank: u32, step: u32, lane: u32) -> Option<Peer> {
+        self.send(rank, step, lane)
     }
 
     fn messages(&self) -> u64 {

@@ -1,21 +1,20 @@
 //! Patterns of communication: programs that need a few bytes per rank and no list of operations.
 
+mod around;
 mod binomial;
 mod bisection;
 mod dissemination;
-mod linear;
 mod pair;
 mod pipelined;
 mod recursive_doubling;
 mod reversed;
-mod ring;
 mod scatter;
 mod stencil;
 mod stepped;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pair::{Pair, Way};
+pub(crate) use pair::{BACK, BOTH, Pair, THERE, Way};
 pub use stepped::{Pattern, Peer, Stepped};
 
 /// What a pattern is made of beside its name.
@@ -27,11 +26,15 @@ pub struct Shape {
     pub bytes: u64,
     /// Bytes of a segment of a pipeline.
     pub segment_bytes: u64,
-    /// Seed of random choices.
     pub seed: u64,
 }
 
 impl Shape {
+    /// Of messages of so many bytes, with segments of 4 KiB.
+    pub fn of(ranks: u32, bytes: u64) -> Self {
+        Self { ranks, bytes, segment_bytes: 4096, seed: 1 }
+    }
+
     #[inline]
     fn peer(&self, rank: u32, tag: u32) -> Peer {
         Peer { rank, bytes: self.bytes, tag }
@@ -53,13 +56,11 @@ impl Shape {
 /// A row of the list of patterns.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternInfo {
-    /// Name.
     pub name: &'static str,
     /// Other names, of the operation that is often done so.
     pub aliases: &'static [&'static str],
     /// One sentence.
     pub description: &'static str,
-    /// Makes it.
     pub make: fn(Shape) -> Box<dyn Pattern>,
 }
 
@@ -69,11 +70,11 @@ pub const PATTERNS: &[PatternInfo] = &[
     bisection::INFO,
     dissemination::INFO,
     reversed::GATHER,
-    linear::INFO,
+    around::LINEAR,
     pipelined::INFO,
     recursive_doubling::INFO,
     reversed::REDUCE,
-    ring::INFO,
+    around::RING,
     scatter::INFO,
     stencil::ONE,
     stencil::TWO,

@@ -2,16 +2,11 @@
 
 use super::{Pattern, Peer};
 
-/// What rank 0 does in each step; rank 1 does the opposite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Sends.
-    There,
-    /// Receives.
-    Back,
-    /// Both at once.
-    Both,
-}
+/// Which of both ranks send in a step: rank 0, rank 1.
+pub(crate) type Way = [bool; 2];
+pub(crate) const THERE: Way = [true, false];
+pub(crate) const BACK: Way = [false, true];
+pub(crate) const BOTH: Way = [true; 2];
 
 pub(crate) struct Pair {
     pub(crate) steps: &'static [Way],
@@ -19,9 +14,10 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    fn peer(&self, rank: u32, step: u32, own: Way) -> Option<Peer> {
-        let way = *self.steps.get(step as usize)?;
-        (way == Way::Both || way == own).then_some(Peer { rank: rank ^ 1, bytes: self.bytes, tag: step })
+    /// The message of a rank in a step, where it is that of `sender`.
+    fn peer(&self, rank: u32, step: u32, sender: u32) -> Option<Peer> {
+        let sends = self.steps.get(step as usize)?[sender as usize];
+        sends.then_some(Peer { rank: rank ^ 1, bytes: self.bytes, tag: step })
     }
 }
 
@@ -31,14 +27,14 @@ impl Pattern for Pair {
     }
 
     fn send(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
-        self.peer(rank, step, if rank == 0 { Way::There } else { Way::Back })
+        self.peer(rank, step, rank)
     }
 
     fn receive(&self, rank: u32, step: u32, _: u32) -> Option<Peer> {
-        self.peer(rank, step, if rank == 0 { Way::Back } else { Way::There })
+        self.peer(rank, step, rank ^ 1)
     }
 
     fn messages(&self) -> u64 {
-        self.steps.iter().map(|way| if *way == Way::Both { 2 } else { 1 }).sum()
+        self.steps.iter().flatten().filter(|sends| **sends).count() as u64
     }
 }

@@ -33,38 +33,26 @@ impl Stencil {
     /// As even a grid as the divisors of the number of ranks allow.
     fn new(shape: Shape, dimensions: u32) -> Self {
         let mut rest = shape.ranks;
-        let mut extents = Vec::new();
-        for left in (1..=dimensions).rev() {
+        let extent = |left: u32| {
             let wanted = f64::from(rest).powf(1.0 / f64::from(left)).round() as u32;
-            let extent = (1..=wanted.max(1)).rev().find(|e| rest.is_multiple_of(*e)).unwrap_or(1);
-            let extent = if left == 1 { rest } else { extent };
-            extents.push(extent);
+            let extent = (1..=wanted).rev().find(|e| rest.is_multiple_of(*e)).unwrap_or(1);
             rest /= extent;
-        }
-        Self { extents, bytes: shape.bytes }
+            extent
+        };
+        Self { extents: (1..=dimensions).rev().map(extent).collect(), bytes: shape.bytes }
     }
 
     /// Lane 2d goes up along dimension d, lane 2d + 1 down. The tag is the direction of the message.
     fn neighbor(&self, rank: u32, lane: u32, tag: u32) -> Option<Peer> {
-        let mut stride = 1;
-        for extent in &self.extents[..(lane / 2) as usize] {
-            stride *= extent;
-        }
-        let at = rank / stride % self.extents[(lane / 2) as usize];
-        let peer = if lane.is_multiple_of(2) {
-            (at + 1 < self.extents[(lane / 2) as usize]).then(|| rank + stride)
-        } else {
-            (at > 0).then(|| rank - stride)
-        };
-        Some(Peer { rank: peer?, bytes: self.bytes, tag })
+        let dimension = (lane / 2) as usize;
+        let (stride, extent) = (self.extents[..dimension].iter().product::<u32>(), self.extents[dimension]);
+        let (at, up) = (rank / stride % extent, lane.is_multiple_of(2));
+        let peer = if up { rank + stride } else { rank.checked_sub(stride)? };
+        (if up { at + 1 < extent } else { at > 0 }).then_some(Peer { rank: peer, bytes: self.bytes, tag })
     }
 }
 
 impl Pattern for Stencil {
-    fn steps(&self, _: u32) -> u32 {
-        1
-    }
-
     fn lanes(&self) -> u32 {
         2 * self.extents.len() as u32
     }

@@ -5,9 +5,7 @@ use crate::program::{Op, Program, Ready};
 /// The other rank of a message, its size, and its tag, the same on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Rank.
     pub rank: u32,
-    /// Bytes.
     pub bytes: u64,
     /// Tag.
     pub tag: u32,
@@ -15,8 +13,9 @@ pub struct Peer {
 
 /// Messages of each rank, step by step.
 pub trait Pattern: Send + Sync {
-    /// Steps of a rank.
-    fn steps(&self, rank: u32) -> u32;
+    fn steps(&self, _rank: u32) -> u32 {
+        1
+    }
     /// Steps at the beginning in which the rank does nothing.
     fn idle_steps(&self, _rank: u32) -> u32 {
         0
@@ -25,12 +24,17 @@ pub trait Pattern: Send + Sync {
     fn lanes(&self) -> u32 {
         1
     }
-    /// What a rank sends.
     fn send(&self, rank: u32, step: u32, lane: u32) -> Option<Peer>;
-    /// What a rank receives.
     fn receive(&self, rank: u32, step: u32, lane: u32) -> Option<Peer>;
     /// Messages of all ranks.
     fn messages(&self) -> u64;
+    /// What a rank sends and receives in a step.
+    fn operations(&self, rank: u32, step: u32) -> Vec<Op> {
+        let send = |to: Peer| Op::send(to.rank, to.bytes, to.tag);
+        let receive = |from: Peer| Op::receive(from.rank, from.bytes, from.tag);
+        let of = |lane| [self.send(rank, step, lane).map(send), self.receive(rank, step, lane).map(receive)];
+        (0..self.lanes()).flat_map(of).flatten().collect()
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -11,8 +11,6 @@ use crate::expr::Answer;
 use crate::machine::OfLink;
 use crate::params::{Params, Protocol, Segment};
 
-use super::Variation;
-
 /// Deviations of one run: none, or normal ones.
 pub(super) struct Draw {
     random: Option<Random>,
@@ -47,12 +45,8 @@ impl Draw {
     }
 }
 
-/// Parameters with one of them changed for all sizes.
-pub(super) fn varied(params: &Params, change: Variation) -> Params {
-    params.map(|segment| scale(segment, change.part, change.factor))
-}
-
-fn scale(segment: &mut Segment, part: Part, factor: f64) {
+/// Makes one parameter a multiple of what it is.
+pub(super) fn scale(segment: &mut Segment, part: Part, factor: f64) {
     let times = |x: &mut u64| *x = (*x as f64 * factor).round() as u64;
     match part {
         Part::Latency => {

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use machmeter_data::metric::Interval;
 use machmeter_model::laws::LEVEL;
 
-use crate::engine::{Part, SimulateError, run};
+use crate::engine::{Part, SimulateError};
 use crate::expr::{Answer, Outside, Sheet};
 use crate::machine::OfLink;
-use crate::noise::{Machine, OnMachines, Quiet, Starts};
+use crate::noise::{Machine, OnMachines, Quiet, Starts, last_end_ps};
 use crate::params::Params;
-use crate::replay::{Replay, Running, Split, split};
+use crate::replay::{Replay, Split, split};
 
 pub use record::{Told, fill};
 
@@ -71,10 +71,7 @@ pub struct Prediction<'a> {
 }
 
 impl<'a> Prediction<'a> {
-    /// Costs of collectives are those of `sheet`; `noise` has whether all machines begin at one place of it.
-    ///
-    /// # Errors
-    /// The operation that has no cost.
+    /// Costs of collectives are those of `sheet`; `noise` has whether all machines begin at one place of it. Or names an operation without cost.
     pub fn new(
         replay: &'a Replay,
         link: &'a OfLink,
@@ -103,8 +100,10 @@ impl<'a> Prediction<'a> {
     /// Costs of run number `run`, ps: as measured where runs do not differ.
     fn costs(&self, run: u64, change: Option<Variation>) -> (Params, Vec<u64>) {
         let mut draw = draw::Draw::new(self.differs().then_some(run));
-        let params = draw.params(self.link);
-        let params = change.map_or_else(|| params.clone(), |c| draw::varied(&params, c));
+        let mut params = draw.params(self.link);
+        if let Some(change) = change {
+            params = params.map(|segment| draw::scale(segment, change.part, change.factor));
+        }
         let mut by_operation = BTreeMap::new();
         let price = |(of, answer): (&crate::replay::Priced, &Answer)| {
             let deviation = *by_operation.entry(of.operation).or_insert_with(|| draw.deviation());
@@ -120,9 +119,6 @@ impl<'a> Prediction<'a> {
     }
 
     /// The end of the last rank in run number `run`, ps.
-    ///
-    /// # Errors
-    /// As [`run`].
     pub fn time(
         &self,
         number: u64,
@@ -130,18 +126,10 @@ impl<'a> Prediction<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<u64, SimulateError> {
         let (params, prices) = self.costs(number, change);
-        let mut program = Running::new(self.replay, &prices);
-        let done = match self.noise_of(number) {
-            Some(mut noise) => run::<u64, _, _>(&mut program, &params, &mut noise, stop),
-            None => run::<u64, _, _>(&mut program, &params, &mut Quiet, stop),
-        }?;
-        Ok(done.last().1)
+        last_end_ps(&mut self.replay.running(&prices), &params, self.noise_of(number), stop)
     }
 
     /// What the time of run number `run` is made of.
-    ///
-    /// # Errors
-    /// As [`run`].
     pub fn split(&self, run: u64, stop: &dyn Fn() -> bool) -> Result<Split, SimulateError> {
         let (params, prices) = self.costs(run, None);
         match self.noise_of(run) {
@@ -171,7 +159,6 @@ impl Times {
         self.runs[(self.runs.len() - 1) / 2]
     }
 
-    /// Number of runs.
     pub fn count(&self) -> u64 {
         self.runs.len() as u64
     }

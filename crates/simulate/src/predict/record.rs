@@ -7,7 +7,7 @@ use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn,
 use machmeter_data::{Dataset, Metric, Shape, Unit};
 
 use crate::engine::{Part, Time as _};
-use crate::record::{ns, range};
+use crate::record::{self, ns};
 use crate::replay::{OfRank, Split};
 
 use super::{PARAMETERS, Times, Variation};
@@ -37,18 +37,13 @@ const LISTED_FROM: f64 = 0.001;
 /// Ranks of the table at most.
 const MAX_ROWS: usize = 256;
 
-/// What was predicted.
 #[derive(Debug, Clone)]
 pub struct Told<'a> {
     /// What on what.
     pub title: &'a str,
-    /// Time of the traced run, ns.
     pub traced_ns: f64,
-    /// Ranks.
     pub ranks: u32,
-    /// Times of the runs.
     pub times: Option<&'a Times>,
-    /// The median run's split.
     pub split: Option<&'a Split>,
     /// Times with one parameter changed.
     pub varied: &'a [(Variation, Times)],
@@ -56,8 +51,8 @@ pub struct Told<'a> {
     pub statements: &'a [String],
 }
 
-fn interval(times: &Times) -> String {
-    times.interval().map_or(String::new(), |i| format!(" {}", range(i.low, i.high, Unit::Nanoseconds)))
+fn predicted(times: &Times) -> String {
+    record::time(ns(times.median().1), times.interval().as_ref())
 }
 
 fn percent(share: f64) -> String {
@@ -72,16 +67,11 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
         None => lines.push(format!("{} ranks, {traced} traced: no run was done", told.ranks)),
         Some(times) => {
             wall(record, told.ranks, "none", times);
-            let predicted = human(ns(times.median().1), Unit::Nanoseconds);
             let count = match times.count() {
                 1 => String::new(),
                 n => format!(", median of {n} runs"),
             };
-            lines.push(format!(
-                "{} ranks, {traced} traced -> {predicted}{}{count}",
-                told.ranks,
-                interval(times)
-            ));
+            lines.push(format!("{} ranks, {traced} traced -> {}{count}", told.ranks, predicted(times)));
         }
     }
     if let Some(split) = told.split {
@@ -92,12 +82,11 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
     }
     for (variation, times) in told.varied {
         wall(record, told.ranks, &variation.name(), times);
-        let predicted = human(ns(times.median().1), Unit::Nanoseconds);
         let change = told.times.map_or(String::new(), |base| {
             let ratio = times.median().1 as f64 / base.median().1.max(1) as f64;
             format!(", {:+.2} %", 100.0 * (ratio - 1.0))
         });
-        lines.push(format!("{}: {predicted}{}{change}", variation.name(), interval(times)));
+        lines.push(format!("{}: {}{change}", variation.name(), predicted(times)));
     }
     lines.extend(told.statements.iter().cloned());
     record.datasets.extend(curve(told.varied));
@@ -111,23 +100,27 @@ fn wall(record: &mut Record, ranks: u32, change: &str, times: &Times) {
     record.metrics.push(metric.with_ci(times.interval()));
 }
 
-/// A part of the time of a rank: name and length, ps.
-type PartOfRank = (&'static str, fn(&OfRank) -> u64);
+type TimeOfRank = (&'static str, fn(&OfRank) -> u64);
+
+/// In ps; the first four are parts of the whole.
+const TIMES: [TimeOfRank; 6] = [
+    ("compute", |r| r.compute_ps),
+    ("messages", |r| r.messages_ps),
+    ("waiting", |r| r.waiting_ps),
+    ("noise", |r| r.noise_ps),
+    ("on the critical path", |r| r.path_ps),
+    ("end", |r| r.end_ps),
+];
 
 fn shares(record: &mut Record, ranks: &[OfRank]) -> String {
-    let parts: [PartOfRank; 4] = [
-        ("compute", |r| r.compute_ps),
-        ("messages", |r| r.messages_ps),
-        ("waiting", |r| r.waiting_ps),
-        ("noise", |r| r.noise_ps),
-    ];
+    let parts = &TIMES[..4];
     let sum = |of: fn(&OfRank) -> u64| ranks.iter().map(|r| of(r) as f64).sum::<f64>();
     let all: f64 = parts.iter().map(|(_, of)| sum(*of)).sum();
     let mut words = Vec::new();
     for (part, of) in parts {
-        let share = if all > 0.0 { sum(of) / all } else { 0.0 };
-        let n = ranks.len() as u64;
-        record.metrics.push(Metric::new(&SHARE, params([("part", part.into())]), share, "median run", n));
+        let share = if all > 0.0 { sum(*of) / all } else { 0.0 };
+        let (keys, n) = (params([("part", (*part).into())]), ranks.len() as u64);
+        record.metrics.push(Metric::new(&SHARE, keys, share, "median run", n));
         words.push(format!("{part} {}", percent(share)));
     }
     words.join(", ")
@@ -165,19 +158,17 @@ fn path(record: &mut Record, split: &Split) -> String {
         |(name, count, ps): &(&str, u64, u64)| format!("{count} {name} ({})", percent(*ps as f64 / end));
     let is_long = |(_, _, ps): &&(&str, u64, u64)| *ps as f64 / end >= LISTED_FROM;
     let through: Vec<String> = split.path.iter().filter(is_long).take(LISTED).map(through).collect();
-    let through =
-        if through.is_empty() { String::new() } else { format!("; through {}", through.join(", ")) };
-    format!("critical path: {}{through}", on.join(", "))
+    let word = if through.is_empty() { "" } else { "; through " };
+    format!("critical path: {}{word}{}", on.join(", "), through.join(", "))
 }
 
 fn of_ranks(ranks: &[OfRank]) -> Dataset {
-    let columns = ["compute", "messages", "waiting", "noise", "on the critical path", "end"];
     let row = |(rank, r): (usize, &OfRank)| {
-        let all = [r.compute_ps, r.messages_ps, r.waiting_ps, r.noise_ps, r.path_ps, r.end_ps];
-        TableRow { name: format!("rank {rank}"), cells: all.map(|ps| Cell::Number(ns(ps))).to_vec() }
+        let cells = TIMES.map(|(_, of)| Cell::Number(ns(of(r))));
+        TableRow { name: format!("rank {rank}"), cells: cells.to_vec() }
     };
     let table = CostTable {
-        columns: columns.map(|label| TableColumn::new(label, Unit::Nanoseconds)).to_vec(),
+        columns: TIMES.map(|(label, _)| TableColumn::new(label, Unit::Nanoseconds)).to_vec(),
         rows: ranks.iter().enumerate().take(MAX_ROWS).map(row).collect(),
     };
     let caption = "What the time of each rank is made of in the median run, of all its threads together.";
@@ -186,14 +177,10 @@ fn of_ranks(ranks: &[OfRank]) -> Dataset {
 
 fn curve(varied: &[(Variation, Times)]) -> Option<Dataset> {
     let row = |(name, part): &(&str, Part)| {
-        let mut own: Vec<(f64, f64)> = varied
-            .iter()
-            .filter(|(c, _)| c.part == *part)
-            .map(|(c, t)| (c.factor, ns(t.median().1)))
-            .collect();
+        let own = varied.iter().filter(|(c, _)| c.part == *part);
+        let mut own: Vec<(f64, f64)> = own.map(|(c, t)| (c.factor, ns(t.median().1))).collect();
         own.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (x, y) = own.into_iter().unzip();
-        CurveRow { name: (*name).to_owned(), x, y }
+        record::curve(*name, own.into_iter())
     };
     let rows: Vec<CurveRow> = PARAMETERS.iter().map(row).filter(|r| r.x.len() > 1).collect();
     let (x, y) = (Axis::linear("factor", Unit::One), Axis::linear("time", Unit::Nanoseconds));

@@ -32,16 +32,12 @@ pub struct Call {
 /// Calls of one thread in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Rank.
     pub rank: u32,
-    /// Calls.
     pub calls: Vec<Call>,
 }
 
-/// All calls of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Number of ranks.
     pub ranks: u32,
     /// Threads in the order of ranks, at least one of each.
     pub threads: Vec<Thread>,
@@ -51,19 +47,11 @@ pub struct Calls {
     pub end_ns: Vec<u64>,
 }
 
-/// Why tables hold no trace; of a figure that cannot be, its row from 0.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CallsError(String);
-
 impl Calls {
-    /// The calls in the tables of a record.
-    ///
-    /// # Errors
-    /// What is missing or wrong first.
-    pub fn find(tables: &[Table]) -> Result<Self, CallsError> {
+    /// The calls in the tables of a record, or what is missing or wrong first.
+    pub fn find(tables: &[Table]) -> Result<Self, String> {
         let named = |name: &str| tables.iter().find(|t| t.name == name);
-        let missing = |what: &str| CallsError(format!("no table mpi_events with {what}"));
+        let missing = |what: &str| format!("no table mpi_events with {what}");
         let events = named(EVENTS).ok_or_else(|| missing("calls"))?;
         let ints = |name| events.i32s(name).ok_or_else(|| missing(name));
         let longs = |name| events.i64s(name).ok_or_else(|| missing(name));
@@ -73,7 +61,7 @@ impl Calls {
         let known = operations(events);
         let mut threads: BTreeMap<(u32, i32), Vec<Call>> = BTreeMap::new();
         for row in 0..events.rows() {
-            let wrong = |what: String| CallsError(format!("row {row} of mpi_events: {what}"));
+            let wrong = |what: String| format!("row {row} of mpi_events: {what}");
             let own = u32::try_from(rank[row]).ok().filter(|r| (*r as usize) < MAX_RANKS);
             let own = own.ok_or_else(|| wrong(format!("rank {}", rank[row])))?;
             let index = usize::try_from(operation[row]).ok().and_then(|o| *known.get(o)?);
@@ -93,7 +81,7 @@ impl Calls {
         let mut all = Self { members: members(named(COMMUNICATORS)), ..Self::default() };
         let spans = spans(named(SPANS));
         let last = threads.keys().map(|(rank, _)| *rank).max();
-        let last = last.ok_or_else(|| CallsError("the trace has no calls".to_owned()))?;
+        let last = last.ok_or_else(|| "the trace has no calls".to_owned())?;
         all.ranks = spans.keys().copied().max().unwrap_or(0).max(last) + 1;
         for rank in 0..all.ranks {
             if threads.range((rank, i32::MIN)..=(rank, i32::MAX)).next().is_none() {
@@ -107,9 +95,9 @@ impl Calls {
         for own in all.threads.chunk_by(|a, b| a.rank == b.rank) {
             let (rank, count) = (own[0].rank, own.len());
             if count > MAX_THREADS {
-                return Err(CallsError(format!(
+                return Err(format!(
                     "row 0 of mpi_events: rank {rank} has {count} threads, at most {MAX_THREADS} are replayed"
-                )));
+                ));
             }
             let last_ns = own.iter().flat_map(|t| &t.calls).map(|c| c.end_ns).max().unwrap_or(0);
             all.end_ns.push(spans.get(&rank).copied().unwrap_or(0).max(last_ns));
@@ -117,7 +105,6 @@ impl Calls {
         Ok(all)
     }
 
-    /// Number of calls.
     pub fn count(&self) -> usize {
         self.threads.iter().map(|t| t.calls.len()).sum()
     }
@@ -155,9 +142,10 @@ fn members(table: Option<&Table>) -> BTreeMap<u32, Vec<u32>> {
             }
         }
     }
-    let in_order = |mut own: Vec<(i32, u32)>| {
+    for own in all.values_mut() {
         own.sort_unstable();
-        own.into_iter().map(|(_, rank)| rank).collect()
-    };
-    all.into_iter().map(|(communicator, own)| (communicator, in_order(own))).collect()
+    }
+    all.into_iter()
+        .map(|(communicator, own)| (communicator, own.into_iter().map(|m| m.1).collect()))
+        .collect()
 }

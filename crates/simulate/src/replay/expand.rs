@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use machmeter_data::trace::OPERATIONS;
 
-use crate::goal::{Builder, Goal, Require};
+use crate::goal::{Builder, Gate, Goal, Require, Schedule};
 use crate::patterns::{Pattern, PatternInfo};
-use crate::program::COLLECTIVE;
+use crate::program::Op;
 
 use super::calls::{Call, Calls};
 use super::matching::{Guesses, Matched, NONE, Step, matched};
 
-/// Tag of a calculation that enters group 0; those of other groups follow.
-pub(super) const ENTER: u32 = COLLECTIVE + 1;
 /// Mark of the tags of messages of patterns; others are numbers of messages.
 pub(super) const PATTERN_TAG: u32 = 1 << 31;
 /// Origin of calculations between calls.
@@ -42,21 +40,11 @@ impl Default for Options {
 /// A collective operation whose cost is to be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Priced {
-    /// Operation, as the mpi probe names it.
+    /// As the mpi probe names it.
     pub operation: &'static str,
-    /// Ranks.
     pub ranks: u32,
     /// Bytes of a rank; of a pair of ranks in an all-to-all.
     pub bytes: u64,
-}
-
-/// Ranks that go on when others have entered a collective.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Gate {
-    /// Ranks that have not entered.
-    pub(super) open: u32,
-    /// What they hold back: rank and operation.
-    pub(super) exits: Vec<(u32, u32)>,
 }
 
 /// A traced program, ready to run on any costs.
@@ -81,9 +69,13 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.goal.ranks()
+    }
+
+    /// Ready to run with costs of [`Replay::priced`], ps.
+    pub fn running<'a>(&'a self, prices_ps: &'a [u64]) -> Schedule<'a> {
+        Schedule::with_gates(&self.goal, 1, &self.gates, prices_ps)
     }
 
     /// Operations and messages.
@@ -92,20 +84,15 @@ impl Replay {
     }
 }
 
-/// More collective calls or messages than numbers of 32 bits hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} collective calls or messages, more than 2^31: trace a shorter run")]
-pub struct ReplayError(u64);
-
 /// A request that is not done.
 pub(super) enum Request {
     /// Operations, and the half of a message that tells when it can have been done.
-    Operations(Vec<(u32, Require)>, u32),
+    Operations(Front, u32),
     /// A collective that was entered.
     Group(u32),
 }
 
-/// What the next operation of a thread requires.
+/// Operations, and what of them is required.
 pub(super) type Front = Vec<(u32, Require)>;
 
 pub(super) struct Writer<'a> {
@@ -120,20 +107,20 @@ pub(super) struct Writer<'a> {
     pub(super) rank: u32,
     pub(super) copy: u32,
     pub(super) cpu: u8,
+    /// Of the thread at hand: what its next operation requires, and what it has not waited for.
+    pub(super) front: Front,
+    pub(super) requests: VecDeque<Request>,
     /// Members of communicators by rank, as far as they were looked up.
     pub(super) index: HashMap<(u32, u32), u32>,
 }
 
 /// The program that calls make up.
-///
-/// # Errors
-/// [`ReplayError`].
-pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
+pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, String> {
     let matched = matched(calls);
     let gates = (matched.groups.len() as u64).saturating_mul(u64::from(options.copies));
     let numbers = gates.max(matched.halves.len() as u64);
     if numbers >= u64::from(PATTERN_TAG) {
-        return Err(ReplayError(numbers));
+        return Err(format!("{numbers} collective calls or messages, more than 2^31: trace a shorter run"));
     }
     let replay = Replay {
         gates: vec![Gate::default(); gates as usize],
@@ -152,6 +139,8 @@ pub fn replay(calls: &Calls, options: &Options) -> Result<Replay, ReplayError> {
         rank: 0,
         copy: 0,
         cpu: 0,
+        front: Front::new(),
+        requests: VecDeque::new(),
         index: HashMap::new(),
     };
     for (communicator, members) in &calls.members {
@@ -186,40 +175,44 @@ impl Writer<'_> {
     fn thread(&mut self, thread: usize) {
         let (calls, matched) = (self.calls, self.matched);
         let mut steps = matched.steps[thread].iter().peekable();
-        let (mut front, mut requests, mut now_ns) = (Front::new(), VecDeque::new(), 0);
+        (self.front, self.requests) = (Front::new(), VecDeque::new());
+        let mut now_ns = 0;
         for (number, call) in calls.threads[thread].calls.iter().enumerate() {
-            self.calculate(call.start_ns.saturating_sub(now_ns), &mut front);
+            self.calculate(call.start_ns.saturating_sub(now_ns));
             now_ns = now_ns.max(call.end_ns);
             while let Some((_, step)) = steps.next_if(|(of, _)| *of as usize == number) {
                 match *step {
-                    Step::Message { send, receive, blocks } => {
-                        self.message(call, [send, receive], blocks, &mut front, &mut requests);
-                    }
-                    Step::Await { all } => self.wait(call, all, &mut front, &mut requests),
+                    Step::Message { halves, blocks } => self.message(call, halves, blocks),
+                    Step::Await { all } => self.wait(call, all),
                     Step::Together { group: NONE, .. } => {}
-                    Step::Together { group, blocks } => {
-                        self.together(group, blocks, &mut front, &mut requests);
-                    }
+                    Step::Together { group, blocks } => self.together(group, blocks),
                 }
             }
         }
         if self.cpu == 0 {
             let end_ns = calls.end_ns[self.rank as usize];
-            self.calculate(end_ns.saturating_sub(now_ns), &mut front);
+            self.calculate(end_ns.saturating_sub(now_ns));
         }
     }
 
-    /// After an operation was added: where it stands, and what it requires.
-    pub(super) fn placed(&mut self, op: u32, origin: u16, front: &Front) -> u32 {
-        self.builder.place(self.cpu, 0);
-        for (required, what) in front {
+    /// Adds an operation after what is required; its number.
+    pub(super) fn add(&mut self, op: Op, origin: u16) -> u32 {
+        let op = self.builder.add(Op { cpu: self.cpu, ..op });
+        for (required, what) in &self.front {
             self.builder.require(op, *required, *what);
         }
         self.replay.origins.push(origin);
         op
     }
 
-    fn calculate(&mut self, ns: u64, front: &mut Front) {
+    /// The same, and the next one waits for it.
+    pub(super) fn then(&mut self, op: Op, origin: u16) -> u32 {
+        let op = self.add(op, origin);
+        self.front = vec![(op, Require::End)];
+        op
+    }
+
+    fn calculate(&mut self, ns: u64) {
         let ps = (ns as f64 * 1000.0 * self.options.cpu_scale).round() as u64;
         if ps == 0 {
             return;
@@ -227,8 +220,7 @@ impl Writer<'_> {
         if let Some(sum) = self.replay.calculation_ps.last_mut() {
             *sum = sum.saturating_add(ps);
         }
-        let op = self.builder.calculate_tagged(ps, 0);
-        *front = vec![(self.placed(op, CALCULATION, front), Require::End)];
+        self.then(Op::calculate(ps), CALCULATION);
     }
 
     fn scaled(&mut self, bytes: u64) -> u64 {
@@ -237,29 +229,17 @@ impl Writer<'_> {
         bytes
     }
 
-    fn message(
-        &mut self,
-        call: &Call,
-        halves: [u32; 2],
-        blocks: bool,
-        front: &mut Front,
-        requests: &mut VecDeque<Request>,
-    ) {
+    fn message(&mut self, call: &Call, halves: [u32; 2], blocks: bool) {
         let offset = self.copy * self.calls.ranks;
         let mut next = Front::new();
         for (half, sends) in halves.into_iter().zip([true, false]).filter(|(half, _)| *half != NONE) {
             let partner = self.matched.partner[half as usize];
             let Some(other) = self.matched.halves.get(partner as usize) else { continue };
-            let peer = other.rank + offset;
-            let (op, tag) = if sends { (half, half) } else { (partner, partner) };
-            let bytes = self.scaled(self.matched.halves[op as usize].bytes);
-            let op = if sends {
-                self.builder.send(peer, bytes, tag)
-            } else {
-                self.builder.receive(peer, bytes, tag)
-            };
-            let op = self.placed(op, call.operation as u16, front);
-            next.push((op, if blocks { Require::End } else { Require::Start }));
+            let (peer, tag) = (other.rank + offset, if sends { half } else { partner });
+            let bytes = self.scaled(self.matched.halves[tag as usize].bytes);
+            let op = if sends { Op::send(peer, bytes, tag) } else { Op::receive(peer, bytes, tag) };
+            let what = if blocks { Require::End } else { Require::Start };
+            next.push((self.add(op, call.operation as u16), what));
         }
         if next.is_empty() {
             return;
@@ -268,34 +248,31 @@ impl Writer<'_> {
         if !blocks && OPERATIONS[call.operation].name != "Bsend" {
             let ends = next.iter().map(|(op, _)| (*op, Require::End)).collect();
             let half = if halves[1] == NONE { halves[0] } else { halves[1] };
-            requests.push_back(Request::Operations(ends, half));
+            self.requests.push_back(Request::Operations(ends, half));
         }
-        *front = next;
+        self.front = next;
     }
 
-    fn wait(&mut self, call: &Call, all: bool, front: &mut Front, requests: &mut VecDeque<Request>) {
+    fn wait(&mut self, call: &Call, all: bool) {
         let matched = self.matched;
         let can_be_over = |r: &Request| match r {
             Request::Operations(_, half) => matched.can_be_over(*half, call.end_ns),
             Request::Group(_) => true,
         };
-        if !all && requests.len() > 1 {
+        if !all && self.requests.len() > 1 {
             self.replay.guesses.waits += 1;
         }
-        let mut done = Vec::new();
-        while let Some(at) = requests.iter().position(can_be_over) {
-            done.extend(requests.remove(at));
+        while let Some(at) = self.requests.iter().position(can_be_over) {
+            match self.requests.remove(at) {
+                Some(Request::Operations(mut ends, _)) => {
+                    ends.retain(|end| !self.front.contains(end));
+                    self.front.append(&mut ends);
+                }
+                Some(Request::Group(group)) => self.leave(group),
+                None => {}
+            }
             if !all {
                 break;
-            }
-        }
-        for request in done {
-            match request {
-                Request::Operations(ends, _) => {
-                    let new: Front = ends.into_iter().filter(|e| !front.contains(e)).collect();
-                    front.extend(new);
-                }
-                Request::Group(group) => self.leave(group, front),
             }
         }
     }

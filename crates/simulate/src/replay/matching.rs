@@ -9,37 +9,17 @@ use machmeter_data::trace::{ABSENT, ANY, Kind, OPERATIONS};
 
 use super::calls::{Call, Calls};
 
-/// No counterpart.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a call is to a replay.
+/// What a call is to a replay. `Make` makes a persistent request, `Start` starts one of them, or all; `Await` returns when one request is done,
+/// or all, or looks whether they are; `Nothing` costs nothing, and nobody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    Message {
-        sends: bool,
-        receives: bool,
-        blocks: bool,
-    },
-    /// Makes a persistent request.
-    Make {
-        sends: bool,
-    },
-    /// Starts one of them, or all.
-    Start {
-        all: bool,
-    },
-    /// Returns when one request is done, or all.
-    Await {
-        all: bool,
-    },
-    /// Looks whether they are.
-    Look {
-        all: bool,
-    },
-    Together {
-        blocks: bool,
-    },
-    /// Costs nothing, and nobody waits.
+    Message { sends: bool, receives: bool, blocks: bool },
+    Make { sends: bool },
+    Start { all: bool },
+    Await { all: bool, looks: bool },
+    Together { blocks: bool },
     Nothing,
     Unknown,
 }
@@ -60,10 +40,10 @@ fn role(operation: usize) -> Role {
         "Recv_init" => Role::Make { sends: false },
         "Start" => Role::Start { all: false },
         "Startall" => Role::Start { all: true },
-        "Wait" | "Waitany" | "Waitsome" => Role::Await { all: false },
-        "Waitall" => Role::Await { all: true },
-        "Test" | "Testany" | "Testsome" => Role::Look { all: false },
-        "Testall" => Role::Look { all: true },
+        "Wait" | "Waitany" | "Waitsome" => Role::Await { all: false, looks: false },
+        "Waitall" => Role::Await { all: true, looks: false },
+        "Test" | "Testany" | "Testsome" => Role::Await { all: false, looks: true },
+        "Testall" => Role::Await { all: true, looks: true },
         "Mrecv" | "Imrecv" | "Probe" | "Iprobe" | "Request_get_status" | "Buffer_detach" => Role::Nothing,
         name if name.starts_with("Neighbor") || name.starts_with("Ineighbor") || name.ends_with("_init") => {
             Role::Unknown
@@ -77,6 +57,20 @@ fn role(operation: usize) -> Role {
             _ => Role::Unknown,
         },
     }
+}
+
+/// Messages that calls of a thread start beyond one each: a call that starts all requests that were made starts many.
+pub(super) fn started_together(calls: &[Call]) -> u64 {
+    let mut made = 0;
+    let started = |call: &Call| match role(call.operation) {
+        Role::Make { .. } => {
+            made += 1;
+            0
+        }
+        Role::Start { all: true } => made,
+        _ => 0,
+    };
+    calls.iter().map(started).sum()
 }
 
 /// The operation whose cost a collective call has, as the mpi probe names it; none of those that make communicators.
@@ -116,10 +110,20 @@ pub(super) struct Half {
     is_of_both: bool,
 }
 
+impl Half {
+    fn to(&self) -> u32 {
+        if self.sends { self.peer as u32 } else { self.rank }
+    }
+
+    fn is_open(&self) -> bool {
+        self.peer == ANY || self.tag == ANY
+    }
+}
+
 /// What a call does; numbers are of halves, or of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    Message { send: u32, receive: u32, blocks: bool },
+    Message { halves: [u32; 2], blocks: bool },
     Await { all: bool },
     Together { group: u32, blocks: bool },
 }
@@ -144,8 +148,6 @@ pub struct Guesses {
     pub receives: u64,
     /// Starts of persistent requests: in the order in which they were made.
     pub starts: u64,
-    /// Time between calls that only look whether something is done, ns: counted as calculation.
-    pub looking_ns: u64,
 }
 
 /// Calls with what belongs together.
@@ -195,12 +197,13 @@ impl Matched {
     /// Steps of a thread; groups are not known yet.
     fn read(&mut self, rank: u32, calls: &[Call]) -> Vec<(u32, Step)> {
         let (mut steps, mut made, mut next_start) = (Vec::new(), Vec::<(bool, Call)>::new(), 0);
+        let looks = |call: &Call| matches!(role(call.operation), Role::Await { looks: true, .. });
         for (index, call) in calls.iter().enumerate() {
             let mut add = |step| steps.push((index as u32, step));
             match role(call.operation) {
                 Role::Message { sends, receives, blocks } => {
-                    if let Some((send, receive)) = self.halves(rank, call, call, sends, receives) {
-                        add(Step::Message { send, receive, blocks });
+                    if let Some(halves) = self.halves(rank, call, call, [sends, receives]) {
+                        add(Step::Message { halves, blocks });
                     }
                 }
                 Role::Make { sends } => made.push((sends, *call)),
@@ -210,22 +213,17 @@ impl Matched {
                     for _ in 0..count {
                         let (sends, init) = made[next_start % made.len()];
                         next_start += 1;
-                        if let Some((send, receive)) = self.halves(rank, call, &init, sends, !sends) {
-                            add(Step::Message { send, receive, blocks: false });
+                        if let Some(halves) = self.halves(rank, call, &init, [sends, !sends]) {
+                            add(Step::Message { halves, blocks: false });
                         }
                     }
                     if count == 0 {
                         self.leave_out(call.operation);
                     }
                 }
-                Role::Await { all } => add(Step::Await { all }),
-                Role::Look { all } => match calls.get(index + 1) {
-                    // The last of several in a row is the one that found it done.
-                    Some(next) if matches!(role(next.operation), Role::Look { .. }) => {
-                        self.guesses.looking_ns += next.start_ns.saturating_sub(call.end_ns);
-                    }
-                    _ => add(Step::Await { all }),
-                },
+                // Of looks in a row the last one found it done.
+                Role::Await { looks: true, .. } if calls.get(index + 1).is_some_and(looks) => {}
+                Role::Await { all, .. } => add(Step::Await { all }),
                 Role::Together { blocks } if call.communicator.is_some() => {
                     add(Step::Together { group: NONE, blocks });
                 }
@@ -236,33 +234,24 @@ impl Matched {
         steps
     }
 
-    /// Both sides of a call with arguments `of`, started by `call`; `None` for one with nobody.
-    fn halves(
-        &mut self,
-        rank: u32,
-        call: &Call,
-        of: &Call,
-        sends: bool,
-        receives: bool,
-    ) -> Option<(u32, u32)> {
-        // `MPI_PROC_NULL` of the send says nothing of the receive.
-        let sends = sends && of.peer >= 0;
-        let receives = receives && (of.peer >= ANY || is_both(of));
-        let mut add = |sends: bool, peer, tag, own_tag| {
+    /// What a call with arguments `of`, started by `call`, sends and receives; `None` for one with nobody.
+    fn halves(&mut self, rank: u32, call: &Call, of: &Call, which: [bool; 2]) -> Option<[u32; 2]> {
+        let ([sends, receives], is_of_both) = (which, is_both(of));
+        let mut add = |sends: bool, peer, tag| {
+            let (at_ns, bytes, own_tag) = (call.start_ns, of.bytes, of.tag);
             let communicator = of.communicator.unwrap_or(NONE);
-            let (at_ns, bytes) = (call.start_ns, of.bytes);
-            let is_of_both = is_both(of);
             let half = Half { rank, at_ns, bytes, sends, peer, tag, communicator, own_tag, is_of_both };
             self.halves.push(half);
             (self.halves.len() - 1) as u32
         };
-        let send = if sends { add(true, of.peer, of.tag, of.tag) } else { NONE };
-        let receive = match (receives, is_both(of)) {
-            (false, _) => NONE,
-            (true, true) => add(false, ANY, ANY, of.tag),
-            (true, false) => add(false, of.peer, of.tag, of.tag),
+        // `MPI_PROC_NULL` of the send says nothing of the receive.
+        let send = if sends && of.peer >= 0 { add(true, of.peer, of.tag) } else { NONE };
+        let receive = match receives {
+            true if is_of_both => add(false, ANY, ANY),
+            true if of.peer >= ANY => add(false, of.peer, of.tag),
+            _ => NONE,
         };
-        (send != NONE || receive != NONE).then_some((send, receive))
+        (send != NONE || receive != NONE).then_some([send, receive])
     }
 
     /// Messages and receives without the other side are left out: its rank left no trace, or what it did is not known.
@@ -286,13 +275,11 @@ impl Matched {
         let mut queues: HashMap<(u32, u32, i32, i32), [VecDeque<u32>; 2]> = HashMap::new();
         for h in &order {
             let half = &self.halves[*h as usize];
-            let is_open = half.peer == ANY || half.tag == ANY;
-            if is_open {
+            if half.is_open() {
                 continue;
             }
-            let (to, from) =
-                if half.sends { (half.peer as u32, half.rank) } else { (half.rank, half.peer as u32) };
-            let queue = queues.entry((to, half.communicator, from as i32, half.tag)).or_default();
+            let from = if half.sends { half.rank as i32 } else { half.peer };
+            let queue = queues.entry((half.to(), half.communicator, from, half.tag)).or_default();
             if let Some(other) = queue[usize::from(!half.sends)].pop_front() {
                 (self.partner[*h as usize], self.partner[other as usize]) = (other, *h);
             } else {
@@ -302,9 +289,8 @@ impl Matched {
         let mut left: HashMap<(u32, u32), [Vec<u32>; 2]> = HashMap::new();
         for h in order.into_iter().filter(|h| self.partner[*h as usize] == NONE) {
             let half = &self.halves[h as usize];
-            if half.sends || half.peer == ANY || half.tag == ANY {
-                let to = if half.sends { half.peer as u32 } else { half.rank };
-                left.entry((to, half.communicator)).or_default()[usize::from(half.sends)].push(h);
+            if half.sends || half.is_open() {
+                left.entry((half.to(), half.communicator)).or_default()[usize::from(half.sends)].push(h);
             }
         }
         for [receives, mut sends] in left.into_values() {
@@ -327,37 +313,32 @@ impl Matched {
 
     /// The n-th collective call of each member is one call.
     fn gather(&mut self, calls: &Calls, communicator: u32, members: BTreeMap<u32, Vec<Member>>) {
-        let size = calls.members.get(&communicator).map_or(calls.ranks as usize, Vec::len);
         let is_whole = match calls.members.get(&communicator) {
             Some(own) => own.len() == members.len() && own.iter().all(|r| members.contains_key(r)),
-            None => size == members.len(),
+            None => members.len() == calls.ranks as usize,
         };
         let mut sequences: Vec<Vec<Member>> = members.into_values().collect();
         for own in &mut sequences {
             own.sort_by_key(|(_, _, call)| call.start_ns);
         }
         let common = if is_whole { sequences.iter().map(Vec::len).min().unwrap_or(0) } else { 0 };
-        let mut done = 0;
-        while done < common {
-            let operation = sequences[0][done].2.operation;
-            let same = |s: &Vec<Member>| s[done].2.operation == operation;
-            if !sequences.iter().all(same) {
-                break;
-            }
-            let own = sequences.iter().map(|s| &s[done].2);
+        let operation = |own: &[Member], n: usize| own[n].2.operation;
+        let alike = |n: &usize| sequences.iter().all(|s| operation(s, *n) == operation(&sequences[0], *n));
+        let done = (0..common).take_while(alike).count();
+        for n in 0..done {
+            let own = sequences.iter().map(|s| &s[n].2);
             let group = Group {
                 communicator,
-                operation,
+                operation: operation(&sequences[0], n),
                 root: own.clone().find_map(|c| u32::try_from(c.peer).ok()),
                 bytes: own.map(|c| c.bytes).max().unwrap_or(0),
             };
-            for (thread, index, _) in sequences.iter().map(|s| s[done]) {
+            for (thread, index, _) in sequences.iter().map(|s| s[n]) {
                 if let Step::Together { group, .. } = &mut self.steps[thread][index].1 {
                     *group = self.groups.len() as u32;
                 }
             }
             self.groups.push(group);
-            done += 1;
         }
         for (_, _, call) in sequences.into_iter().flat_map(|s| s.into_iter().skip(done)) {
             self.leave_out(call.operation);

@@ -6,14 +6,12 @@ mod calls;
 mod expand;
 mod goal;
 mod matching;
-mod program;
 mod split;
 mod together;
 
-pub use calls::{Call, Calls, CallsError, Thread};
-pub use expand::{Options, Priced, Replay, ReplayError, replay};
+pub use calls::{Call, Calls, Thread};
+pub use expand::{Options, Priced, Replay, replay};
 pub use goal::{operations, schedule};
 pub use matching::{BASES, Guesses};
-pub use program::Running;
 pub use split::{Observed, OfRank, Split, Work, split};
 pub use together::events;

@@ -10,22 +10,16 @@ use crate::params::Params;
 use crate::program::{Moment, Program};
 
 use super::expand::{CALCULATION, Replay};
-use super::program::Running;
 
 /// Something that a CPU did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Rank.
     pub rank: u32,
-    /// CPU of the rank.
     pub cpu: u8,
     /// Whether a message was taken in; the operation is the sender's then.
     pub takes: bool,
-    /// Operation.
     pub op: u32,
-    /// Begin and end, ps.
     pub begin_ps: u64,
-    /// End, ps.
     pub end_ps: u64,
     /// The work before it on the critical path to it; 0 without one.
     pub before: u32,
@@ -69,15 +63,12 @@ impl<N: Noise> Noise for Observed<'_, N> {
 /// What the time of a rank is made of, ps; the sum is the time of the whole for each of its threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfRank {
-    /// When it ended.
     pub end_ps: u64,
-    /// Calculation.
     pub compute_ps: u64,
     /// Messages and collectives: of its CPU, and under way when it waits for them.
     pub messages_ps: u64,
     /// While the one that it waits for was still busy, and after its end.
     pub waiting_ps: u64,
-    /// Taken by noise.
     pub noise_ps: u64,
     /// On the critical path: its work, and what it sent under way.
     pub path_ps: u64,
@@ -88,16 +79,12 @@ pub struct OfRank {
 pub struct Split {
     /// End of the last rank, with its gradient.
     pub end: Traced,
-    /// By rank.
     pub ranks: Vec<OfRank>,
     /// Operations on the critical path but calculation: name, how many, and for how long, ps; the longest first.
     pub path: Vec<(&'static str, u64, u64)>,
 }
 
 /// Runs a replay once, and splits its time.
-///
-/// # Errors
-/// As [`run`].
 pub fn split<N: Noise>(
     replay: &Replay,
     prices_ps: &[u64],
@@ -105,7 +92,7 @@ pub fn split<N: Noise>(
     noise: &mut N,
     stop: &dyn Fn() -> bool,
 ) -> Result<Split, SimulateError> {
-    let mut program = Running::new(replay, prices_ps);
+    let mut program = replay.running(prices_ps);
     let mut observed = Observed::new(noise, replay.ranks());
     let done = run::<Traced, _, _>(&mut program, params, &mut observed, stop)?;
     let (_, end) = done.last();

@@ -1,14 +1,12 @@
 //! Collectives of a replay: of a known cost behind a gate, or as the messages of a pattern.
 
-use std::collections::VecDeque;
-
 use crate::goal::Require;
 use crate::patterns::{PatternInfo, Shape};
-use crate::program::COLLECTIVE;
+use crate::program::{COLLECTIVE, ENTER, Op};
 
 use super::calls::Calls;
-use super::expand::{ENTER, Front, Options, PATTERN_TAG, Priced, Request, Writer};
-use super::matching::{Group, NONE, base};
+use super::expand::{Front, Options, PATTERN_TAG, Priced, Request, Writer};
+use super::matching::{Group, NONE, base, started_together};
 
 /// Bound of the operations and messages of a replay.
 pub fn events(calls: &Calls, options: &Options) -> u64 {
@@ -17,10 +15,10 @@ pub fn events(calls: &Calls, options: &Options) -> u64 {
         calls.threads.iter().flat_map(|t| &t.calls).filter(|c| fits(c.operation)).count() as u64
     };
     // A call is a calculation and an operation or two.
-    let mut all = 3 * count(&|_| true);
+    let together: u64 = calls.threads.iter().map(|t| started_together(&t.calls)).sum();
+    let mut all = 3 * (count(&|_| true) + together);
     for (operation, info) in &options.algorithms {
-        let shape =
-            Shape { ranks: u32::try_from(ranks).unwrap_or(u32::MAX), bytes: 1, segment_bytes: 4096, seed: 1 };
+        let shape = Shape::of(u32::try_from(ranks).unwrap_or(u32::MAX), 1);
         // Each message is a send, a receive and itself.
         let of_rank = 3 * (info.make)(shape).messages() / ranks.max(1) + 1;
         all = all.saturating_add(of_rank.saturating_mul(count(&|o| base(o) == Some(operation))));
@@ -56,13 +54,7 @@ impl<'a> Writer<'a> {
         Some(Priced { operation, ranks: self.ranks_of(group), bytes })
     }
 
-    pub(super) fn together(
-        &mut self,
-        number: u32,
-        blocks: bool,
-        front: &mut Front,
-        requests: &mut VecDeque<Request>,
-    ) {
+    pub(super) fn together(&mut self, number: u32, blocks: bool) {
         let group = self.matched.groups[number as usize];
         let priced = self.priced(&group);
         if self.ranks_of(&group) < 2 {
@@ -76,11 +68,11 @@ impl<'a> Writer<'a> {
                 .map(|info| (Priced { operation: "others", ranks: self.ranks_of(&group), bytes: 0 }, info)),
         };
         if let Some((of, info)) = messages {
-            let ends = self.pattern(&group, of, info, front.clone());
-            if blocks {
-                *front = ends;
-            } else {
-                requests.push_back(Request::Operations(ends, NONE));
+            let before = self.front.clone();
+            self.pattern(&group, of, info);
+            if !blocks {
+                let ends = std::mem::replace(&mut self.front, before);
+                self.requests.push_back(Request::Operations(ends, NONE));
             }
             return;
         }
@@ -90,18 +82,18 @@ impl<'a> Writer<'a> {
         if !from_root || self.is_root(&group) {
             let gate = self.gate(number);
             self.replay.gates[gate].open += 1;
-            let op = self.builder.calculate_tagged(0, ENTER + gate as u32);
-            *front = vec![(self.placed(op, group.operation as u16, front), Require::End)];
+            let enter = Op { tag: ENTER + gate as u32, ..Op::calculate(0) };
+            self.then(enter, group.operation as u16);
         }
         if blocks {
-            self.leave(number, front);
+            self.leave(number);
         } else {
-            requests.push_back(Request::Group(number));
+            self.requests.push_back(Request::Group(number));
         }
     }
 
     /// The cost of a collective, when those that it waits for have entered.
-    pub(super) fn leave(&mut self, number: u32, front: &mut Front) {
+    pub(super) fn leave(&mut self, number: u32) {
         let group = self.matched.groups[number as usize];
         let priced = self.priced(&group);
         let index = priced.map_or(u64::MAX, |p| {
@@ -111,7 +103,7 @@ impl<'a> Writer<'a> {
                 (list.len() - 1) as u64
             })
         });
-        let op = self.builder.calculate_tagged(index, COLLECTIVE);
+        let op = self.then(Op { tag: COLLECTIVE, ..Op::calculate(index) }, group.operation as u16);
         let to_root =
             matches!(priced.map(|p| p.operation), Some("reduce" | "gather")) && group.root.is_some();
         if !to_root || self.is_root(&group) {
@@ -120,13 +112,11 @@ impl<'a> Writer<'a> {
             let rank = self.rank + self.copy * self.calls.ranks;
             self.replay.gates[gate].exits.push((rank, op));
         }
-        *front = vec![(self.placed(op, group.operation as u16, front), Require::End)];
     }
 
-    /// A collective as messages of a pattern, whose rank 0 is the root; what is required when it is over.
-    fn pattern(&mut self, group: &Group, of: Priced, info: &'static PatternInfo, mut front: Front) -> Front {
-        let shape = Shape { ranks: of.ranks, bytes: of.bytes.max(1), segment_bytes: 4096, seed: 1 };
-        let make = || (info.make)(shape);
+    /// A collective as messages of a pattern, whose rank 0 is the root.
+    fn pattern(&mut self, group: &Group, of: Priced, info: &'static PatternInfo) {
+        let make = || (info.make)(Shape::of(of.ranks, of.bytes.max(1)));
         let pattern = self.patterns.remove(&(of.operation, of.ranks, of.bytes)).unwrap_or_else(make);
         let (offset, members) = (self.copy * self.calls.ranks, self.members(group));
         let index = |rank: u32| self.index.get(&(group.communicator, rank)).copied().unwrap_or(0);
@@ -142,22 +132,15 @@ impl<'a> Writer<'a> {
         let tag = |tag: u32| PATTERN_TAG | (group.communicator & 0xFFF) << 19 | (tag & 0x7_FFFF);
         for step in 0..pattern.steps(place) {
             let mut next = Front::new();
-            for lane in 0..pattern.lanes() {
-                if let Some(to) = pattern.send(place, step, lane) {
-                    let op = self.builder.send(peer(to.rank), to.bytes, tag(to.tag));
-                    next.push((self.placed(op, group.operation as u16, &front), Require::End));
-                    self.replay.largest_bytes = self.replay.largest_bytes.max(Some(to.bytes));
-                }
-                if let Some(from) = pattern.receive(place, step, lane) {
-                    let op = self.builder.receive(peer(from.rank), from.bytes, tag(from.tag));
-                    next.push((self.placed(op, group.operation as u16, &front), Require::End));
-                }
+            for op in pattern.operations(place, step) {
+                self.replay.largest_bytes = self.replay.largest_bytes.max(Some(op.amount));
+                let op = Op { peer: peer(op.peer), tag: tag(op.tag), ..op };
+                next.push((self.add(op, group.operation as u16), Require::End));
             }
             if !next.is_empty() {
-                front = next;
+                self.front = next;
             }
         }
         self.patterns.insert((of.operation, of.ranks, of.bytes), pattern);
-        front
     }
 }

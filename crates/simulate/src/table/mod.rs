@@ -32,7 +32,6 @@ const SIZES: u32 = machmeter_model::laws::LEAST_CELLS as u32;
 pub struct Point {
     /// Index of the operation in [`OPERATIONS`].
     pub operation: usize,
-    /// Ranks.
     pub ranks: u32,
     /// Bytes of a message.
     pub bytes: u64,
@@ -53,13 +52,11 @@ impl Spent {
     /// The time of a round more.
     fn per_round(&self, longer: &Self, rounds: u32) -> Self {
         let rounds = f64::from(rounds);
-        let mut parts = longer.parts;
-        parts.iter_mut().zip(self.parts).for_each(|(a, b)| *a = (*a - b) / rounds);
+        let parts = std::array::from_fn(|part| (longer.parts[part] - self.parts[part]) / rounds);
         Self { ps: (longer.ps - self.ps) / rounds, parts }
     }
 }
 
-/// What a point costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     back_to_back: Spent,
@@ -114,10 +111,6 @@ impl Point {
         u64::from(self.ranks) * (1000 + 600 * u64::from(pattern.lanes()))
     }
 
-    /// Simulates it.
-    ///
-    /// # Errors
-    /// As [`run`].
     pub fn simulate(&self, params: &Params, stop: &dyn Fn() -> bool) -> Result<Cost, SimulateError> {
         let operation = &OPERATIONS[self.operation];
         let pattern = operation.pattern(self.ranks, self.bytes);

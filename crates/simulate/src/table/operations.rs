@@ -1,11 +1,10 @@
 //! Operations of the mpi probe that messages alone make up, each with the algorithm that stands for it.
 
-use crate::patterns::{Pair, Pattern, Shape, Way, of_operation};
+use crate::patterns::{BACK, BOTH, Pair, Pattern, Shape, THERE, Way, of_operation};
 
 /// An operation, under the name that the mpi probe has for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
-    /// Name.
     pub name: &'static str,
     /// In words: which messages.
     pub(super) what: &'static str,
@@ -48,10 +47,10 @@ const fn rooted(name: &'static str, what: &'static str) -> Operation {
 /// In the order of the table of `machmeter mpi`. Not there: calls that differ in what the library does by itself (`ssend`, `rsend`, `irecv`), what work
 /// hides (`ibcast`), one-sided ones, and `reduce_scatter`, of which there is no pattern.
 pub const OPERATIONS: &[Operation] = &[
-    pair("send", &[Way::There], "messages one way"),
-    pair("recv", &[Way::Back], "messages one way"),
-    pair("sendrecv", &[Way::Both], "a message each way at once"),
-    pair("pingpong", &[Way::There, Way::Back], "a message there and one back"),
+    pair("send", &[THERE], "messages one way"),
+    pair("recv", &[BACK], "messages one way"),
+    pair("sendrecv", &[BOTH], "a message each way at once"),
+    pair("pingpong", &[THERE, BACK], "a message there and one back"),
     all("alltoall", "all messages at once"),
     rooted("gather", "rank 0 receives one after the other"),
     all("allgather", "a ring"),

@@ -2,10 +2,12 @@
 
 use machmeter_data::metric::{ParamValue, params};
 use machmeter_data::record::{Record, SummaryLine};
-use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Shape, Unit};
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, TableColumn, TableRow};
+use machmeter_data::{Dataset, Interval, Metric, Shape, Unit};
 use machmeter_model::laws::LEVEL;
 use machmeter_model::laws::table::{At, COLUMNS, Found, SHOWN, Table};
+
+use crate::record::curve;
 
 machmeter_data::metrics! {
     ["operation", "size_bytes", "ranks"] Nanoseconds Lower weakened by [] {
@@ -36,7 +38,7 @@ fn metrics(f: &Found) -> Vec<Metric> {
         let shown = costs.iter().filter(|((_, d), _)| *d == shown(f));
         all.extend(shown.map(|((p, d), at)| {
             let keys = params([name(), ("size_bytes", (*d).into()), ("ranks", (*p).into())]);
-            metric(info, keys, at.ns, [at.low_ns, at.high_ns], "simulation", at.n)
+            Metric::new(info, keys, at.ns, "simulation", at.n).with_ci(interval(at.low_ns, at.high_ns))
         }));
     }
     for law in f.laws.iter().flatten() {
@@ -51,8 +53,8 @@ fn metrics(f: &Found) -> Vec<Metric> {
             };
             for c in &s.chosen().terms {
                 let keys = keys(&[("term", c.term.name().into()), ("to_bytes", s.to_bytes.into())]);
-                let ends = [c.interval.low, c.interval.high].map(|us| 1e3 * us);
-                all.push(metric(&COEFFICIENT, keys, 1e3 * c.value, ends, "weighted sum of terms", n));
+                let metric = Metric::new(&COEFFICIENT, keys, 1e3 * c.value, "weighted sum of terms", n);
+                all.push(metric.with_ci(interval(1e3 * c.interval.low, 1e3 * c.interval.high)));
             }
             all.push(Metric::new(&MISFIT, keys(&[]), s.misfit, "largest of points", n));
         }
@@ -72,19 +74,16 @@ fn curves(f: &Found) -> Option<Dataset> {
         if own.len() < 2 {
             continue;
         }
-        let x: Vec<f64> = own.iter().map(|(p, _)| f64::from(*p)).collect();
-        let mut push = |what: &str, y: Vec<f64>| {
-            rows.push(CurveRow { name: format!("{d} B, {what}"), x: x.clone(), y });
+        let mut push = |what: &str, of: &dyn Fn(u32, &At) -> Option<f64>| {
+            let points: Option<Vec<_>> =
+                own.iter().map(|(p, at)| Some((f64::from(*p), of(*p, at)?))).collect();
+            rows.extend(points.map(|all| curve(format!("{d} B, {what}"), all.into_iter())));
         };
-        push("simulated", own.iter().map(|(_, at)| at.ns).collect());
-        push("interval, low", own.iter().map(|(_, at)| at.low_ns).collect());
-        push("interval, high", own.iter().map(|(_, at)| at.high_ns).collect());
-        let by_law: Option<Vec<f64>> = own.iter().map(|(p, _)| Some(1e3 * f.predict(*p, d)?.value)).collect();
-        if let Some(y) = by_law {
-            push("law", y);
-        }
-        let isolated = own.iter().filter_map(|(p, _)| Some(f.isolated.get(&(*p, d))?.ns));
-        push("isolated", isolated.collect());
+        push("simulated", &|_, at| Some(at.ns));
+        push("interval, low", &|_, at| Some(at.low_ns));
+        push("interval, high", &|_, at| Some(at.high_ns));
+        push("law", &|p, _| Some(1e3 * f.predict(p, d)?.value));
+        push("isolated", &|p, _| Some(f.isolated.get(&(p, d))?.ns));
     }
     if rows.is_empty() {
         return None;
@@ -98,16 +97,9 @@ fn curves(f: &Found) -> Option<Dataset> {
     )
 }
 
-fn metric(
-    info: &MetricInfo,
-    keys: machmeter_data::Params,
-    value: f64,
-    [low, high]: [f64; 2],
-    how: &str,
-    n: u64,
-) -> Metric {
-    let interval = Interval::new(LEVEL, low, high, "errors of parameters, propagated");
-    Metric::new(info, keys, value, how, n).with_ci(interval.filter(|i| i.low < i.high))
+fn interval(low: f64, high: f64) -> Option<Interval> {
+    let all = Interval::new(LEVEL, low, high, "errors of parameters, propagated");
+    all.filter(|i| i.low < i.high)
 }
 
 /// Puts the table into a record. `title` says on what it was simulated.

@@ -7,7 +7,7 @@ use machmeter_data::trace::EVENTS;
 use machmeter_data::{Record, Table, Unit};
 use machmeter_simulate::Dialect;
 use machmeter_simulate::expr::Sheet;
-use machmeter_simulate::machine::{NoModel, OfLink, of_record};
+use machmeter_simulate::machine::{OfLink, of_record};
 use machmeter_simulate::patterns::{PATTERNS, PatternInfo, find};
 use machmeter_simulate::predict::Variation;
 use machmeter_simulate::replay::{BASES, Options, Replay};
@@ -15,6 +15,7 @@ use machmeter_simulate::replay::{BASES, Options, Replay};
 use super::Asked;
 use crate::Failure;
 use crate::command::report;
+use crate::command::simulate::names_of;
 
 /// A collective that becomes messages.
 pub(super) type Algorithm = (&'static str, &'static PatternInfo);
@@ -40,14 +41,10 @@ pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
     let (operation, pattern) = text
         .split_once('=')
         .ok_or_else(|| format!("'{text}' is no operation with its pattern, as allreduce=ring"))?;
-    let base = BASES.iter().find(|(base, _)| *base == operation).ok_or_else(|| {
-        let known: Vec<&str> = BASES.iter().map(|(base, _)| *base).collect();
-        format!("no operation '{operation}': {}", known.join(", "))
-    })?;
-    let info = find(pattern).ok_or_else(|| {
-        let known: Vec<&str> = PATTERNS.iter().map(|p| p.name).collect();
-        format!("no pattern '{pattern}': {}", known.join(", "))
-    })?;
+    let base = BASES.iter().find(|(base, _)| *base == operation);
+    let base = base.ok_or_else(|| format!("no operation '{operation}': {}", names_of(BASES, |b| b.0)))?;
+    let info = find(pattern);
+    let info = info.ok_or_else(|| format!("no pattern '{pattern}': {}", names_of(PATTERNS, |p| p.name)))?;
     Ok((base.0, info))
 }
 
@@ -85,7 +82,7 @@ pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
         Some(wanted) => of_record(record, Some(wanted), Dialect::Machmeter),
         None => of_mpi(record).map_or_else(|| of_record(record, None, Dialect::Machmeter), Ok),
     };
-    let wrong = |e: NoModel| {
+    let wrong = |e: String| {
         Failure::usage(format!("--on {}: {e}", on.display()))
             .help("machmeter mpi measures messages of MPI and all its collectives: --parts costs,loggps")
     };
@@ -110,14 +107,9 @@ pub(super) fn options(asked: &Asked, traced_ranks: u32) -> Result<Options, Failu
         let help = format!("{}, {}, ...", traced_ranks.saturating_mul(2), traced_ranks.saturating_mul(4));
         return Err(Failure::usage(text).help(help));
     }
-    let algorithms = asked.algorithm.iter().copied().collect();
-    Ok(Options {
-        cpu_scale: asked.cpu_scale,
-        bytes_scale: asked.bytes_scale,
-        copies: ranks / traced_ranks,
-        algorithms,
-        ..Options::default()
-    })
+    let Asked { cpu_scale, bytes_scale, .. } = *asked;
+    let (copies, algorithms) = (ranks / traced_ranks, asked.algorithm.iter().copied().collect());
+    Ok(Options { cpu_scale, bytes_scale, copies, algorithms, others: None })
 }
 
 /// The largest message whose time was measured, bytes.
@@ -134,17 +126,13 @@ pub(super) fn largest_measured(record: &Record, link: &OfLink) -> Option<u64> {
 
 /// How it was made that the figures do not say.
 pub(super) fn statements(replay: &Replay, options: &Options, traced_ranks: u32) -> Vec<String> {
-    let mut all = Vec::new();
-    if options.copies > 1 {
-        all.push(format!(
-            "{} ranks: messages of {traced_ranks} ranks {} times, {} collectives of all rebuilt for more ranks",
-            replay.ranks(),
-            options.copies,
-            replay.rebuilt
-        ));
-    }
-    for (operation, info) in &options.algorithms {
-        all.push(format!("{operation} as messages of the pattern {}", info.name));
-    }
-    all
+    let (ranks, copies, rebuilt) = (replay.ranks(), options.copies, replay.rebuilt);
+    let repeated = (copies > 1).then(|| {
+        format!(
+            "{ranks} ranks: messages of {traced_ranks} ranks {copies} times, {rebuilt} collectives of all rebuilt for more ranks"
+        )
+    });
+    let algorithms = options.algorithms.iter();
+    let algorithms = algorithms.map(|(of, info)| format!("{of} as messages of the pattern {}", info.name));
+    repeated.into_iter().chain(algorithms).collect()
 }

@@ -7,7 +7,6 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 use machmeter_simulate::predict::{Prediction, Times, Told, Variation, fill};
 use machmeter_simulate::replay::{Calls, Replay, events, replay};
-use machmeter_sys::guard::signals;
 use serde_json::{Value, json};
 
 use super::inputs::{Costs, costs, largest_measured, options, statements, traced};
@@ -30,7 +29,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let (of_run, tables) = traced(name)?;
     let on = costs(asked)?;
     let wrong = |e: String| Failure::usage(format!("{}: {e}", name.display()));
-    let calls = Calls::find(&tables).map_err(|e| wrong(e.to_string()))?;
+    let calls = Calls::find(&tables).map_err(wrong)?;
     let options = options(asked, calls.ranks)?;
     let jobs = (1 + asked.variations().len()).saturating_mul(asked.runs as usize);
     let events = events(&calls, &options);
@@ -43,18 +42,16 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let threads = need.threads(globals)?;
     let mut plan = json!({});
     let noise = asked.noise.as_deref().map(|n| machine(n, &mut plan)).transpose()?.map(Arc::new);
-    let replay = replay(&calls, &options).map_err(|e| wrong(e.to_string()))?;
+    let replay = replay(&calls, &options).map_err(wrong)?;
     let noisy = noise.clone().map(|machine| (machine, asked.coincident));
     let prediction = Prediction::new(&replay, &on.link, &on.sheet, noisy).map_err(|operation| {
         let names = asked.on.iter().chain(&asked.with).map(|p| p.display().to_string());
         Failure::usage(format!("--on {}: no cost of {operation}", names.collect::<Vec<_>>().join(", ")))
             .help(format!("machmeter mpi measures it; or as messages: --algorithm {operation}=PATTERN"))
     })?;
-    need.say(threads, globals)?;
-    if globals.dry_run {
+    if !need.begins(threads, globals)? {
         return Ok(Exit::Fine);
     }
-    signals::install().map_err(Failure::cannot)?;
     let progress = need.progress(threads, globals);
     let (times, varied) = simulated(asked, &prediction, replay.ranks(), threads, &progress)?;
     let split = times.as_ref().map(|t| {
@@ -66,8 +63,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     if let (Some(machine), Some(name)) = (&noise, &asked.noise) {
         title.push_str(&format!("; {}", taken(machine, name)));
     }
-    let algorithms = asked.algorithm.iter().map(|(operation, info)| json!([operation, info.name]));
-    let algorithms: Value = algorithms.collect();
+    let algorithms: Value = asked.algorithm.iter().map(|(of, info)| json!([of, info.name])).collect();
     let parameters = json!({ "run": of_run.id, "on": on.record.id, "link": on.link.name, "noise": plan["noise"],
         "cpu_scale": asked.cpu_scale, "bytes_scale": asked.bytes_scale, "ranks": replay.ranks(), "runs": asked.runs,
         "coincident": asked.coincident, "algorithm": algorithms,

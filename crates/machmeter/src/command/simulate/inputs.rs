@@ -46,6 +46,11 @@ pub(in crate::command) fn doublings(
     Some(doubled.chain([last]))
 }
 
+/// Of rows of a table, for messages.
+pub(in crate::command) fn names_of<T>(rows: &[T], name: fn(&T) -> &str) -> String {
+    rows.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {
     let bytes = bounded::read(path, MOST_MIB, "schedule").map_err(Failure::usage)?;
     let read = goal::read(&bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
@@ -57,15 +62,13 @@ pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {
 pub(super) fn plan(asked: &Asked, schedule: Option<&(Goal, String)>) -> Result<Value, Failure> {
     let (name, what) = match (&asked.pattern, schedule) {
         (Some(name), _) => {
-            let names = || PATTERNS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
             let info = find(name).ok_or_else(|| {
-                Failure::usage(format!("no pattern '{name}'")).help(format!("patterns: {}", names()))
+                let known = names_of(PATTERNS, |p| p.name);
+                Failure::usage(format!("no pattern '{name}'")).help(format!("patterns: {known}"))
             })?;
-            (
-                info.name.to_owned(),
-                json!({ "ranks": asked.ranks[..], "bytes": asked.bytes, "segment": asked.segment,
-                "rounds": asked.rounds, "work_ns": asked.work }),
-            )
+            let what = json!({ "ranks": asked.ranks[..], "bytes": asked.bytes, "segment": asked.segment,
+                "rounds": asked.rounds, "work_ns": asked.work });
+            (info.name.to_owned(), what)
         }
         (None, Some((goal, digest))) => {
             let stem = asked.schedule.as_ref().and_then(|p| p.file_stem()).unwrap_or_default();
@@ -112,8 +115,7 @@ pub(in crate::command) fn machine(noise: &str, plan: &mut Value) -> Result<Machi
     }
     let (record, tables) = report::with_tables(Path::new(noise))?;
     plan["noise"] = json!(record.id);
-    Machine::recorded(&tables)
-        .map_err(|e| wrong(e.to_string()).help("machmeter noise --raw all records them"))
+    Machine::recorded(&tables).map_err(|e| wrong(e).help("machmeter noise --raw all records them"))
 }
 
 /// `period=1ms,duration=10us`, or `rate=100,duration=10us,exponential`.
@@ -135,9 +137,8 @@ pub(super) fn described(text: &str) -> Result<Machine, String> {
     match (period_ns, rate) {
         (Some(ns), None) if !exponential => Machine::periodic(ns.saturating_mul(1000), duration_ps),
         (None, Some(rate)) => Machine::random((1e12 / rate) as u64, duration_ps, exponential),
-        _ => return Err("period=, or rate= with exponential where durations vary".to_owned()),
+        _ => Err("period=, or rate= with exponential where durations vary".to_owned()),
     }
-    .map_err(|e| e.to_string())
 }
 
 pub(super) fn title(plan: &mut Value, asked: &Asked, noise: Option<&Machine>) {
@@ -173,10 +174,8 @@ pub(super) fn what<'a>(asked: &Asked, schedule: Option<&'a Goal>) -> Result<What
     let what = What::Pattern { info, shape, rounds: asked.rounds, calculation_ps };
     let last = asked.ranks[asked.ranks.len() - 1];
     if what.operations_of_rank(last) > u64::from(u32::MAX / 2) {
-        let text = format!(
-            "{} at {last} ranks in {} rounds: over 2^31 operations of a rank",
-            info.name, asked.rounds
-        );
+        let (name, rounds) = (info.name, asked.rounds);
+        let text = format!("{name} at {last} ranks in {rounds} rounds: over 2^31 operations of a rank");
         return Err(Failure::usage(text).help("fewer ranks, rounds or segments"));
     }
     Ok(what)

@@ -25,10 +25,10 @@ use super::keep::keep_figures;
 use crate::progress::Reporter;
 use crate::session::{self, empty_record, stopped_by, warning};
 use crate::{Exit, Failure, Globals, Registries, output, view};
-pub(super) use inputs::{doublings, machine, taken};
+pub(super) use inputs::{doublings, machine, names_of, taken};
 use inputs::{ladder, params, plan, read_schedule, title, what};
 pub(super) use runs::over_threads;
-use runs::{Work, merged, steps_to_json};
+use runs::{Work, merged};
 
 /// Events per second of a CPU, for what is said before the start: 5 to 13 M were measured at 2.6 GHz.
 pub(super) const EVENTS_PER_SECOND: f64 = 5e6;
@@ -132,20 +132,17 @@ pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Re
     let runs: Vec<u64> =
         if noise.is_some() { share.runs(u64::from(asked.noisy_runs)).collect() } else { Vec::new() };
     let all: Vec<_> = ladder.iter().map(|ranks| what.estimate(*ranks)).collect();
+    let of_one = all.iter().map(|e| e.events).fold(0, u64::saturating_add);
     let need = Need {
-        events: all
-            .iter()
-            .map(|e| e.events.saturating_mul(runs.len() as u64 + 1))
-            .fold(0, u64::saturating_add),
+        events: of_one.saturating_mul(runs.len() as u64 + 1),
         largest_bytes: all.iter().map(|e| e.bytes).max().unwrap_or(0),
         jobs: (runs.len() + 1).saturating_mul(ladder.len()),
         events_per_second: EVENTS_PER_SECOND,
     };
-    let threads = need.affordable(globals)?;
-    if globals.dry_run {
+    let threads = need.threads(globals)?;
+    if !need.begins(threads, globals)? {
         return Ok(Exit::Fine);
     }
-    signals::install().map_err(Failure::cannot)?;
     let work = Work { what, params, noise, coincident: asked.coincident, ladder, runs };
     let steps = work.run(threads, &need.progress(threads, globals))?;
     Ok(finish(&plan, asked.part, &steps, of, globals))
@@ -161,13 +158,6 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// Says what it will take, and how many threads memory allows.
-    fn affordable(&self, globals: &Globals) -> Result<usize, Failure> {
-        let threads = self.threads(globals)?;
-        self.say(threads, globals)?;
-        Ok(threads)
-    }
-
     /// How many threads memory allows.
     pub(super) fn threads(&self, globals: &Globals) -> Result<usize, Failure> {
         let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
@@ -196,8 +186,8 @@ impl Need {
         Reporter::new(globals, view::style(globals).width, total_ns, &CpuSet::default())
     }
 
-    /// Says what it will take.
-    pub(super) fn say(&self, threads: usize, globals: &Globals) -> Result<(), Failure> {
+    /// Says what it will take; whether it is to be done.
+    pub(super) fn begins(&self, threads: usize, globals: &Globals) -> Result<bool, Failure> {
         let text = format!(
             "{:.3} M events, about {:.0} s on {threads} CPUs, up to {}",
             self.events as f64 / 1e6,
@@ -206,25 +196,21 @@ impl Need {
         );
         if globals.dry_run {
             output::print(&text).map_err(Failure::cannot)?;
-        } else {
-            globals.say(&text);
+            return Ok(false);
         }
-        Ok(())
+        globals.say(&text);
+        signals::install().map_err(Failure::cannot)?;
+        Ok(true)
     }
 }
 
 fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, globals: &Globals) -> Exit {
     let share = part.map(|p| format!("{}/{}", p.part, p.of));
-    let parameters = json!({ "plan": plan, "part": share, "steps": steps_to_json(steps) });
+    // Exact times: those of datasets are rounded.
+    let parameters = json!({ "plan": plan, "part": share, "steps": steps });
     let mut record = record_of(PLAN, parameters, machine, globals);
-    let text = |key: &str| plan[key].as_str();
-    fill(
-        &mut record,
-        text("title").unwrap_or_default(),
-        text("pattern").unwrap_or_default(),
-        text("noise"),
-        steps,
-    );
+    let [title, pattern, noise] = ["title", "pattern", "noise"].map(|key| plan[key].as_str());
+    fill(&mut record, title.unwrap_or_default(), pattern.unwrap_or_default(), noise, steps);
     let assumed = plan["assumptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     warn_of(&mut record, assumed);
     keep_figures(record, globals)

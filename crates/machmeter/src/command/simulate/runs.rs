@@ -10,7 +10,7 @@ use machmeter_simulate::noise::{Machine, Starts};
 use machmeter_simulate::record::Step;
 use machmeter_simulate::{Params, SimulateError};
 use machmeter_sys::guard::signals;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Ladder, PLAN};
 use crate::command::report;
@@ -99,24 +99,6 @@ pub(in crate::command) fn over_threads<J: Sync, R: Clone + Send>(
     jobs.iter().zip(results).map(given).collect()
 }
 
-/// Steps with exact times: those of datasets are rounded.
-pub(super) fn steps_to_json(steps: &[Step]) -> Value {
-    let of = |s: &Step| json!({ "ranks": s.ranks, "quiet_ps": s.quiet_ps, "runs": s.runs });
-    steps.iter().map(of).collect()
-}
-
-pub(super) fn steps_of(parameters: &Value) -> Option<Vec<Step>> {
-    let of = |s: &Value| {
-        let pair = |r: &Value| Some((r[0].as_u64()?, r[1].as_u64()?));
-        Some(Step {
-            ranks: u32::try_from(s["ranks"].as_u64()?).ok()?,
-            quiet_ps: s["quiet_ps"].as_u64()?,
-            runs: s["runs"].as_array()?.iter().map(pair).collect::<Option<_>>()?,
-        })
-    };
-    parameters["steps"].as_array()?.iter().map(of).collect()
-}
-
 /// The plan that shares have in common, and the runs of all.
 pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Failure> {
     let mut whole = None;
@@ -125,8 +107,8 @@ pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Fail
         let wrong = |what: String| Failure::usage(format!("--merge {}: {what}", name.display()));
         let plan = record.run.parameters.get(PLAN).map(|p| p["plan"].clone());
         let plan = plan.filter(Value::is_object).ok_or_else(|| wrong("no simulation".to_owned()))?;
-        let own = steps_of(&record.run.parameters[PLAN])
-            .ok_or_else(|| wrong("its steps cannot be read".to_owned()))?;
+        let own: Vec<Step> = serde_json::from_value(record.run.parameters[PLAN]["steps"].clone())
+            .map_err(|_| wrong("its steps cannot be read".to_owned()))?;
         let Some((common, all, _)) = &mut whole else {
             whole = Some((plan, own, record.machine));
             continue;
@@ -136,32 +118,23 @@ pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Fail
         if let Some(key) = common.as_object().into_iter().flat_map(|o| o.keys()).find(differs) {
             return Err(wrong(format!("a part of another plan: {key} differs")));
         }
-        for own in own {
-            match all.iter_mut().find(|s| s.ranks == own.ranks && s.quiet_ps == own.quiet_ps) {
-                Some(step) => step.runs.extend(own.runs),
-                None => {
-                    return Err(wrong(format!(
-                        "{} ranks are in no other part, or ended at another time",
-                        own.ranks
-                    )));
-                }
-            }
+        for Step { ranks, quiet_ps, runs } in own {
+            let same = all.iter_mut().find(|s| s.ranks == ranks && s.quiet_ps == quiet_ps);
+            let text = || format!("{ranks} ranks are in no other part, or ended at another time");
+            same.ok_or_else(|| wrong(text()))?.runs.extend(runs);
         }
     }
     let (plan, mut all, machine): (Value, Vec<Step>, _) =
         whole.ok_or_else(|| Failure::usage("--merge: no records"))?;
     let runs = plan["runs"].as_u64().filter(|_| plan["noise"].is_string()).unwrap_or(0);
-    for step in &mut all {
-        step.runs.sort_unstable();
-        let numbers: Vec<u64> = step.runs.iter().map(|r| r.0).collect();
-        if let Some(n) = (0..runs).find(|n| !numbers.contains(n)) {
-            return Err(Failure::usage(format!(
-                "--merge: run {n} of {runs} at {} ranks is in no part",
-                step.ranks
-            )));
+    for Step { ranks, runs: own, .. } in &mut all {
+        own.sort_unstable();
+        let numbers: Vec<u64> = own.iter().map(|r| r.0).collect();
+        if let Some(n) = (0..runs).find(|n| numbers.binary_search(n).is_err()) {
+            return Err(Failure::usage(format!("--merge: run {n} of {runs} at {ranks} ranks is in no part")));
         }
         if numbers.len() as u64 != runs {
-            return Err(Failure::usage(format!("--merge: a run at {} ranks is in two parts", step.ranks)));
+            return Err(Failure::usage(format!("--merge: a run at {ranks} ranks is in two parts")));
         }
     }
     Ok((plan, all, machine))

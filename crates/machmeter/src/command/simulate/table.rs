@@ -2,10 +2,9 @@
 
 use machmeter_data::quantity::parse_bytes;
 use machmeter_simulate::table::{OPERATIONS, Point, analyze, fill, points, sizes};
-use machmeter_sys::guard::signals;
 use serde_json::json;
 
-use super::inputs::{link, of_link};
+use super::inputs::{link, names_of, of_link};
 use super::runs::over_threads;
 use super::{Asked, Need, PLAN, record_of, warn_of};
 use crate::command::keep::keep_figures;
@@ -33,11 +32,10 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
         jobs: points.len(),
         events_per_second: EVENTS_PER_SECOND,
     };
-    let threads = need.affordable(globals)?;
-    if globals.dry_run {
+    let threads = need.threads(globals)?;
+    if !need.begins(threads, globals)? {
         return Ok(Exit::Fine);
     }
-    signals::install().map_err(Failure::cannot)?;
     // The largest first, so that no thread is left with them at the end.
     let mut jobs = points.clone();
     jobs.sort_by_key(|p| std::cmp::Reverse(p.events()));
@@ -61,9 +59,8 @@ fn chosen(names: &[String]) -> Result<Vec<usize>, Failure> {
         return Ok((0..OPERATIONS.len()).collect());
     }
     let place = |name: &String| {
-        let known = || OPERATIONS.iter().map(|o| o.name).collect::<Vec<_>>().join(", ");
         OPERATIONS.iter().position(|o| o.name == name.trim()).ok_or_else(|| {
-            Failure::usage(format!("--ops: '{name}' is not one of {}", known()))
+            Failure::usage(format!("--ops: '{name}' is not one of {}", names_of(OPERATIONS, |o| o.name)))
                 .help("calls that are not messages alone have no simulation: machmeter mpi measures them")
         })
     };

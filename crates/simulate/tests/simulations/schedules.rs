@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use machmeter_simulate::goal::{Builder, Goal, Require};
-use machmeter_simulate::{ANY, Dialect, Line, Op, PER_PS, Params, Verb};
+use machmeter_simulate::{ANY, Dialect, Line, Op, PER_PS, Params};
 use machmeter_stats::random::Random;
 
 /// Costs in whole ns, as the reference takes them.
@@ -104,13 +104,8 @@ fn requirements(random: &mut Random, earlier: usize, same_key: Option<u32>) -> V
 fn build(ops: Vec<Vec<WithRequirements>>, takes_any: bool) -> Goal {
     let mut builder = Builder::default();
     for (rank, all) in ops.into_iter().enumerate() {
-        for (planned, requires) in all {
-            let op = match planned.verb {
-                Verb::Calculate => builder.calculate(planned.amount),
-                Verb::Send => builder.send(planned.peer, planned.amount, planned.tag),
-                Verb::Receive => builder.receive(planned.peer, planned.amount, planned.tag),
-            };
-            builder.place(planned.cpu, planned.nic);
+        for (op, requires) in all {
+            let op = builder.add(op);
             for (required, what) in requires {
                 // A receiver of any must not keep a message of one sender from the receive that needs it.
                 if !(takes_any && rank == 0 && what == Require::End) {

@@ -1,18 +1,11 @@
 //! Expressions over planted figures: values, intervals, units, warnings, and what is refused; no text breaks the parser.
 
-#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
-
-use machmeter_data::metric::{ParamValue, params};
-use machmeter_data::{Better, Interval, Metric, MetricInfo, Record, Unit};
+use machmeter_data::metric::params;
+use machmeter_data::{Metric, MetricInfo, Record, Unit};
 use machmeter_simulate::expr::{Answer, ExprError, Sheet, bind, parse};
 use machmeter_stats::random::Random;
 
-fn plant(record: &mut Record, id: &str, unit: Unit, keys: &[(&str, ParamValue)], value: f64, reach: f64) {
-    let info = MetricInfo { id: Box::leak(id.to_owned().into_boxed_str()), unit, ..none() };
-    let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
-    let ci = Interval::new(0.95, value - reach, value + reach, "planted").filter(|_| reach > 0.0);
-    record.metrics.push(Metric::new(&info, keys, value, "planted", 9).with_ci(ci));
-}
+use crate::given::plant;
 
 /// allreduce: 100 + 10 log p + 2 d ns at 2 to 64 ranks, 8 to 1024 B, from 1025 B on 5000 + d; barrier: 300 ns of two ranks.
 fn record() -> Record {
@@ -41,21 +34,9 @@ fn record() -> Record {
         plant(&mut r, "ops.cost", ns, &keys, value, 4.0);
     }
     plant(&mut r, "memory.bandwidth", Unit::BytesPerSecond, &[("cpus", 1i64.into())], 1e10, 0.0);
-    let info = MetricInfo { id: "net.gap", unit: ns, ..none() };
+    let info = MetricInfo::of("net.gap", ns);
     r.metrics.push(Metric::rejected(&info, params([("transport", "shm".into())]), "line", "at most 5 ns"));
     r
-}
-
-fn none() -> MetricInfo {
-    MetricInfo {
-        id: "",
-        params: &[],
-        unit: Unit::One,
-        better: Better::Lower,
-        weakened_by: &[],
-        description: "",
-        may_be_negative: false,
-    }
 }
 
 fn ask(text: &str, variable: f64) -> Result<(Answer, i32, Vec<String>), ExprError> {
@@ -157,39 +138,14 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
 
 #[test]
 fn no_text_breaks_it() {
-    const WORDS: [&str; 26] = [
-        "allreduce",
-        "barrier",
-        "syscall",
-        "P",
-        "p",
-        "d",
-        "=",
-        "(",
-        ")",
-        ",",
-        "+",
-        "-",
-        "*",
-        "/",
-        "^",
-        "8",
-        "1e9",
-        "0",
-        "2us",
-        "getppid",
-        "'x'",
-        "{",
-        "}",
-        "max",
-        "log",
-        "\u{e9}",
-    ];
+    let words: Vec<&str> =
+        "allreduce barrier syscall P p d = ( ) , + - * / ^ 8 1e9 0 2us getppid 'x' { } max log \u{e9}"
+            .split(' ')
+            .collect();
     let mut random = Random::new(7);
     let (mut read, mut valued) = (0, 0);
     for _ in 0..200_000 {
-        let words = 1 + random.below(12);
-        let text: String = (0..words).map(|_| WORDS[random.below(WORDS.len())]).collect();
+        let text: String = (0..=random.below(12)).map(|_| words[random.below(words.len())]).collect();
         read += u32::from(parse(&text).is_ok());
         valued += u32::from(ask_of(&text));
     }

@@ -1,9 +1,5 @@
 //! Noise whose cost is known, and runs that are the same wherever they are computed.
 
-#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
-
-mod schedules;
-
 use std::sync::Arc;
 
 use machmeter_simulate::goal::Schedule;
@@ -13,7 +9,7 @@ use machmeter_simulate::patterns::{Shape, Stepped, find};
 use machmeter_simulate::{Dialect, Line, Params, run};
 use machmeter_stats::random::Random;
 
-use schedules::{Costs, gaps_ns, hash, schedule};
+use crate::schedules::{Costs, gaps_ns, hash, schedule};
 
 const STEPS: u32 = 4;
 const STEP_PS: u64 = 1_000_000;
@@ -22,10 +18,6 @@ const LOST_PS: u64 = 50_000;
 /// Messages that cost nothing: a barrier waits for the last rank alone.
 fn free_messages() -> Params {
     Params::simple(Line::default(), Line::default(), 0, u64::MAX, Dialect::Machmeter)
-}
-
-fn shape(ranks: u32) -> Shape {
-    Shape { ranks, bytes: 1, segment_bytes: 1, seed: 0 }
 }
 
 /// Takes `LOST_PS` from each calculation with a probability.
@@ -45,7 +37,7 @@ impl Noise for Lottery {
 fn the_slowest_rank_of_each_step_counts() {
     let params = free_messages();
     for (ranks, probability) in [(16, 0.02), (64, 0.01), (5, 0.3)] {
-        let pattern = (find("barrier").unwrap().make)(shape(ranks));
+        let pattern = (find("barrier").unwrap().make)(Shape::of(ranks, 1));
         let mut program = Stepped::new(pattern.as_ref(), ranks, STEPS, STEP_PS);
         let lost = LOST_PS as f64 * (1.0 - (1.0f64 - probability).powi(ranks as i32));
         let expected_ns = f64::from(STEPS) * (STEP_PS as f64 + lost) / 1000.0;
@@ -64,20 +56,21 @@ fn the_slowest_rank_of_each_step_counts() {
     }
 }
 
+/// The end of so many rounds of a calculation of `STEP_PS` and a barrier.
+fn barriers(rounds: u32, ranks: u32, noise: (&Arc<Machine>, Starts)) -> u64 {
+    let info = find("barrier").unwrap();
+    let what = What::Pattern { info, shape: Shape::of(2, 1), rounds, calculation_ps: STEP_PS };
+    what.simulate(ranks, &free_messages(), Some(noise), &|| false).unwrap()
+}
+
 /// The same by gaps at equal distances, of which each rank is somewhere: the calculation is short beside their distance.
 #[test]
 fn gaps_at_equal_distances_hit_with_their_share() {
     let (period_ps, lost_ps) = (100_000_000, 10_000);
     let machine = Arc::new(Machine::periodic(period_ps, lost_ps).unwrap());
-    let what =
-        What::Pattern { info: find("barrier").unwrap(), shape: shape(2), rounds: 1, calculation_ps: STEP_PS };
     for ranks in [8, 64, 256] {
-        let times: Vec<u64> = (0..400)
-            .map(|number| {
-                let noise = Some((&machine, Starts::Apart(number)));
-                what.simulate(ranks, &free_messages(), noise, &|| false).unwrap() - STEP_PS
-            })
-            .collect();
+        let time = |number| barriers(1, ranks, (&machine, Starts::Apart(number))) - STEP_PS;
+        let times: Vec<u64> = (0..400).map(time).collect();
         // A gap that is under way at the start takes its rest: at most another lost/period of the hits.
         let probability = STEP_PS as f64 / period_ps as f64;
         let expected_ns = lost_ps as f64 / 1000.0 * (1.0 - (1.0 - probability).powi(ranks as i32));
@@ -94,22 +87,12 @@ fn gaps_at_equal_distances_hit_with_their_share() {
 #[test]
 fn coincident_noise_costs_the_same_at_any_number_of_ranks() {
     let machine = Arc::new(Machine::random(3_000_000, 400_000, true).unwrap());
-    let what = What::Pattern {
-        info: find("barrier").unwrap(),
-        shape: shape(2),
-        rounds: 20,
-        calculation_ps: STEP_PS,
-    };
     for seed in 0..10 {
-        let time = |ranks| {
-            what.simulate(ranks, &free_messages(), Some((&machine, Starts::Together(seed))), &|| false)
-                .unwrap()
-        };
+        let time = |ranks| barriers(20, ranks, (&machine, Starts::Together(seed)));
         let one = time(2);
         assert!(one > 20 * STEP_PS);
         assert!([3, 16, 100, 1024].map(time).iter().all(|t| *t == one));
-        let apart = what.simulate(1024, &free_messages(), Some((&machine, Starts::Apart(seed))), &|| false);
-        assert!(apart.unwrap() > one);
+        assert!(barriers(20, 1024, (&machine, Starts::Apart(seed))) > one);
     }
 }
 
@@ -130,7 +113,9 @@ fn shares_of_runs_are_the_runs() {
 #[test]
 fn noise_with_fixed_starts_is_that_of_the_reference() {
     let mut compared = 0;
-    for line in include_str!("../../../fixtures/simulate/noise.csv").lines().filter(|l| !l.starts_with('#')) {
+    for line in
+        include_str!("../../../../fixtures/simulate/noise.csv").lines().filter(|l| !l.starts_with('#'))
+    {
         let fields: Vec<&str> = line.split(',').collect();
         let seed = fields[0].parse().unwrap();
         let step = if fields[1] == "apart" { 1_000_003_000 } else { 0 };

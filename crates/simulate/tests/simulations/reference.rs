@@ -1,20 +1,16 @@
 //! Results equal to the reference simulator's, and sensitivities equal to finite differences.
 
-#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
-
-mod schedules;
-
 use machmeter_simulate::goal::{Schedule, read, write_binary, write_text};
-use machmeter_simulate::noise::Quiet;
-use machmeter_simulate::{Dialect, Params, Part, Protocol, Time as _, Traced, run};
+use machmeter_simulate::{Dialect, Params, Part, Protocol, Time as _, Traced};
 
-use schedules::{Costs, gaps_ns, hash, schedule};
+use crate::quiet;
+use crate::schedules::{Costs, gaps_ns, hash, schedule};
 
-const FIXTURES: &str = include_str!("../../../fixtures/simulate/loggopsim.csv");
+const FIXTURES: &str = include_str!("../../../../fixtures/simulate/loggopsim.csv");
 
 fn ends(seed: u64, params: &Params) -> Vec<u64> {
     let goal = schedule(seed);
-    let done = run::<u64, _, _>(&mut Schedule::new(&goal), params, &mut Quiet, &|| false).unwrap();
+    let done = quiet::<u64>(&mut Schedule::new(&goal), params);
     assert_eq!(done.events, goal.operations() + goal.messages());
     done.ends
 }
@@ -69,8 +65,8 @@ fn sensitivities_are_finite_differences() {
         });
         let goal = schedule(seed);
         let mut program = Schedule::new(&goal);
-        let traced = run::<Traced, _, _>(&mut program, &base, &mut Quiet, &|| false).unwrap();
-        let plain = run::<u64, _, _>(&mut program, &base, &mut Quiet, &|| false).unwrap();
+        let traced = quiet::<Traced>(&mut program, &base);
+        let plain = quiet::<u64>(&mut program, &base);
         let (rank, end) = traced.last();
         assert_eq!(plain.last(), (rank, end.ps()));
         assert!(traced.ends.iter().zip(&plain.ends).all(|(t, p)| t.ps() == *p));
@@ -96,9 +92,7 @@ fn sensitivities_are_finite_differences() {
             if part == Part::GapBytes && base.segments()[0].gap.per_byte == 0 {
                 continue;
             }
-            let time = |params: &Params| {
-                run::<u64, _, _>(&mut program.clone(), params, &mut Quiet, &|| false).unwrap().last().1 as i64
-            };
+            let time = |params: &Params| quiet::<u64>(&mut program.clone(), params).last().1 as i64;
             let (up, down) = (time(&changed(true)), time(&changed(false)));
             let (above, below) = (up - end.ps() as i64, end.ps() as i64 - down);
             if above == below {

@@ -1,7 +1,5 @@
 //! The table of operations on planted parameters: closed forms, laws, and what errors of parameters become.
 
-#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
-
 use machmeter_model::laws::table::Found;
 use machmeter_model::laws::{Term, fit_shared};
 use machmeter_simulate::machine::{Errors, OfLink};

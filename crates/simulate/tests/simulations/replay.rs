@@ -1,52 +1,19 @@
 //! Simulated executions written as traces and replayed: the same ends of all ranks, on the same costs and on others.
 
-#![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
-
-mod programs;
-#[allow(dead_code, reason = "other tests use the rest")]
-mod schedules;
-
-use machmeter_data::trace::{COMMUNICATORS, EVENTS, OPERATIONS, SPANS};
-use machmeter_data::{Column, Table, Unit, Values};
+use machmeter_data::Table;
+use machmeter_data::trace::COMMUNICATORS;
 use machmeter_simulate::goal::{Goal, Schedule, read_text, write_text};
 use machmeter_simulate::noise::Quiet;
 use machmeter_simulate::patterns::find;
 use machmeter_simulate::replay::{
-    Calls, Observed, Options, Priced, Replay, Running, Work, operations, replay, schedule as goal_of, split,
+    Calls, Observed, Options, Priced, Replay, Work, events, operations, replay, schedule as goal_of, split,
 };
 use machmeter_simulate::{Dialect, Line, Params, Part, Time as _, Traced, run};
 
-use programs::{Do, program, schedule};
-use schedules::Costs;
-
-fn operation(name: &str) -> i32 {
-    OPERATIONS.iter().position(|o| o.name == name).unwrap() as i32
-}
-
-/// Rows of a table of calls: rank, operation, start, duration, bytes, peer, tag.
-type Row = (i32, i32, i64, i64, i64, i32, i32);
-
-fn tables(rows: &[Row], ends_ns: &[i64]) -> Vec<Table> {
-    let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::Count, values };
-    let ints = |name, of: fn(&Row) -> i32| column(name, Values::I32(rows.iter().map(of).collect()));
-    let longs = |name, of: fn(&Row) -> i64| column(name, Values::I64(rows.iter().map(of).collect()));
-    let columns = vec![
-        ints("rank", |r| r.0),
-        ints("thread", |_| 0),
-        ints("operation", |r| r.1),
-        longs("start_ns", |r| r.2),
-        longs("duration_ns", |r| r.3),
-        longs("bytes", |r| r.4),
-        ints("peer", |r| r.5),
-        ints("tag", |r| r.6),
-        ints("communicator", |_| 0),
-    ];
-    let mut events = Table::new(EVENTS, columns).unwrap();
-    events.name_codes("operation", OPERATIONS.iter().map(|o| format!("MPI_{}", o.name)));
-    let ranks = (0..ends_ns.len() as i32).collect();
-    let spans = vec![column("rank", Values::I32(ranks)), column("end_ns", Values::I64(ends_ns.to_vec()))];
-    vec![events, Table::new(SPANS, spans).unwrap()]
-}
+use crate::given::{Row, tables};
+use crate::programs::{Do, program, schedule};
+use crate::quiet;
+use crate::schedules::Costs;
 
 /// The execution of a program as its trace: each call lasts until what follows it begins.
 fn traced(program: &[Vec<Do>], params: &Params) -> (Vec<Table>, Vec<u64>) {
@@ -75,18 +42,10 @@ fn traced(program: &[Vec<Do>], params: &Params) -> (Vec<Table>, Vec<u64>) {
                 _ => next,
             };
             let start = std::mem::replace(&mut now, until);
-            let call = |name, bytes: u64, peer: u32, tag: u32| {
+            let call = |name, bytes: u64, peer: u32, tag: u32| -> Row {
                 let ns = |ps: u64| (ps / 1000) as i64;
                 assert_eq!((start % 1000, until % 1000), (0, 0), "whole ns");
-                (
-                    rank as i32,
-                    operation(name),
-                    ns(start),
-                    ns(until - start),
-                    bytes as i64,
-                    peer as i32,
-                    tag as i32,
-                )
+                (rank as i32, name, ns(start), ns(until - start), bytes as i64, peer as i32, tag as i32)
             };
             rows.push(match *what {
                 Do::Compute(_) => continue,
@@ -110,7 +69,7 @@ fn options() -> Options {
 }
 
 fn ends(replay: &Replay, prices: &[u64], params: &Params) -> Vec<u64> {
-    run::<u64, _, _>(&mut Running::new(replay, prices), params, &mut Quiet, &|| false).unwrap().ends
+    quiet(&mut replay.running(prices), params).ends
 }
 
 /// Costs of seeds are whole ns; rendezvous begin at 1,000 or 65,536 bytes.
@@ -134,7 +93,7 @@ fn a_simulated_trace_gives_the_simulation_again_on_any_costs() {
             let params = Costs::of_seed(seed * 7 + other).params(Dialect::Machmeter);
             let params = params.map(|s| s.latency_ps += 1234 * other);
             let (goal, _) = schedule(&program);
-            let direct = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut Quiet, &|| false).unwrap();
+            let direct = quiet::<u64>(&mut Schedule::new(&goal), &params);
             assert_eq!(ends(&again, &[], &params), direct.ends, "seed {seed}, costs {other}");
             compared += 1;
         }
@@ -148,12 +107,12 @@ fn simple(l: u64, o: u64) -> Params {
 }
 
 /// Rank 0 calculates 1 us, rank 1 3 us, then both; the table of a call of 100 ns each.
-fn together(name: &str, root: i32) -> Calls {
+fn together(name: &'static str, root: i32) -> Calls {
     let rows = [
-        (0, operation(name), 1000, 2100, 64, root, -3),
-        (1, operation(name), 3000, 100, 64, root, -3),
-        (0, operation("Barrier"), 3100, 100, 0, -3, -3),
-        (1, operation("Barrier"), 3100, 100, 0, -3, -3),
+        (0, name, 1000, 2100, 64, root, -3),
+        (1, name, 3000, 100, 64, root, -3),
+        (0, "Barrier", 3100, 100, 0, -3, -3),
+        (1, "Barrier", 3100, 100, 0, -3, -3),
     ];
     Calls::find(&tables(&rows, &[3200, 3200])).unwrap()
 }
@@ -198,7 +157,7 @@ fn collectives_wait_for_those_that_they_need_and_take_their_cost() {
 
 #[test]
 fn a_late_sender_is_waited_for_and_the_message_is_not() {
-    let rows = [(0, operation("Recv"), 1000, 3000, 64, 1, 5), (1, operation("Send"), 3000, 100, 8, 0, 5)];
+    let rows = [(0, "Recv", 1000, 3000, 64, 1, 5), (1, "Send", 3000, 100, 8, 0, 5)];
     let calls = Calls::find(&tables(&rows, &[4000, 3100])).unwrap();
     let all = replay(&calls, &Options::default()).unwrap();
     let found = split(&all, &[], &simple(700, 100), &mut Quiet, &|| false).unwrap();
@@ -217,10 +176,10 @@ fn a_late_sender_is_waited_for_and_the_message_is_not() {
 #[test]
 fn more_ranks_repeat_messages_and_rebuild_collectives() {
     let rows = [
-        (0, operation("Send"), 1000, 100, 8, 1, 5),
-        (1, operation("Recv"), 1000, 100, 64, 0, 5),
-        (0, operation("Alltoall"), 2000, 100, 64, -3, -3),
-        (1, operation("Alltoall"), 2000, 100, 64, -3, -3),
+        (0, "Send", 1000, 100, 8, 1, 5),
+        (1, "Recv", 1000, 100, 64, 0, 5),
+        (0, "Alltoall", 2000, 100, 64, -3, -3),
+        (1, "Alltoall", 2000, 100, 64, -3, -3),
     ];
     let calls = Calls::find(&tables(&rows, &[2100, 2100])).unwrap();
     let options = Options { copies: 3, cpu_scale: 2.0, ..Options::default() };
@@ -236,19 +195,19 @@ fn more_ranks_repeat_messages_and_rebuild_collectives() {
 #[test]
 fn receives_from_anybody_and_requests_are_matched_by_order() {
     let rows = [
-        (0, operation("Sendrecv"), 0, 900, 8, 1, 5),
-        (1, operation("Sendrecv"), 500, 400, 8, 0, 5),
-        (0, operation("Recv"), 1000, 500, 64, -1, -1),
-        (1, operation("Ssend"), 1200, 300, 16, 0, 9),
-        (1, operation("Irecv"), 1600, 0, 64, 0, 1),
-        (1, operation("Irecv"), 1600, 0, 64, 0, 2),
+        (0, "Sendrecv", 0, 900, 8, 1, 5),
+        (1, "Sendrecv", 500, 400, 8, 0, 5),
+        (0, "Recv", 1000, 500, 64, -1, -1),
+        (1, "Ssend", 1200, 300, 16, 0, 9),
+        (1, "Irecv", 1600, 0, 64, 0, 1),
+        (1, "Irecv", 1600, 0, 64, 0, 2),
         // The second message came first: the first wait can only have been for it.
-        (1, operation("Wait"), 1600, 500, 0, -3, -3),
-        (1, operation("Wait"), 3100, 500, 0, -3, -3),
-        (0, operation("Send"), 2000, 10, 8, 1, 2),
-        (0, operation("Send"), 3500, 10, 8, 1, 1),
-        (0, operation("Put"), 3600, 10, 8, 1, -3),
-        (0, operation("Recv"), 3700, 10, 8, 1, 77),
+        (1, "Wait", 1600, 500, 0, -3, -3),
+        (1, "Wait", 3100, 500, 0, -3, -3),
+        (0, "Send", 2000, 10, 8, 1, 2),
+        (0, "Send", 3500, 10, 8, 1, 1),
+        (0, "Put", 3600, 10, 8, 1, -3),
+        (0, "Recv", 3700, 10, 8, 1, 77),
     ];
     let mut all = tables(&rows, &[4000, 4000]);
     all.push(Table::new(COMMUNICATORS, Vec::new()).unwrap());
@@ -264,14 +223,28 @@ fn receives_from_anybody_and_requests_are_matched_by_order() {
     assert_eq!(split.ranks[1].waiting_ps + split.ranks[1].compute_ps, split.end.ps());
 }
 
+/// What memory a replay takes is said before it is made, of calls that start many messages, too.
+#[test]
+fn calls_that_start_all_requests_count_as_what_they_start() {
+    let of = |rank, name, peer| (0..30).map(move |tag| (rank, name, 10 * i64::from(tag), 5, 8, peer, tag));
+    let starts = (0..60).map(|n| (n % 2, "Startall", 1000 + 10 * i64::from(n), 5, 0, -3, -3));
+    let rows: Vec<Row> = of(0, "Send_init", 1).chain(of(1, "Recv_init", 0)).chain(starts).collect();
+    let calls = Calls::find(&tables(&rows, &[2000; 2])).unwrap();
+    let made = replay(&calls, &Options::default()).unwrap();
+    let (goal, _) = goal_of(&calls).unwrap();
+    assert_eq!(goal.messages(), 30 * 30);
+    let said = (events(&calls, &Options::default()), operations(&calls));
+    assert!(said.0 >= made.events() && said.1 >= goal.operations(), "{said:?}");
+}
+
 #[test]
 fn tables_that_cannot_be_are_refused() {
-    let message = |rows: &[Row]| Calls::find(&tables(rows, &[1])).unwrap_err().to_string();
+    let message = |rows: &[Row]| Calls::find(&tables(rows, &[1])).unwrap_err();
     assert_eq!(message(&[]), "the trace has no calls");
-    assert_eq!(message(&[(-1, operation("Send"), 0, 900, 8, 1, 5)]), "row 0 of mpi_events: rank -1");
-    assert!(Calls::find(&[]).unwrap_err().to_string().contains("no table mpi_events"));
+    assert_eq!(message(&[(-1, "Send", 0, 900, 8, 1, 5)]), "row 0 of mpi_events: rank -1");
+    assert!(Calls::find(&[]).unwrap_err().contains("no table mpi_events"));
     // A rank that is in no row is there, and does nothing.
-    let calls = Calls::find(&tables(&[(3, operation("Send"), 0, 900, 8, 1, 5)], &[1])).unwrap();
+    let calls = Calls::find(&tables(&[(3, "Send", 0, 900, 8, 1, 5)], &[1])).unwrap();
     let all = replay(&calls, &Options::default()).unwrap();
     assert_eq!(all.calculation_ps.len(), 4);
 }
@@ -296,7 +269,7 @@ fn an_exported_schedule_ends_as_the_traced_execution() {
         let goal = exported(&calls);
         let estimate = operations(&calls) as f64 / goal.operations() as f64;
         assert!((1.0..4.0).contains(&estimate), "seed {seed}: {estimate} of {}", goal.operations());
-        let again = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut Quiet, &|| false).unwrap();
+        let again = quiet::<u64>(&mut Schedule::new(&goal), &params);
         assert_eq!(again.ends, ends_ps, "seed {seed}");
     }
 }
@@ -304,24 +277,13 @@ fn an_exported_schedule_ends_as_the_traced_execution() {
 #[test]
 fn every_collective_is_messages_in_a_schedule() {
     let params = simple(1000, 100);
-    for name in [
-        "Barrier",
-        "Bcast",
-        "Scatterv",
-        "Gather",
-        "Allgatherv",
-        "Alltoallw",
-        "Reduce",
-        "Iallreduce",
-        "Reduce_scatter_block",
-        "Exscan",
-        "Comm_dup",
-        "Comm_split",
-    ] {
+    let names = "Barrier Bcast Scatterv Gather Allgatherv Alltoallw Reduce Iallreduce Reduce_scatter_block Exscan \
+                 Comm_dup Comm_split";
+    for name in names.split(' ') {
         let root = if ["Bcast", "Scatterv", "Gather", "Reduce"].contains(&name) { 1 } else { -3 };
         let goal = exported(&together(name, root));
         assert!(goal.messages() > 2, "{name} and a barrier: {} messages", goal.messages());
-        let done = run::<u64, _, _>(&mut Schedule::new(&goal), &params, &mut Quiet, &|| false).unwrap();
+        let done = quiet::<u64>(&mut Schedule::new(&goal), &params);
         // Rank 1 comes after 3 us, and its message to the barrier takes 1.2 us.
         assert!(done.ends[0] >= 4_200_000 && done.ends[1] >= 3_000_000, "{name}: {:?}", done.ends);
     }

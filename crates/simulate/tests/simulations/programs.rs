@@ -2,6 +2,7 @@
 
 use machmeter_simulate::goal::{Builder, Goal, Require};
 use machmeter_simulate::patterns::{Shape, find};
+use machmeter_simulate::{Op, Verb};
 use machmeter_stats::random::Random;
 
 /// What a rank does; messages by number.
@@ -63,36 +64,31 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
     for (rank, all) in program.iter().enumerate() {
         let (mut front, mut requests, mut own) = (Vec::new(), Vec::new(), Vec::new());
         for what in all {
-            let require = |builder: &mut Builder, op: u32, front: &[(u32, Require)]| {
+            let mut add = |op, front: &[(u32, Require)]| {
+                let op = builder.add(op);
                 for (required, what) in front {
                     builder.require(op, *required, *what);
                 }
+                op
             };
             let (op, blocks, is_work) = match *what {
-                Do::Compute(ns) => (builder.calculate(ns), true, true),
-                Do::Send { to, bytes, tag, blocks } => (builder.send(to, bytes, tag), blocks, true),
-                Do::Receive { from, tag, blocks } => (builder.receive(from, 0, tag), blocks, false),
+                Do::Compute(ns) => (Op::calculate(ns), true, true),
+                Do::Send { to, bytes, tag, blocks } => (Op::send(to, bytes, tag), blocks, true),
+                Do::Receive { from, tag, blocks } => (Op::receive(from, 0, tag), blocks, false),
                 Do::Waitall => {
                     front.append(&mut requests);
                     own.push(None);
                     continue;
                 }
                 Do::Allreduce(bytes) => {
-                    let shape = Shape { ranks: program.len() as u32, bytes, segment_bytes: 4096, seed: 1 };
-                    let pattern = (find("allreduce").unwrap().make)(shape);
+                    let pattern = (find("allreduce").unwrap().make)(Shape::of(program.len() as u32, bytes));
                     let mut first = None;
                     for step in 0..pattern.steps(rank as u32) {
                         let mut ends = Vec::new();
-                        if let Some(to) = pattern.send(rank as u32, step, 0) {
-                            let op = builder.send(to.rank, to.bytes, 1 << 20 | to.tag);
-                            require(&mut builder, op, &front);
-                            ends.push((op, Require::End));
-                            first = first.or(Some(op));
-                        }
-                        if let Some(from) = pattern.receive(rank as u32, step, 0) {
-                            let op = builder.receive(from.rank, from.bytes, 1 << 20 | from.tag);
-                            require(&mut builder, op, &front);
-                            ends.push((op, Require::End));
+                        for op in pattern.operations(rank as u32, step) {
+                            let id = add(Op { tag: 1 << 20 | op.tag, ..op }, &front);
+                            first = first.or((op.verb == Verb::Send).then_some(id));
+                            ends.push((id, Require::End));
                         }
                         front = if ends.is_empty() { front } else { ends };
                     }
@@ -100,7 +96,7 @@ pub(crate) fn schedule(program: &[Vec<Do>]) -> (Goal, Vec<Vec<Option<u32>>>) {
                     continue;
                 }
             };
-            require(&mut builder, op, &front);
+            let op = add(op, &front);
             front = vec![(op, if blocks { Require::End } else { Require::Start })];
             if !blocks {
                 requests.push((op, Require::End));
