@@ -222,7 +222,7 @@ fn one_launch(
 ) -> Result<About, String> {
     let cpus = host.cpus.to_vec();
     let bound: &[usize] = if ranks <= cpus.len() { &cpus[..ranks] } else { &[] };
-    let start = Start { ranks, cpus: bound, oversubscribe: ranks > cpus.len(), set: &[] };
+    let start = Start { ranks, cpus: bound, oversubscribe: ranks > cpus.len() };
     let command = command(mpi, &start).map_err(|e| e.to_string())?;
     let mut spawn = Spawn::worker(WORKER.name).under(command).new_group().die_with_parent().piped();
     if let Some(lib) = &params.lib {

@@ -130,7 +130,7 @@ fn played(machine: &Machine, options: &Options, mpi: &Installed) -> Result<Found
     if cpus.len() < 2 {
         return Err("two CPUs are needed".to_owned());
     }
-    let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false, set: &[] };
+    let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false };
     let command = command(mpi, &start).map_err(|e| e.to_string())?;
     let part = if options.quick { 2 } else { 1 };
     let spawn = Spawn::worker(WORKER.name).under(command).new_group().die_with_parent().piped();

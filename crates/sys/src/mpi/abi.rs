@@ -174,7 +174,6 @@ functions! {
     comm_size c"MPI_Comm_size" (comm: Handle, size: *mut c_int);
     comm_set_errhandler c"MPI_Comm_set_errhandler" (comm: Handle, handler: Handle);
     comm_split c"MPI_Comm_split" (comm: Handle, color: c_int, key: c_int, new: *mut Handle);
-    comm_free c"MPI_Comm_free" (comm: *mut Handle);
     send c"MPI_Send" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
     ssend c"MPI_Ssend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
     rsend c"MPI_Rsend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);

@@ -45,10 +45,3 @@ pub enum Error {
     #[error("memory for MPI calls: {0}")]
     Memory(#[from] std::io::Error),
 }
-
-impl Error {
-    /// Whether something is not installed, rather than broken: exit code 4.
-    pub fn is_missing(&self) -> bool {
-        matches!(self, Self::NotFound { .. } | Self::Unopened { .. } | Self::Static | Self::NoLauncher { .. })
-    }
-}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use super::library::Opened;
-use super::{Comm, Error, Operation, Session};
+use super::{Comm, Error, Session};
 use crate::fs_root::FsRoot;
 
 const SONAME: &str = "liboshmem.so.40";
@@ -76,18 +76,12 @@ impl Shmem {
         let file = if file.exists() { file } else { PathBuf::from(SONAME) };
         let library = Opened::open(&file)?;
         if !exports_end() {
-            return Err(Error::Argument(
-                "this program does not export _end, which OpenSHMEM needs".to_owned(),
-            ));
+            let why = "this program does not export _end, which OpenSHMEM needs";
+            return Err(Error::Argument(why.to_owned()));
         }
         let functions = Functions::of(&library)?;
         let world = session.world().clone();
-        let mut sizes = [bytes as i64, -(bytes as i64)];
-        world.allreduce_in_place(&mut sizes, Operation::Min)?;
-        if sizes[0] != -sizes[1] {
-            let text = format!("a symmetric memory of {} to {} bytes", sizes[0], -sizes[1]);
-            return Err(Error::Argument(text));
-        }
+        world.even(bytes, "a symmetric memory")?;
         // SAFETY: MPI is initialized, by this thread.
         unsafe { (functions.init)() };
         session.end_by(functions.finalize);

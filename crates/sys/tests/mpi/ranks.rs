@@ -163,12 +163,8 @@ fn split(world: &Comm) {
     let mut least = [world.rank() as i64];
     half.allreduce_in_place(&mut least, Operation::Max).unwrap();
     assert_eq!(least[0] as usize % 2, world.rank() % 2);
-    half.free().unwrap();
     let first = world.split((world.rank() == 0).then_some(0), 0).unwrap();
     assert_eq!(first.is_some(), world.rank() == 0);
-    if let Some(first) = first {
-        first.free().unwrap();
-    }
 }
 
 fn window(world: &Comm) {
@@ -231,7 +227,6 @@ fn wrong(world: &Comm) {
         world.allgather(&[1_u8; 3], &mut three),
         world.alltoall(&three.clone(), &mut [0_u8; 4]),
         world.bcast(&mut three, n),
-        world.clone().free(),
     ] {
         let said = refused.unwrap_err().to_string();
         assert!(said.starts_with("MPI call: ") && !said.contains('\n'), "{said}");

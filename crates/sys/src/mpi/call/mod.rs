@@ -17,8 +17,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::Error;
-use super::abi::{Constants, Flavor, Functions};
-use super::launcher::{Launched, launched};
+use super::abi::{Constants, Functions};
+use super::launcher::launched;
 use super::library::Library;
 use crate::process::die_with_parent;
 
@@ -49,11 +49,6 @@ impl Core {
     fn constants(&self) -> &Constants {
         &self.library.constants
     }
-
-    fn abort(&self, code: c_int) {
-        // SAFETY: the world is a live handle until MPI is finalized.
-        let _ = unsafe { self.functions().abort(self.constants().world, code) };
-    }
 }
 
 impl Drop for Core {
@@ -67,7 +62,8 @@ impl Drop for Core {
             }
         } else {
             // Others would wait for this rank until somebody kills them.
-            self.abort(1);
+            // SAFETY: the world is a live handle until MPI is finalized.
+            let _ = unsafe { self.functions().abort(self.constants().world, 1) };
         }
     }
 }
@@ -78,7 +74,6 @@ impl Drop for Core {
 pub struct Session {
     core: Rc<Core>,
     world: Comm,
-    launched: Option<Launched>,
 }
 
 impl Session {
@@ -112,21 +107,12 @@ impl Session {
             let (version, said) = (core.library.version.clone(), world.size);
             return Err(Error::ForeignLauncher { version, said, started });
         }
-        Ok(Self { core, world, launched })
+        Ok(Self { core, world })
     }
 
     /// All ranks.
     pub fn world(&self) -> &Comm {
         &self.world
-    }
-
-    /// What the launcher said; `None`: this process was started alone.
-    pub fn launched(&self) -> Option<Launched> {
-        self.launched
-    }
-
-    pub fn flavor(&self) -> Flavor {
-        self.core.library.flavor
     }
 
     /// Name and number, as `Open MPI 4.1.4`.
@@ -154,15 +140,9 @@ impl Session {
     pub(in crate::mpi) fn end_by(&self, end: unsafe extern "C" fn()) {
         self.core.shmem_end.set(Some(end));
     }
-
-    /// Ends all ranks; the launcher's exit code is `code` where it passes it on.
-    pub fn abort(&self, code: u8) -> ! {
-        self.core.abort(code.into());
-        std::process::abort()
-    }
 }
 
-/// A communicator. Copies mean the same one; it lives until [`Self::free`] or the end of MPI.
+/// A communicator. Copies mean the same one; it lives until the end of MPI.
 #[derive(Debug, Clone)]
 pub struct Comm {
     core: Rc<Core>,
@@ -221,15 +201,16 @@ impl Comm {
         })
     }
 
-    /// Gives a split communicator back; collective. Refused while copies, requests or windows of it are left, and for the world,
-    /// which is not freed.
-    pub fn free(self) -> Result<(), Error> {
-        let mut handle = self.handle;
-        if handle == self.core.constants().world {
-            return Err(Error::Argument("the world is not freed".to_owned()));
+    /// Whether all ranks give the same number of bytes, of `what`; collective.
+    pub(in crate::mpi) fn even(&self, bytes: usize, what: &str) -> Result<(), Error> {
+        let mut sizes = [bytes as i64, -(bytes as i64)];
+        self.allreduce_in_place(&mut sizes, Operation::Min)?;
+        let [least, most] = [sizes[0], -sizes[1]];
+        if least == most {
+            Ok(())
+        } else {
+            Err(Error::Argument(format!("{what} of {least} to {most} bytes")))
         }
-        // SAFETY: a live communicator; copies of it are told by MPI that it is none (errors are returned).
-        unsafe { self.core.functions().comm_free(&raw mut handle) }
     }
 
     /// `rank` as MPI takes it.
@@ -269,9 +250,7 @@ pub trait Element: Copy + sealed::Kind {}
 /// Elements that can be added up and compared.
 pub trait Number: Element {}
 
-impl Element for u8 {}
-impl Element for i64 {}
-impl Element for f64 {}
+impl<T: Copy + sealed::Kind> Element for T {}
 impl Number for i64 {}
 impl Number for f64 {}
 
@@ -279,30 +258,24 @@ mod sealed {
     use super::Constants;
 
     /// Which datatype an element is.
+    #[allow(private_interfaces, reason = "the trait cannot be named outside")]
     pub trait Kind {
-        #[allow(private_interfaces, reason = "the trait cannot be named outside")]
-        fn of(constants: &Constants) -> usize;
+        const OF: fn(&Constants) -> usize;
     }
 
+    #[allow(private_interfaces, reason = "as above")]
     impl Kind for u8 {
-        #[allow(private_interfaces, reason = "as above")]
-        fn of(constants: &Constants) -> usize {
-            constants.byte
-        }
+        const OF: fn(&Constants) -> usize = |c| c.byte;
     }
 
+    #[allow(private_interfaces, reason = "as above")]
     impl Kind for i64 {
-        #[allow(private_interfaces, reason = "as above")]
-        fn of(constants: &Constants) -> usize {
-            constants.int64
-        }
+        const OF: fn(&Constants) -> usize = |c| c.int64;
     }
 
+    #[allow(private_interfaces, reason = "as above")]
     impl Kind for f64 {
-        #[allow(private_interfaces, reason = "as above")]
-        fn of(constants: &Constants) -> usize {
-            constants.double
-        }
+        const OF: fn(&Constants) -> usize = |c| c.double;
     }
 }
 

@@ -10,7 +10,7 @@ macro_rules! sends {
         #[inline]
         pub fn $name<T: Element>(&self, data: &[T], to: usize, tag: i32) -> Result<(), Error> {
             let (n, to, tag) = (count(data.len())?, self.peer(to)?, tagged(tag)?);
-            let kind = T::of(self.core.constants());
+            let kind = (T::OF)(self.core.constants());
             // SAFETY: live handles; `n` elements of this kind to read.
             unsafe { self.core.functions().$name(data.as_ptr().cast(), n, kind, to, tag, self.handle) }
         }
@@ -32,7 +32,7 @@ impl Comm {
     pub fn recv<T: Element>(&self, into: &mut [T], from: usize, tag: i32) -> Result<(), Error> {
         let (n, from, tag) = (count(into.len())?, self.peer(from)?, tagged(tag)?);
         let constants = self.core.constants();
-        let (kind, ignored) = (T::of(constants), constants.status_ignore as *mut _);
+        let (kind, ignored) = ((T::OF)(constants), constants.status_ignore as *mut _);
         // SAFETY: live handles; room for `n` elements of this kind; the library's own mark for a status not wanted.
         unsafe {
             self.core.functions().recv(into.as_mut_ptr().cast(), n, kind, from, tag, self.handle, ignored)
@@ -51,7 +51,7 @@ impl Comm {
     ) -> Result<(), Error> {
         let (n, to, tag) = (count(data.len())?, self.peer(to)?, tagged(tag)?);
         let (m, from, constants) = (count(into.len())?, self.peer(from)?, self.core.constants());
-        let (kind, ignored) = (T::of(constants), constants.status_ignore as *mut _);
+        let (kind, ignored) = ((T::OF)(constants), constants.status_ignore as *mut _);
         let (data, into, comm) = (data.as_ptr().cast(), into.as_mut_ptr().cast(), self.handle);
         let f = self.core.functions();
         // SAFETY: live handles; `n` elements to read, room for `m`; the library's own mark for a status not wanted.
