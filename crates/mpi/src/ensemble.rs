@@ -13,7 +13,6 @@ use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Session};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{Usage, monotonic_ns};
 
-use crate::operations::{Operation, numbered};
 use crate::orders::{Order, Words};
 use crate::player::{Moment, Player, SHMEM_WORDS_BYTES, Stamps};
 use crate::stage::{Play, Stage, Stamp, Windows};
@@ -181,33 +180,31 @@ impl Ensemble {
         Ok(())
     }
 
-    /// The player of a play with its script; `None` where this rank takes no part.
-    fn part(&mut self, play: &Play) -> Result<Option<(&mut Player, &'static Operation)>, String> {
-        let operation = numbered(play.operation).ok_or("no such operation")?;
-        let player = self.players.iter_mut().find(|p| p.0 == play.ranks);
-        Ok(player.map(|p| (&mut p.1, operation)))
+    /// The player of a play; `None` where this rank takes no part.
+    fn player(&mut self, play: &Play) -> Option<&mut Player> {
+        self.players.iter_mut().find(|p| p.0 == play.ranks).map(|p| &mut p.1)
     }
 
     /// This rank's part of turns back to back.
     fn turns(&mut self, play: &Play, turns: u64) -> Result<Stamps, String> {
         let source = self.source;
-        let Some((player, operation)) = self.part(play)? else { return Ok(Stamps::default()) };
-        player.prepare(operation, play).and_then(|()| player.comm.barrier()).map_err(text)?;
-        perform(source, player, operation, play, turns, None)
+        let Some(player) = self.player(play) else { return Ok(Stamps::default()) };
+        player.prepare(play).and_then(|()| player.comm.barrier()).map_err(text)?;
+        perform(source, Performance { player, play, turns, moment: None })
     }
 
     /// This rank's part of windows; on rank 0 what all said.
     fn windows(&mut self, play: &Play, windows: Windows, start: u64) -> Result<Vec<Vec<Stamp>>, String> {
         let (source, rate) = (self.source, self.rate);
         let clock = self.clocks.get(self.control.rank()).copied();
-        let Some((player, operation)) = self.part(play)? else { return Ok(Vec::new()) };
-        player.prepare(operation, play).map_err(text)?;
+        let Some(player) = self.player(play) else { return Ok(Vec::new()) };
+        player.prepare(play).map_err(text)?;
         let count = windows.count as usize;
         let mut own = vec![0_i64; 3 * count];
         for (i, stamps) in own.chunks_exact_mut(3).enumerate() {
             let at = start + rate.ticks(i as f64 * windows.period_ns as f64);
             let (at, off) = clock.as_ref().map_or((at, 0.0), |c| c.here(at));
-            let played = perform(source, player, operation, play, 1, Some(at))?;
+            let played = perform(source, Performance { player, play, turns: 1, moment: Some(at) })?;
             let since = |t: u64| if t > 0 { t.wrapping_sub(at) as i64 } else { 0 };
             stamps.copy_from_slice(&[since(played.begin), since(played.end), off.ceil() as i64]);
         }
@@ -293,7 +290,6 @@ impl Stage for Leader {
 
 struct Performance<'p> {
     player: &'p mut Player,
-    operation: &'static Operation,
     play: &'p Play,
     turns: u64,
     moment: Moment,
@@ -303,20 +299,12 @@ impl WithSource for Performance<'_> {
     type Output = Result<Stamps, Error>;
 
     fn run<S: TickSource>(self) -> Self::Output {
-        let script = self.operation.script(self.player.seat);
+        let script = self.play.operation.script(self.player.seat);
         self.player.play::<S>(script, self.play, self.turns, self.moment)
     }
 }
 
-fn perform(
-    source: SourceId,
-    player: &mut Player,
-    operation: &'static Operation,
-    play: &Play,
-    turns: u64,
-    moment: Moment,
-) -> Result<Stamps, String> {
-    let performance = Performance { player, operation, play, turns, moment };
+fn perform(source: SourceId, performance: Performance<'_>) -> Result<Stamps, String> {
     dispatch(source, performance).map_err(|e| e.to_string())?.map_err(text)
 }
 

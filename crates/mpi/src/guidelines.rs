@@ -81,25 +81,14 @@ impl Compared<'_> {
 
     fn told(&self) -> (Finding, Warning) {
         let size = human(self.bytes as f64, Unit::Bytes);
-        let text = format!(
-            "{} of {size} at p = {} costs {:.2} times {}",
-            self.call,
-            self.ranks,
-            self.ratio(),
-            self.others.join(" + ")
-        );
+        let (call, ranks, ratio, others) = (self.call, self.ranks, self.ratio(), self.others.join(" + "));
+        let text = format!("{call} of {size} at p = {ranks} costs {ratio:.2} times {others}");
         let excess = human(self.own.ns - self.sum_ns(), Unit::Nanoseconds);
-        let launches = self.own.launches;
-        let of_launches = if launches > 2 { "and launches" } else { "of one launch" };
-        let finding = Finding {
-            id: "mpi.guideline".to_owned(),
-            verdict: "present".to_owned(),
-            text: text.clone(),
-            evidence: vec![format!(
-                "isolated, {excess} more: beyond chance by the errors of samples {of_launches}"
-            )],
-        };
-        (finding, GUIDELINE.note(text))
+        let of = if self.own.launches > 2 { "and launches" } else { "of one launch" };
+        let evidence = vec![format!("isolated, {excess} more: beyond chance by the errors of samples {of}")];
+        let warning = GUIDELINE.note(text.clone());
+        let [id, verdict] = ["mpi.guideline", "present"].map(str::to_owned);
+        (Finding { id, verdict, text, evidence }, warning)
     }
 }
 
@@ -138,14 +127,8 @@ mod tests {
     /// Five calls in three launches that differ by 3 %, known to 1 %; an allreduce costs so many times reduce and bcast.
     fn found(seed: u64, ratio: f64) -> Vec<Found> {
         let mut random = Random::new(seed);
-        let costs = [
-            ("reduce", 1.0),
-            ("bcast", 1.0),
-            ("allreduce", 2.0 * ratio),
-            ("gather", 1.0),
-            ("allgather", 1.0),
-        ];
-        let mut of = |(name, factor): (&'static str, f64)| {
+        let mut of = |name| {
+            let factor = if name == "allreduce" { 2.0 * ratio } else { 1.0 };
             let mut by_launch = ByLaunch::new();
             for bytes in SIZES {
                 let mut known = |launch| {
@@ -160,7 +143,7 @@ mod tests {
             let (costs, laws) = (Costs::new(), Err(LawError::Empty));
             Found { name, what: "", costs, isolated, laws, refused: None, has_one_size: false }
         };
-        costs.into_iter().map(&mut of).collect()
+        ["reduce", "bcast", "allreduce", "gather", "allgather"].into_iter().map(&mut of).collect()
     }
 
     #[test]

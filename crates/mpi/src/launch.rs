@@ -98,18 +98,18 @@ pub(crate) fn measure(
     let rate = plan.rate();
     let mut cells = CellList::default();
     let looks = Looks::of(stage, &plan.ranks, rate);
-    let scene = |operation, play| Scene { stage: stage.clone(), operation, play, rate };
+    let scene = |play| Scene { stage: stage.clone(), play, rate };
     let most_bytes = plan.sizes.last().copied().unwrap_or(0);
     if plan.operations.iter().any(|name| name == "send" || name == TRAINS[0]) {
         for search in [&SLEEPING, &POLLING] {
-            cells.push(ThresholdCell::new(scene(search, Play::of(search, 0, 2)), most_bytes));
+            cells.push(ThresholdCell::new(scene(Play::of(search, 0, 2)), most_bytes));
         }
     }
     for operation in plan.operations.iter().filter_map(|name| named(name)) {
         for play in plays(operation, plan) {
-            cells.push(TurnsCell::new(scene(operation, play), &looks));
+            cells.push(TurnsCell::new(scene(play), &looks));
             if plan.isolated.contains(&play.bytes) || matches!(operation.sized, Sized::Only(_)) {
-                cells.push(WindowsCell::new(scene(operation, play), &looks));
+                cells.push(WindowsCell::new(scene(play), &looks));
             }
         }
     }

@@ -92,7 +92,7 @@ pub(crate) enum Sized {
     Only(u64),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
     pub(crate) root: &'static [Phase],

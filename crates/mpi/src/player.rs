@@ -7,7 +7,7 @@ use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Request, Window};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use crate::operations::{Collective, MOST_POSTED, Operation, Phase, Shmem as Call, Step};
+use crate::operations::{Collective, MOST_POSTED, Phase, Shmem as Call, Step};
 use crate::stage::Play;
 
 /// Words at the beginning of the symmetric memory, and what they take, bytes.
@@ -94,7 +94,8 @@ impl Player {
     }
 
     /// Partner and requests for a play, not timed.
-    pub(crate) fn prepare(&mut self, operation: &Operation, play: &Play) -> Result<(), Error> {
+    pub(crate) fn prepare(&mut self, play: &Play) -> Result<(), Error> {
+        let operation = play.operation;
         (self.seat, self.partner) = play.pairing.seat(self.comm.rank(), self.comm.size());
         let wanted = |s| matches!(s, Step::Isend | Step::Irecv | Step::Start(_));
         if !operation.uses(wanted) {

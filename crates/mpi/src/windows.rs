@@ -82,7 +82,7 @@ pub(crate) struct WindowsCell {
 
 impl WindowsCell {
     pub(crate) fn new(scene: Scene, looks: &Looks) -> Self {
-        let mut row = row(scene.operation, ISOLATED, scene.play.bytes, scene.play.ranks);
+        let mut row = row(&scene.play, ISOLATED);
         row.long_turns = 1;
         Self { row, timetable: Timetable::new(scene), looks: looks.clone() }
     }
@@ -92,7 +92,7 @@ impl WindowsCell {
         let (visit, rate) = (self.row.next_visit(), self.timetable.scene.rate);
         let mut valid = 0;
         for stamps in &played {
-            let window = Window::of(stamps, self.timetable.scene.operation);
+            let window = Window::of(stamps, self.timetable.scene.play.operation);
             let long_ticks = u64::try_from(window.end - window.begin).unwrap_or(0);
             if long_ticks > 0 && window.late <= rate.ticks(LATE_NS) as i64 {
                 self.row.pairs.push(Pair { at_ns, visit, long_ticks, regime_ns, ..Pair::default() });

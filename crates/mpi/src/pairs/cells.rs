@@ -1,6 +1,6 @@
 //! Cells of pairs.
 
-use machmeter_engine::cost::{Kind, Pair, Row};
+use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_model::loggps::TRAIN;
@@ -9,7 +9,7 @@ use machmeter_stats::random::Random;
 use machmeter_sys::clock::TickRate;
 
 use super::{AT_ONCE, LINK, WAYS};
-use crate::cells::{PART, Scene, kept};
+use crate::cells::{Scene, kept, row};
 use crate::operations::{Operation, STREAM, THERE_AND_BACK};
 use crate::pairing::{Pairing, rounds};
 use crate::stage::{Play, Shared, Stamp};
@@ -50,14 +50,13 @@ pub(crate) fn cells(
     let new = |operation: &'static Operation, bytes, pairing, rows: Vec<Row>| {
         let play = Play { pairing, ..Play::of(operation, bytes, ranks) };
         let ways = vec![Default::default(); rows.len()];
-        let scene = Scene { stage: stage.clone(), operation, play, rate };
-        let timetable = Timetable::new(scene).short();
+        let timetable = Timetable::new(Scene { stage: stage.clone(), play, rate }).short();
         PairsCell { rows, timetable, ways, visits: [0, visits] }
     };
     let small = SMALL.min(most_bytes);
-    let row = |operation: &Operation, mode: &str, bytes: u64, per_turn| {
-        let row = Row { long_turns: 1, ..Row::new(PART, operation.name, Kind::Latency) };
-        row.with("mode", mode).with("size_bytes", bytes).with("ranks", ranks).per_turn(per_turn)
+    let row = |operation: &'static Operation, mode: &str, bytes: u64, per_turn| {
+        let row = row(&Play::of(operation, bytes, ranks), mode);
+        Row { long_turns: 1, ..row }.per_turn(per_turn)
     };
     let link =
         |[from, to]: [usize; 2]| row(&THERE_AND_BACK, LINK, small, 2.0).with("from", from).with("to", to);
