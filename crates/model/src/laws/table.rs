@@ -17,17 +17,13 @@ const WIDTH: usize = 86;
 /// Misfit that rounds to a percent.
 const LEAST_MISFIT: f64 = 0.005;
 
-/// What an operation costs at one number of ranks and one size, ns.
+/// What an operation costs at one number of ranks and one size, its interval and its standard error, ns.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::struct_field_names, reason = "units")]
 pub struct At {
-    /// Cost.
     pub ns: f64,
-    /// Lower end of its interval.
     pub low_ns: f64,
-    /// Upper end of its interval.
     pub high_ns: f64,
-    /// Standard error.
     pub error_ns: f64,
     /// Degrees of freedom of what launches differ by in the error; infinite where that is not known.
     pub freedom: f64,
@@ -43,7 +39,6 @@ pub type Costs = BTreeMap<(u32, u64), At>;
 /// What is known of an operation.
 #[derive(Debug)]
 pub struct Found {
-    /// Name.
     pub name: &'static str,
     /// In words: the time of what its cost is.
     pub what: &'static str,
@@ -104,11 +99,12 @@ fn short(cost: &str) -> String {
 }
 
 /// The cost of the size that is shown, or of no bytes, of the fewest ranks or of the only ones.
-fn shown(costs: &Costs, ranks: Option<u32>, from: u64, to: u64) -> Option<&At> {
-    let of =
-        || costs.iter().filter(move |((p, d), _)| ranks.is_none_or(|r| r == *p) && (from..=to).contains(d));
+fn shown(costs: &Costs, law: &Law, s: &Segment, text: fn(&At) -> String) -> String {
+    let is_of =
+        |p: u32, d: u64| law.only_p.is_none_or(|r| r == p) && (s.from_bytes..=s.to_bytes).contains(&d);
+    let of = || costs.iter().filter(|((p, d), _)| is_of(*p, *d));
     let none = || of().next().filter(|((_, d), _)| *d == 0);
-    of().find(|((_, d), _)| *d == SHOWN).or_else(none).map(|(_, at)| at)
+    of().find(|((_, d), _)| *d == SHOWN).or_else(none).map_or("-".to_owned(), |(_, at)| text(at))
 }
 
 /// A size as options give it.
@@ -156,9 +152,7 @@ impl Table {
             if let Err(why) = &s.q {
                 self.reason(why.to_string());
             }
-            let of = |costs: &Costs, text: fn(&At) -> String| {
-                shown(costs, law.only_p, s.from_bytes, s.to_bytes).map_or("-".to_owned(), text)
-            };
+            let of = |costs: &Costs, text: fn(&At) -> String| shown(costs, law, s, text);
             let sizes = sizes(law, s);
             if s.misfit > LEAST_MISFIT.max(self.farthest.as_ref().map_or(0.0, |f| f.0)) {
                 self.farthest = Some((s.misfit, format!("{name} (bytes: {sizes})")));
@@ -182,9 +176,7 @@ impl Table {
         let holds = |s: &&Segment| (s.from_bytes..=s.to_bytes).contains(&SHOWN);
         let Some(small) = law.segments.iter().find(holds).or(law.segments.first()) else { return };
         let large = law.segments.last().filter(|s| s.from_bytes > small.from_bytes);
-        let of = |costs: &Costs, text: fn(&At) -> String| {
-            shown(costs, law.only_p, small.from_bytes, small.to_bytes).map_or("-".to_owned(), text)
-        };
+        let of = |costs: &Costs, text: fn(&At) -> String| shown(costs, law, small, text);
         let least = law.segments.iter().filter_map(|s| s.q.as_ref().ok().copied()).min_by(f64::total_cmp);
         let least = least.map_or("-".to_owned(), |q| format!("{q:.2}"));
         let large_text =

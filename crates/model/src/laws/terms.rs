@@ -26,20 +26,10 @@ type Info = (&'static str, fn(f64, f64) -> f64, bool, bool);
 
 impl Term {
     /// The dictionary.
-    pub const ALL: [Self; 12] = [
-        Self::One,
-        Self::LogP,
-        Self::P,
-        Self::PMinusOne,
-        Self::PLogP,
-        Self::PSquared,
-        Self::D,
-        Self::SqrtD,
-        Self::DLogP,
-        Self::PD,
-        Self::PMinusOneD,
-        Self::PSquaredD,
-    ];
+    pub const ALL: [Self; 12] = {
+        use Term::{D, DLogP, LogP, One, P, PD, PLogP, PMinusOne, PMinusOneD, PSquared, PSquaredD, SqrtD};
+        [One, LogP, P, PMinusOne, PLogP, PSquared, D, SqrtD, DLogP, PD, PMinusOneD, PSquaredD]
+    };
 
     fn info(self) -> Info {
         match self {

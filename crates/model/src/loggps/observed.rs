@@ -6,9 +6,7 @@ pub const TRAIN: u32 = 16;
 /// A figure with the standard deviation of its error, both ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// Figure, ns.
     pub ns: f64,
-    /// Standard deviation of its error, ns.
     pub sigma_ns: f64,
 }
 

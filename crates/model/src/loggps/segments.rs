@@ -64,11 +64,8 @@ pub enum Latency {
 /// Parameters of messages from one size to another, both included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// Smallest size, bytes.
     pub first_bytes: u64,
-    /// Largest size, bytes.
     pub last_bytes: u64,
-    /// Why it begins there.
     pub begins: Begins,
     /// y(s): g at one byte, and G.
     pub gap: Line,
@@ -78,7 +75,6 @@ pub struct Segment {
     pub overhead_send: Option<Line>,
     /// `o_r`, likewise.
     pub overhead_recv: Option<Line>,
-    /// What sets the pace.
     pub pace: Pace,
     /// L.
     pub latency: Latency,
