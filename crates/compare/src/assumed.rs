@@ -27,7 +27,6 @@ pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
     listed(metric, population).map_or(other[usize::from(is_undisturbed)], |kind| kind.sd)
 }
 
-/// What is listed for a kind of metric.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
     /// Standard deviation from run to run: of a share itself, else of the logarithm at equal clocks.
@@ -40,7 +39,6 @@ fn kinds() -> &'static BTreeMap<[&'static str; 3], Kind> {
     KINDS.get_or_init(|| TABLE.lines().filter(|l| !l.starts_with('#')).filter_map(kind).collect())
 }
 
-/// What is listed for the kind of a metric.
 pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<Kind> {
     let of = metric.params.get("operation").or_else(|| metric.params.get("level")).map(ToString::to_string);
     // What is the clock itself, beside others of its kind that have theirs, differs by as much as the clock does.

@@ -94,7 +94,6 @@ impl Looks {
     }
 }
 
-/// Turns one after the other.
 pub(crate) struct TurnsCell {
     bench: Bench<'static>,
     scene: Scene,
@@ -262,10 +261,7 @@ impl Cell for ThresholdCell {
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
-        let mut row = self.row;
-        if !self.found && row.refused.is_none() {
-            row.refused = Some("not reached in the time given".to_owned());
-        }
-        vec![row]
+        // It has no pairs.
+        vec![if self.found { self.row } else { self.row.reached() }]
     }
 }

@@ -11,7 +11,7 @@ use machmeter_sys::mpi::clock::{RankClock, align};
 use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Session};
 use machmeter_sys::sched::{self, Policy};
-use machmeter_sys::thread::{Usage, monotonic_ns};
+use machmeter_sys::thread::monotonic_ns;
 
 use crate::orders::{Order, Words};
 use crate::player::{Moment, Player, SHMEM_WORDS_BYTES, Stamps};
@@ -29,7 +29,6 @@ pub(crate) const STEP_TICKS: u64 = 50;
 /// From an order to its first window, ns: time for the order to reach all ranks.
 const LEAD_NS: u64 = 30_000;
 
-/// One rank of the job.
 pub(crate) struct Ensemble {
     pub(crate) session: Session,
     /// All ranks.
@@ -97,11 +96,10 @@ impl Ensemble {
             sched::apply(Policy::Fifo(words[4] as u8)).map_err(|e| e.to_string())?;
         }
         let clocks = align::<OrderedCounter>(&control, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
-        let last = mark();
+        let last = Mark::of_current_thread();
         Ok(Self { session, control, players, source, rate, clocks, last })
     }
 
-    /// A communicator for each number of ranks.
     fn players(
         control: &Comm,
         most_bytes: usize,
@@ -218,7 +216,7 @@ impl Ensemble {
 
     /// Whether any rank beside 0 was disturbed since the last report; known on rank 0.
     fn report(&mut self) -> Result<bool, String> {
-        let mark = mark();
+        let mark = Mark::of_current_thread();
         let disturbed =
             mark.involuntary_switches != self.last.involuntary_switches || mark.cpu != self.last.cpu;
         self.last = mark;
@@ -276,7 +274,7 @@ impl Stage for Leader {
     }
 
     fn mark(&self) -> Mark {
-        mark()
+        Mark::of_current_thread()
     }
 
     fn now_ns(&self) -> u64 {
@@ -306,15 +304,6 @@ impl WithSource for Performance<'_> {
 
 fn perform(source: SourceId, performance: Performance<'_>) -> Result<Stamps, String> {
     dispatch(source, performance).map_err(|e| e.to_string())?.map_err(text)
-}
-
-fn mark() -> Mark {
-    let usage = Usage::of_current_thread();
-    Mark {
-        voluntary_switches: usage.voluntary_switches,
-        involuntary_switches: usage.involuntary_switches,
-        cpu: affinity::current_cpu(),
-    }
 }
 
 /// Real-time priority of ranks while they measure, one below what rank 0 was given; 0 for ordinary policies. Ranks that wait spin: their

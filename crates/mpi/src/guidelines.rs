@@ -15,7 +15,8 @@ use crate::analyze::FALSE_ALARMS;
 use crate::info::GUIDELINE;
 
 /// A call, and those that do the same, for the same bytes of a rank.
-const GUIDELINES: [(&str, &[&str]); 5] = [
+type Guideline = (&'static str, &'static [&'static str]);
+const GUIDELINES: [Guideline; 5] = [
     ("allreduce", &["reduce", "bcast"]),
     ("reduce", &["allreduce"]),
     ("gather", &["allgather"]),
@@ -36,7 +37,7 @@ struct Compared<'f> {
 /// Calls that break a guideline, each at the size where it is worst.
 pub(crate) fn broken(found: &[Found], clocks_off_ns: f64) -> Vec<(Finding, Warning)> {
     let all: Vec<Compared<'_>> =
-        GUIDELINES.iter().flat_map(|(call, others)| compared(found, call, others)).collect();
+        GUIDELINES.into_iter().flat_map(|guideline| compared(found, guideline)).collect();
     let broken = |c: &&Compared<'_>| c.is_broken(all.len(), clocks_off_ns);
     let worst = |(call, _): &(&str, _)| {
         let own = all.iter().filter(|c| c.call == *call).filter(broken);
@@ -45,17 +46,12 @@ pub(crate) fn broken(found: &[Found], clocks_off_ns: f64) -> Vec<(Finding, Warni
     GUIDELINES.iter().filter_map(worst).collect()
 }
 
-fn compared<'f>(
-    found: &'f [Found],
-    call: &'static str,
-    others: &'static [&'static str],
-) -> Vec<Compared<'f>> {
+fn compared(found: &[Found], (call, others): Guideline) -> Vec<Compared<'_>> {
     let of = |name: &str| found.iter().find(|f| f.name == name);
     let Some(own) = of(call) else { return Vec::new() };
-    let beside = |((ranks, bytes), at): (&(u32, u64), &'f At)| {
-        let all: Option<Vec<&At>> =
-            others.iter().map(|name| of(name)?.isolated.get(&(*ranks, *bytes))).collect();
-        Some(Compared { call, others, ranks: *ranks, bytes: *bytes, own: at, all: all? })
+    let beside = |(&(ranks, bytes), own)| {
+        let all = others.iter().map(|name| of(name)?.isolated.get(&(ranks, bytes)));
+        Some(Compared { call, others, ranks, bytes, own, all: all.collect::<Option<_>>()? })
     };
     own.isolated.iter().filter_map(beside).collect()
 }

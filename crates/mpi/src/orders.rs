@@ -6,13 +6,11 @@ use crate::stage::{Play, Windows};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Turns back to back.
     Turns(Play, u64),
     /// Windows from an agreed moment on, ticks of rank 0's clock.
     Windows(Play, Windows, u64),
     /// Say whether you were disturbed.
     Report,
-    /// It is over.
     End,
 }
 

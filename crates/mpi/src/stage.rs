@@ -8,7 +8,6 @@ use machmeter_engine::sampling::{Mark, Subject, Timing};
 use crate::operations::Operation;
 use crate::pairing::Pairing;
 
-/// An operation under its conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Play {
     pub(crate) operation: &'static Operation,
@@ -40,7 +39,6 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// From the stamps of all ranks.
     pub(crate) fn of(stamps: &[Stamp], operation: &Operation) -> Self {
         let of_cost = || stamps.iter().take(if operation.is_collective { stamps.len() } else { 1 });
         Self {
@@ -108,7 +106,6 @@ impl Shared {
         done
     }
 
-    /// Why it ended.
     pub(crate) fn failed(&self) -> Option<String> {
         self.0.borrow().failed.clone()
     }

@@ -52,7 +52,6 @@ pub struct Cell {
     pub sigma: f64,
 }
 
-/// Factor of a term with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficient {
     pub term: Term,
@@ -121,7 +120,6 @@ impl Segment {
     }
 }
 
-/// What an operation costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Law {
     /// It holds at this p alone: fewer than [`LEAST_P`] were measured.
@@ -157,19 +155,14 @@ impl Law {
 
 /// Laws of the points of one operation, in any order: one for all p from [`LEAST_P`] values of p on, otherwise one for each p.
 ///
-/// From [`LEAST_LAUNCHES`] on, what launches differ by is in the errors, and Q is defined.
-///
-/// # Errors
-/// Too few points, or figures that are not positive and finite.
+/// From [`LEAST_LAUNCHES`] on, what launches differ by is in the errors, and Q is defined. Errors: too few points, or figures that are not
+/// positive and finite.
 pub fn fit(points: &[Point]) -> Result<Vec<Law>, LawError> {
     check(points.iter().map(|p| Cell { p: p.p, d: p.d, value: p.value, sigma: p.standard_error }))?;
     laws(&pool(points))
 }
 
 /// The same of cells whose errors hold everything there is, as those of simulations do.
-///
-/// # Errors
-/// As [`fit`].
 pub fn fit_known(cells: &[Cell]) -> Result<Vec<Law>, LawError> {
     check(cells.iter().copied())?;
     let mut cells = cells.to_vec();

@@ -33,7 +33,6 @@ pub struct Form {
 }
 
 impl Form {
-    /// Value at `p` and `d`.
     pub fn at(&self, p: u32, d: u64) -> f64 {
         self.terms.iter().map(|c| c.value * c.term.at(p, d)).sum()
     }

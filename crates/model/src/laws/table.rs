@@ -27,7 +27,6 @@ pub struct At {
     pub error_ns: f64,
     /// Degrees of freedom of what launches differ by in the error; infinite where that is not known.
     pub freedom: f64,
-    /// Samples behind it.
     pub n: u64,
     /// Launches behind it; 0 where nothing was launched.
     pub launches: usize,
@@ -36,7 +35,6 @@ pub struct At {
 /// Costs by ranks and bytes.
 pub type Costs = BTreeMap<(u32, u64), At>;
 
-/// What is known of an operation.
 #[derive(Debug)]
 pub struct Found {
     pub name: &'static str,
@@ -158,14 +156,8 @@ impl Table {
                 self.farthest = Some((s.misfit, format!("{name} (bytes: {sizes})")));
             }
             let off = format!("{:.0} %", 100.0 * s.misfit);
-            let cells = [
-                sizes,
-                s.chosen().text(),
-                of(&entry.costs, with_interval),
-                off,
-                q(s),
-                of(&entry.isolated, |at| us(at.ns)),
-            ];
+            let (cost, isolated) = (of(&entry.costs, with_interval), of(&entry.isolated, |at| us(at.ns)));
+            let cells = [sizes, s.chosen().text(), cost, off, q(s), isolated];
             self.rows.push((if i == 0 { name.clone() } else { String::new() }, cells));
         }
         self.brief_law(entry, law, name);
@@ -182,14 +174,9 @@ impl Table {
         let large_text =
             large.map_or(String::new(), |s| format!("{}, {}+", s.chosen().text(), bytes(s.from_bytes)));
         self.left_out += law.segments.len() - 1 - usize::from(large.is_some());
-        self.brief.push([
-            name,
-            of(&entry.costs, |at| short(&with_interval(at))),
-            of(&entry.isolated, |at| us(at.ns)),
-            small.chosen().text(),
-            large_text,
-            least,
-        ]);
+        let cost = of(&entry.costs, |at| short(&with_interval(at)));
+        let isolated = of(&entry.isolated, |at| us(at.ns));
+        self.brief.push([name, cost, isolated, small.chosen().text(), large_text, least]);
     }
 
     /// The costs themselves where they have no law.
@@ -199,18 +186,11 @@ impl Table {
             let name = if i == 0 { entry.name.to_owned() } else { String::new() };
             let isolated = entry.isolated.get(&(*p, *d)).map_or(String::new(), |at| us(at.ns));
             let several = entry.costs.keys().any(|k| k.0 != *p);
-            let sizes = if several { format!("{d}, p = {p}") } else { d.to_string() };
             let of = if several { format!(", p = {p}") } else { String::new() };
+            let sizes = format!("{d}{of}");
             let of = if entry.has_one_size { of } else { format!("{of}, {d} B") };
-            let cost_text = short(&with_interval(cost));
-            self.brief.push([
-                format!("{}{of}", entry.name),
-                cost_text,
-                isolated.clone(),
-                String::new(),
-                String::new(),
-                none(),
-            ]);
+            let (brief, cost_text) = (format!("{}{of}", entry.name), short(&with_interval(cost)));
+            self.brief.push([brief, cost_text, isolated.clone(), String::new(), String::new(), none()]);
             self.rows.push((name, [sizes, us(cost.ns), with_interval(cost), none(), none(), isolated]));
         }
         if entry.costs.is_empty() {
@@ -219,9 +199,7 @@ impl Table {
                 Some((_, names)) => names.push(entry.name.to_owned()),
                 None => self.refused.push((why.clone(), vec![entry.name.to_owned()])),
             }
-            let mut cells: [String; 6] = std::array::from_fn(|_| String::new());
-            cells[1] = why;
-            self.rows.push((entry.name.to_owned(), cells));
+            self.rows.push((entry.name.to_owned(), ["", &why, "", "", "", ""].map(str::to_owned)));
         } else if !entry.has_one_size {
             self.reason(format!("{}: {why}", entry.name));
         }
@@ -252,12 +230,12 @@ impl Table {
             }
         }
         lines.extend(self.refused.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))));
-        let left_out = (self.left_out > 0).then(|| {
-            format!(
-                "Ranges of sizes in between that have laws of their own: {} (-v, or the report).",
-                self.left_out
-            )
-        });
+        let left_out = match self.left_out {
+            0 => None,
+            n => Some(format!(
+                "Ranges of sizes in between that have laws of their own: {n} (-v, or the report)."
+            )),
+        };
         let farthest = self.farthest.as_ref().map(|(misfit, of)| {
             format!("Farthest from its law lies a cost of {of}: {:.0} %.", 100.0 * misfit)
         });

@@ -2,7 +2,6 @@
 
 use super::{Coefficient, Form, Term};
 
-/// Digits of a coefficient at most.
 const MOST_DIGITS: i32 = 6;
 
 impl Form {

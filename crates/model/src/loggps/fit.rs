@@ -22,10 +22,7 @@ pub enum FitError {
     Stats(#[from] StatsError),
 }
 
-/// The table of these points, one a size, in any order.
-///
-/// # Errors
-/// Fewer than [`LEAST_POINTS`] sizes, or times that are not positive and finite.
+/// The table of these points, one a size, in any order. Errors: fewer than [`LEAST_POINTS`] sizes, or times that are not positive and finite.
 pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
     let mut points = points.to_vec();
     points.sort_by_key(|p| p.size_bytes);
@@ -144,8 +141,8 @@ fn straight(
 
 /// Weighted line with neither part below zero, and its chi-square.
 fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
-    let parts: [fn(&(f64, Measured)) -> f64; 3] = [|p| p.0, |p| p.1.ns, |p| p.1.sigma_ns];
-    let [x, y, sigma] = parts.map(|of| points.iter().map(of).collect::<Vec<f64>>());
+    let x: Vec<f64> = points.iter().map(|p| p.0).collect();
+    let (y, sigma): (Vec<f64>, Vec<f64>) = points.iter().map(|p| (p.1.ns, p.1.sigma_ns)).unzip();
     let weight: f64 = sigma.iter().map(|s| s.powi(-2)).sum();
     let chi2 = |l: &Line| -> f64 {
         points.iter().map(|(x, m)| ((m.ns - l.at_first.ns - l.per_byte.ns * x) / m.sigma_ns).powi(2)).sum()

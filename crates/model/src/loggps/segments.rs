@@ -28,7 +28,6 @@ impl Line {
     }
 }
 
-/// How a segment begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begins {
     /// With the smallest size.
@@ -41,7 +40,6 @@ pub enum Begins {
     Bend,
 }
 
-/// What sets the pace of a train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// The link: gap and gap per byte are its own.

@@ -27,7 +27,6 @@ const MOST_NAMED: usize = 16;
 /// Ranks whose matrix is drawn: more make a picture of dots and a record of megabytes.
 const MOST_DRAWN: usize = 256;
 
-/// What is known of pairs of ranks.
 struct Pairs<'a> {
     ranks: usize,
     links: Vec<Link>,

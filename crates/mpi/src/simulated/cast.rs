@@ -31,7 +31,6 @@ enum Request {
     Collective(usize, Collective),
 }
 
-/// Ranks at one play.
 pub(super) struct Cast<'p> {
     planted: &'p Planted,
     operation: &'static Operation,
@@ -214,7 +213,6 @@ enum Action {
     Do(Step),
 }
 
-/// A script with its turns played out.
 fn actions(script: &[Phase], turns: u64, is_isolated: bool) -> Vec<Action> {
     let mut all = Vec::new();
     for phase in script {

@@ -33,7 +33,6 @@ pub(crate) struct Planted {
     pub(crate) collective: fn(Collective, f64, f64) -> f64,
 }
 
-/// What disturbs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
     /// Relative, of every batch.
@@ -49,9 +48,7 @@ pub(crate) struct Noise {
 const PREEMPTED_NS: f64 = 4e6;
 /// The ranks move together and apart with this period, ns.
 const MOVE_NS: f64 = 5e8;
-/// Step of the clock, ns.
 pub(crate) const STEP_NS: u64 = 10;
-/// An order takes this, ns.
 const ORDER_NS: f64 = 700.0;
 
 pub(crate) struct Simulated {
