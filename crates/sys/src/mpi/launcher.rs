@@ -148,7 +148,6 @@ pub(super) fn of(flavor: Flavor, library: &Path) -> Option<PathBuf> {
     })
 }
 
-/// What `--version` says.
 fn version_of(launcher: &Path) -> Option<String> {
     let said = Command::new(launcher).arg("--version").stdin(Stdio::null()).output().ok()?;
     Some(String::from_utf8_lossy(&said.stdout).into_owned())

@@ -142,7 +142,6 @@ fn candidates(lib: Option<&Path>, launched: Option<&Launched>) -> Vec<PathBuf> {
     files.chain(names.iter().map(PathBuf::from)).collect()
 }
 
-/// An MPI of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     pub flavor: Flavor,

@@ -12,31 +12,6 @@ const SONAME: &str = "liboshmem.so.40";
 /// `SHMEM_CMP_EQ` of Open MPI's `shmem.h`.
 const CMP_EQ: c_int = 0;
 
-macro_rules! functions {
-    ($($field:ident $name:literal ($($argument:ty),*) -> $result:ty;)*) => {
-        #[derive(Debug, Clone, Copy)]
-        struct Functions {
-            $($field: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            fn of(library: &Opened) -> Result<Self, Error> {
-                Ok(Self {
-                    $($field: {
-                        let address = library.symbol($name)?;
-                        // SAFETY: the library defines this name as the C function of OpenSHMEM 1.4.
-                        unsafe {
-                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(
-                                address.as_ptr(),
-                            )
-                        }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
 functions! {
     init c"shmem_init" () -> ();
     finalize c"shmem_finalize" () -> ();

@@ -110,7 +110,6 @@ impl Session {
         Ok(Self { core, world })
     }
 
-    /// All ranks.
     pub fn world(&self) -> &Comm {
         &self.world
     }
@@ -120,7 +119,6 @@ impl Session {
         &self.core.library.version
     }
 
-    /// The library's file.
     pub fn library(&self) -> &Path {
         &self.core.library.path
     }
@@ -245,7 +243,6 @@ fn same(len: usize, wanted: usize) -> Result<(), Error> {
     if len == wanted { Ok(()) } else { Err(Error::Argument(format!("{len} elements where {wanted} belong"))) }
 }
 
-/// Elements of messages.
 pub trait Element: Copy + sealed::Kind {}
 /// Elements that can be added up and compared.
 pub trait Number: Element {}

@@ -190,7 +190,6 @@ impl Window {
     }
 }
 
-/// Whether a number at `at` is aligned.
 #[inline]
 fn aligned(at: usize) -> Result<(), Error> {
     let aligned = at.is_multiple_of(WORD_BYTES);
