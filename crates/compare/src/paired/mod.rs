@@ -87,7 +87,10 @@ impl Series {
 }
 
 fn at<'r>(rounds: &'r [Round], looks: &InterimLooks, options: &Options<'_>) -> Comparison {
-    let [a, b] = [0, 1].map(|s| rounds.iter().flat_map(|r| r[s].clone()).collect::<Vec<Record>>());
+    // Settings may be about the clock of the core, and rounds cancel its drift: costs are judged as they are, not at equal clocks.
+    let mut sides = [0, 1].map(|s| rounds.iter().flat_map(|r| r[s].clone()).collect::<Vec<Record>>());
+    sides.iter_mut().flatten().flat_map(|r| &mut r.metrics).for_each(|m| m.core_hz = None);
+    let [a, b] = sides;
     let mut c = crate::join::compare(&a, &b, &Options { history: &[], ..options.clone() });
     if options.metric_glob.is_none() {
         c.rows.retain(|r| r.family == "page");
