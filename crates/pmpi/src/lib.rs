@@ -52,7 +52,6 @@ use machmeter_data::trace::{
 use library::Real;
 use record::{Form, enter, fortran_succeeded, leave};
 
-/// A recorded function.
 macro_rules! recorded {
     ($module:ident $export:expr, $profiled:expr, $number:ident, $arguments:expr, $form:expr, $words:tt $code:ident) => {
         exported!(
