@@ -100,7 +100,6 @@ fn word() -> *mut *const Local {
     (base + offset) as *mut *const Local
 }
 
-/// Address of the calling thread's word.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 fn word() -> *mut *const Local {
@@ -118,7 +117,6 @@ fn word() -> *mut *const Local {
     (base + offset) as *mut *const Local
 }
 
-/// Address of the calling thread's word.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn word() -> *mut *const Local {
     thread_local! {
