@@ -7,7 +7,7 @@ use machmeter_data::text::printable;
 use machmeter_engine::sampling::Mark;
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, TickSource, WithSource, dispatch, now};
-use machmeter_sys::mpi::clock::{RankClock, align};
+use machmeter_sys::mpi::clock::{APART_NS, RankClock, align};
 use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Session};
 use machmeter_sys::sched::{self, Policy};
@@ -21,11 +21,6 @@ use crate::stage::{Play, Stage, Stamp, Windows};
 pub(crate) const GAVE_UP: &str = "rank 0 gave up";
 /// What all ranks have to run.
 const PROGRAM: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"), " mpi");
-/// Exchanges of stamps of the clocks' comparison, and from its first half to its second, ns.
-const EXCHANGES: usize = 200;
-const APART_NS: u64 = 20_000_000;
-/// Step of the counters that are compared, ticks: the 10 ns of the coarsest, of clocks up to 5 GHz.
-pub(crate) const STEP_TICKS: u64 = 50;
 /// From an order to its first window, ns: time for the order to reach all ranks.
 const LEAD_NS: u64 = 30_000;
 
@@ -95,7 +90,7 @@ impl Ensemble {
         if words[4] > 0.0 {
             sched::apply(Policy::Fifo(words[4] as u8)).map_err(|e| e.to_string())?;
         }
-        let clocks = align::<OrderedCounter>(&control, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
+        let clocks = align::<OrderedCounter>(&control, APART_NS).map_err(text)?;
         let last = Mark::of_current_thread();
         Ok(Self { session, control, players, source, rate, clocks, last })
     }
@@ -108,9 +103,7 @@ impl Ensemble {
     ) -> Result<Vec<(usize, Player)>, String> {
         let mut players = Vec::new();
         for ranks in crate::plan::numbers_of_ranks(control.size()) {
-            let color = (control.rank() < ranks).then_some(0);
-            let key = i32::try_from(control.rank()).unwrap_or(i32::MAX);
-            if let Some(comm) = control.split(color, key).map_err(text)? {
+            if let Some(comm) = control.split(control.rank() < ranks).map_err(text)? {
                 let player = Player::new(comm, most_bytes, collectives, rate.ns_per_tick());
                 players.push((ranks, player.map_err(text)?));
             }

@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::operations::{LOGGPS, OPERATIONS, Operation, TRAINS, named};
 
 const PARTS: [&str; 4] = ["costs", "loggps", "shmem", "pairs"];
-const DEFAULT_SIZES: &str = "0-1M";
-const DEFAULT_LAUNCHES: u32 = 3;
 /// Largest message, bytes: buffers hold one of every rank, and a message of this size takes some 20 ms.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -29,10 +27,10 @@ pub struct Params {
     #[serde(default)]
     pub ops: Vec<String>,
     /// Message sizes, from and to, bytes: 0-1M.
-    #[arg(long, value_name = "FROM-TO", default_value = DEFAULT_SIZES)]
+    #[arg(long, value_name = "FROM-TO", default_value = "0-1M")]
     pub sizes: String,
     /// Starts of the ranks, one after the other; what they differ by is in every interval, and Q needs three.
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_LAUNCHES, value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub launches: u32,
     /// MPI library to use; the launcher's or the system's when not given.
     #[arg(long, value_name = "PATH")]
@@ -46,20 +44,6 @@ pub struct Params {
     #[arg(long)]
     #[serde(default)]
     pub oversubscribe: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            ranks: None,
-            ops: Vec::new(),
-            sizes: DEFAULT_SIZES.to_owned(),
-            launches: DEFAULT_LAUNCHES,
-            lib: None,
-            parts: Vec::new(),
-            oversubscribe: false,
-        }
-    }
 }
 
 impl Params {

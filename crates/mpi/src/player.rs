@@ -176,7 +176,7 @@ impl Player {
             }
             Step::Put => self.window()?.put(bytes, partner, 0),
             Step::Get => self.window()?.get(bytes, partner, 0),
-            Step::FetchAndOp => self.window()?.fetch_and_op(1, partner, 0, false),
+            Step::FetchAndOp => self.window()?.fetch_and_op(1, partner, 0),
             Step::Flush => self.window()?.flush(),
             Step::Shmem(call) => self.shmem(call, bytes),
             Step::Sleep => {
@@ -186,7 +186,7 @@ impl Player {
             Step::Poll => {
                 let until_ns = monotonic_ns() + play.beside_ns;
                 while monotonic_ns() < until_ns {
-                    self.comm.iprobe(Some(partner), Some(NEVER))?;
+                    self.comm.iprobe(partner, NEVER)?;
                 }
                 Ok(())
             }
@@ -267,7 +267,6 @@ impl Player {
             Collective::Bcast => request.ibcast(bytes, 0),
             Collective::Allreduce => request.iallreduce(bytes / 8, Reduction::Sum),
             Collective::Alltoall => request.ialltoall(bytes),
-            Collective::Barrier => request.ibarrier(),
             _ => Err(Error::Argument(format!("{collective:?} has no form that does not block here"))),
         }
     }

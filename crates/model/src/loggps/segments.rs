@@ -92,13 +92,10 @@ impl Table {
         found.unwrap_or(&self.segments[self.segments.len() - 1])
     }
 
-    /// PRTT(n, d, s), ns; `None` with work between messages whose overhead is not known.
-    pub fn train_ns(&self, messages: u32, work_ns: f64, size_bytes: u64) -> Option<f64> {
+    /// PRTT(n, 0, s), ns.
+    pub fn train_ns(&self, messages: u32, size_bytes: u64) -> f64 {
         let s = self.segment(size_bytes);
-        let gap_ns = s.gap.at(size_bytes);
-        let each_ns =
-            if work_ns > 0.0 { (s.overhead_send?.at(size_bytes) + work_ns).max(gap_ns) } else { gap_ns };
-        Some(2.0 * s.one_way.at(size_bytes) + f64::from(messages.saturating_sub(1)) * each_ns)
+        2.0 * s.one_way.at(size_bytes) + f64::from(messages.saturating_sub(1)) * s.gap.at(size_bytes)
     }
 
     /// First sizes of the segments that begin with a jump, bytes.

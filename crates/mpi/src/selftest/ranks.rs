@@ -19,7 +19,7 @@ use machmeter_sys::process::Spawn;
 use machmeter_sys::sched::{self, Policy};
 use serde::{Deserialize, Serialize};
 
-use crate::ensemble::{Ensemble, Leader, STEP_TICKS, Setup};
+use crate::ensemble::{Ensemble, Leader, Setup};
 use crate::operations::HELD_UP;
 use crate::stage::{Play, Stage, Stamp, Windows};
 
@@ -34,9 +34,8 @@ const TURNS: u32 = 4_000;
 /// From one turn to the next, ns: an allreduce takes a hundredth.
 const PERIOD_NS: u64 = 40_000;
 
-/// Clocks that are planted, exchanges of a look, and from one look to the next, ns.
+/// Clocks that are planted, and from one look at them to the next, ns.
 const CLOCKS: u32 = 200;
-const EXCHANGES: usize = 200;
 const APART_NS: u64 = 2_000_000;
 /// Planted offsets are larger than any bound, and up to so many ticks; drifts are up to this, as those of bad quartz.
 const OFFSETS: [i64; 2] = [1 << 24, 1 << 44];
@@ -225,7 +224,7 @@ fn planted_clocks(comm: &Comm, seed: u64, clocks: u32) -> Result<Found, String> 
         let sign = if random.unit() < 0.5 { -1 } else { 1 };
         let planted = (sign * offset, MOST_DRIFT * (2.0 * random.unit() - 1.0), since[0] as u64);
         PLANTED.set(if comm.rank() == HELD_RANK { planted } else { (0, 0.0, 0) });
-        let known = align::<Planted>(comm, EXCHANGES, STEP_TICKS, APART_NS).map_err(|e| e.to_string())?;
+        let known = align::<Planted>(comm, APART_NS).map_err(|e| e.to_string())?;
         let known = known.get(HELD_RANK).ok_or("one rank alone")?;
         let (least, most) = known.drift();
         let mut holds = vec![(least..=most).contains(&planted.1)];

@@ -66,15 +66,12 @@ constants! {
         sum           c"ompi_mpi_op_sum"        0x5800_0003 0x21;
         min           c"ompi_mpi_op_min"        0x5800_0002 0x22;
         max           c"ompi_mpi_op_max"        0x5800_0001 0x23;
-        replace       c"ompi_mpi_op_replace"    0x5800_000d 0x3c;
         info_null     c"ompi_mpi_info_null"     0x1c00_0000 0x130;
         errors_return c"ompi_mpi_errors_return" 0x5400_0001 0x143;
     }
     numbers {
         in_place: usize = 1, usize::MAX, 1;
         status_ignore: usize = 0, 1, 0;
-        any_source: c_int = -1, -2, -1;
-        any_tag: c_int = -1, -1, -2;
         undefined: c_int = -32_766, -32_766, -32_766;
         funneled: c_int = 1, 1, 1_024;
     }
@@ -129,7 +126,6 @@ calls! {
     irecv c"MPI_Irecv" (into: Memory, count: c_int, kind: Handle, from: c_int, tag: c_int, comm: Handle,
         request: *mut Handle);
     wait c"MPI_Wait" (request: *mut Handle, status: Memory);
-    test c"MPI_Test" (request: *mut Handle, flag: *mut c_int, status: Memory);
     barrier c"MPI_Barrier" (comm: Handle);
     bcast c"MPI_Bcast" (data: Memory, count: c_int, kind: Handle, root: c_int, comm: Handle);
     gather c"MPI_Gather" (data: Data, count: c_int, kind: Handle, into: Memory, into_count: c_int, into_kind: Handle,
@@ -145,7 +141,6 @@ calls! {
     reduce_scatter_block c"MPI_Reduce_scatter_block" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle,
         comm: Handle);
     scan c"MPI_Scan" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, comm: Handle);
-    ibarrier c"MPI_Ibarrier" (comm: Handle, request: *mut Handle);
     ibcast c"MPI_Ibcast" (data: Memory, count: c_int, kind: Handle, root: c_int, comm: Handle, request: *mut Handle);
     iallreduce c"MPI_Iallreduce" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, comm: Handle,
         request: *mut Handle);

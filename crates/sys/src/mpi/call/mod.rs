@@ -170,13 +170,12 @@ impl Comm {
         self.size
     }
 
-    /// Ranks of the same color together, ordered by `key`, then by rank; `None` for a rank without a color. Collective.
-    pub fn split(&self, color: Option<u16>, key: i32) -> Result<Option<Self>, Error> {
-        let (constants, mut new) = (self.core.constants(), 0);
-        let colored = color.map_or(constants.undefined, c_int::from);
+    /// Ranks that take part together, in their order; `None` for the others. Collective.
+    pub fn split(&self, takes_part: bool) -> Result<Option<Self>, Error> {
+        let (mut new, color) = (0, if takes_part { 0 } else { self.core.constants().undefined });
         // SAFETY: a live communicator and room for a handle.
-        unsafe { self.core.functions().comm_split(self.handle, colored, key, &raw mut new) }?;
-        color.map(|_| Self::of(&self.core, new)).transpose()
+        unsafe { self.core.functions().comm_split(self.handle, color, 0, &raw mut new) }?;
+        takes_part.then(|| Self::of(&self.core, new)).transpose()
     }
 
     /// A text of each rank, cut at 64 bytes. Collective; all get all.

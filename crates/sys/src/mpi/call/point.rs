@@ -58,13 +58,11 @@ impl Comm {
         unsafe { f.sendrecv(data, n, kind, to, tag, into, m, kind, from, tag, comm, ignored) }
     }
 
-    /// Whether such a message could be received now, from any rank or with any tag where `None`. Lets MPI make progress.
+    /// Whether such a message could be received now. Lets MPI make progress.
     #[inline]
-    pub fn iprobe(&self, from: Option<usize>, tag: Option<i32>) -> Result<bool, Error> {
-        let (constants, mut flag) = (self.core.constants(), 0);
-        let from = from.map_or(Ok(constants.any_source), |f| self.peer(f))?;
-        let tag = tag.map_or(Ok(constants.any_tag), tagged)?;
-        let ignored = constants.status_ignore as *mut _;
+    pub fn iprobe(&self, from: usize, tag: i32) -> Result<bool, Error> {
+        let (from, tag, mut flag) = (self.peer(from)?, tagged(tag)?, 0);
+        let ignored = self.core.constants().status_ignore as *mut _;
         // SAFETY: a live communicator, room for the answer, the library's own mark for a status not wanted.
         unsafe { self.core.functions().iprobe(from, tag, self.handle, &raw mut flag, ignored) }?;
         Ok(flag != 0)

@@ -56,12 +56,6 @@ impl Request {
         self.post(|f, comm, handle| unsafe { f.irecv(into, n, kind, from, tag, comm, handle) })
     }
 
-    pub fn ibarrier(&mut self) -> Result<(), Error> {
-        self.idle()?;
-        // SAFETY: a live communicator and room for the request's handle.
-        self.post(|f, comm, handle| unsafe { f.ibarrier(comm, handle) })
-    }
-
     /// The first `bytes` of the root's incoming memory go to that of all.
     #[inline]
     pub fn ibcast(&mut self, bytes: usize, root: usize) -> Result<(), Error> {
@@ -105,19 +99,6 @@ impl Request {
             self.in_flight = false;
         }
         Ok(())
-    }
-
-    /// Whether it is done, or nothing is in flight. Lets MPI make progress.
-    #[inline]
-    pub fn test(&mut self) -> Result<bool, Error> {
-        if self.in_flight {
-            let ignored = self.comm.core.constants().status_ignore as *mut c_void;
-            let (mut done, handle): (c_int, _) = (0, &raw mut self.handle);
-            // SAFETY: a request in flight; room for the answer; the library's own mark for a status not wanted.
-            unsafe { self.comm.core.functions().test(handle, &raw mut done, ignored) }?;
-            self.in_flight = done == 0;
-        }
-        Ok(!self.in_flight)
     }
 
     fn byte(&self) -> usize {

@@ -55,11 +55,6 @@ impl Comm {
 }
 
 impl Window {
-    /// Of the memory on every rank.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// As many bytes as the window has. Errors: a call was not flushed yet.
     pub fn origin(&mut self) -> Result<&mut [u8], Error> {
         self.flushed()?;
@@ -87,15 +82,15 @@ impl Window {
         unsafe { self.comm.core.functions().get(into, n, kind, from, at, n, kind, self.handle) }
     }
 
-    /// Adds `value` to the 64-bit number at `at` of rank `to`, or replaces it; what was there is [`Self::fetched`] after a flush.
+    /// Adds `value` to the 64-bit number at `at` of rank `to`; what was there is [`Self::fetched`] after a flush.
     #[inline]
-    pub fn fetch_and_op(&mut self, value: i64, to: usize, at: usize, replace: bool) -> Result<(), Error> {
+    pub fn fetch_and_op(&mut self, value: i64, to: usize, at: usize) -> Result<(), Error> {
         self.span(WORD_BYTES, at)?;
         aligned(at)?;
         self.flushed()?;
         let (to, at, constants) = (self.target(to)?, at as isize, self.comm.core.constants());
         let words = self.words();
-        let (kind, op) = (constants.int64, if replace { constants.replace } else { constants.sum });
+        let (kind, op) = (constants.int64, constants.sum);
         // SAFETY: the first of the two words behind the origin, which no call works on.
         unsafe { words.write(value) };
         // SAFETY: two words lie there.
