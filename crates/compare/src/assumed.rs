@@ -1,7 +1,7 @@
 //! What single runs are assumed to differ by where no earlier ones tell: what records of one machine differed by (`bench/spread`).
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use machmeter_data::Metric;
 use machmeter_data::metric::Population;
@@ -16,18 +16,16 @@ const TABLE: &str = include_str!("assumed.txt");
 /// Standard deviation of the logarithm from run to run that is assumed of a metric: of a kind that the table does not have, the median of
 /// its undisturbed kinds, or of the others.
 pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
-    static MEDIANS: OnceLock<[f64; 2]> = OnceLock::new();
-    let undisturbed = |kind: &[&str; 3]| kind[2].starts_with("undisturbed");
-    let median = |of: bool| {
-        let all = kinds().iter().filter(|(kind, _)| undisturbed(kind) == of);
-        median_of(&all.map(|(_, kind)| kind.sd).collect::<Vec<_>>()).expect("both are listed")
-    };
-    let other = MEDIANS.get_or_init(|| [false, true].map(median));
+    static MEDIANS: LazyLock<[f64; 2]> = LazyLock::new(|| {
+        [false, true].map(|is_undisturbed| {
+            let all = KINDS.iter().filter(|(kind, _)| kind[2].starts_with("undisturbed") == is_undisturbed);
+            median_of(&all.map(|(_, kind)| kind.sd).collect::<Vec<_>>()).expect("both are listed")
+        })
+    });
     let is_undisturbed = population == Some(Population::Undisturbed);
-    listed(metric, population).map_or(other[usize::from(is_undisturbed)], |kind| kind.sd)
+    listed(metric, population).map_or_else(|| MEDIANS[usize::from(is_undisturbed)], |kind| kind.sd)
 }
 
-/// What is listed for a kind of metric.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
     /// Standard deviation from run to run: of a share itself, else of the logarithm at equal clocks.
@@ -35,12 +33,9 @@ pub(crate) struct Kind {
     pub(crate) follows: Follows,
 }
 
-fn kinds() -> &'static BTreeMap<[&'static str; 3], Kind> {
-    static KINDS: OnceLock<BTreeMap<[&str; 3], Kind>> = OnceLock::new();
-    KINDS.get_or_init(|| TABLE.lines().filter(|l| !l.starts_with('#')).filter_map(kind).collect())
-}
+static KINDS: LazyLock<BTreeMap<[&str; 3], Kind>> =
+    LazyLock::new(|| TABLE.lines().filter(|l| !l.starts_with('#')).filter_map(kind).collect());
 
-/// What is listed for the kind of a metric.
 pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<Kind> {
     let of = metric.params.get("operation").or_else(|| metric.params.get("level")).map(ToString::to_string);
     // What is the clock itself, beside others of its kind that have theirs, differs by as much as the clock does.
@@ -49,7 +44,7 @@ pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<
         Some(Population::CoreShared) => ("core_shared_clock", "core_shared"),
         None => ("-_clock", "-"),
     };
-    let listed = |population| kinds().get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population]);
+    let listed = |population| KINDS.get(&[metric.id.as_str(), of.as_deref().unwrap_or("-"), population]);
     let own = if metric.core_hz.is_none() { listed(clock) } else { None };
     own.or_else(|| listed(plain)).copied()
 }

@@ -14,10 +14,7 @@ const MOST: usize = 11;
 /// Widens the intervals of figures by what they and those of `earlier` runs (the latest first) differ by, and says so in their method;
 /// [`Metric::earlier`] keeps what the run knew by itself. Only figures for which `lasting` is true: those that stand for the machine and
 /// not for what happened during the run. Earlier figures of the same population count that were made by the same program on the same CPUs
-/// under the same policy, with the same estimator.
-///
-/// # Returns
-/// How many figures were widened or confirmed.
+/// under the same policy, with the same estimator. Returns how many figures were widened or confirmed.
 pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn(&Metric) -> bool) -> usize {
     let conditions = |r: &Record| (r.tool.clone(), r.run.policy.clone(), r.run.cpus.clone());
     let around = conditions(record);

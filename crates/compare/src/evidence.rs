@@ -75,12 +75,9 @@ pub(crate) struct Evidence {
     pub(crate) dof: f64,
     pub(crate) p_rank: Option<f64>,
     pub(crate) spread: Spread,
-    /// Runs of the sides.
-    pub(crate) runs: [usize; 2],
 }
 
 impl Evidence {
-    /// The difference at equal clocks.
     pub(crate) fn at_equal_clocks(&self) -> f64 {
         self.difference - self.by_clock
     }
@@ -236,7 +233,6 @@ pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
         dof,
         p_rank: pair.is_of_groups().then(|| rank::mann_whitney(&equal_a, &equal_b)).flatten(),
         spread: Spread { sd, dof, from },
-        runs: [a.len(), b.len()],
     })
 }
 

@@ -208,7 +208,6 @@ fn group(runs: &[Record], fallback: &str) -> Group {
     Group { label: label.to_owned(), runs: runs.iter().map(name).collect() }
 }
 
-/// Remarks on the records as a whole.
 fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
     let mut out = Vec::new();
     if a.iter().any(|x| b.iter().any(|y| x.id == y.id)) {

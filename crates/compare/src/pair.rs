@@ -131,7 +131,6 @@ impl<'a> Pair<'a> {
 }
 
 impl Scale {
-    /// `value` on this scale.
     pub(crate) fn apply(self, value: f64) -> f64 {
         if self == Self::Relative { value.ln() } else { value }
     }

@@ -105,12 +105,16 @@ fn equivalence_is_stated_and_bounded() {
 
 /// Rounds of a machine whose runs drift, with a change of `factor` under B.
 fn rounds(count: usize, factor: f64, seed: u64) -> Vec<Round> {
+    rounds_of(QUIET, count, factor, seed)
+}
+
+fn rounds_of(machine: Machine, count: usize, factor: f64, seed: u64) -> Vec<Round> {
     let mut r = Random::new(seed);
     let mut at = 0;
     let mut one = |setting: usize| {
         at += 1;
         let drift = 1.0 + 0.002 * at as f64;
-        QUIET.run(at, 5, 5, drift * if setting == 1 { factor } else { 1.0 }, &mut r)
+        machine.run(at, 5, 5, drift * if setting == 1 { factor } else { 1.0 }, &mut r)
     };
     let mut round = |i: usize| -> Round {
         let mut out: Round = Default::default();
@@ -149,4 +153,12 @@ fn few_rounds_say_what_a_verdict_needs() {
     assert_eq!(none.counts.rows, 0);
     let off_page = paired::compare(&rounds(5, 2.0, 1), 8, &Options::default());
     assert_eq!(off_page.counts.rows, 0, "without a pattern the rows of the page are judged");
+}
+
+#[test]
+fn settings_in_turns_are_judged_as_they_are_and_nothing_else_is_said() {
+    let options = Options { metric_glob: Some("*".to_owned()), ..Options::default() };
+    let c = paired::compare(&rounds_of(BOOSTS, 6, 1.0, 2), 6, &options);
+    assert!(c.rows.iter().all(|r| r.change.is_some() && r.by_clock.is_none()), "{:?}", c.rows);
+    assert!(c.notes.iter().all(|n| !n.contains("clock")), "{:?}", c.notes);
 }

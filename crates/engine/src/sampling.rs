@@ -47,6 +47,15 @@ pub struct Mark {
     pub cpu: Option<usize>,
 }
 
+impl Mark {
+    #[inline]
+    pub fn of_current_thread() -> Self {
+        let thread::Usage { voluntary_switches, involuntary_switches, .. } =
+            thread::Usage::of_current_thread();
+        Self { voluntary_switches, involuntary_switches, cpu: affinity::current_cpu() }
+    }
+}
+
 /// Time and disturbances, of the host or simulated.
 pub trait Timing {
     /// Ticks that `work` takes.
@@ -130,12 +139,7 @@ impl Timing for HostTiming {
     }
 
     fn mark(&mut self) -> Mark {
-        let usage = thread::Usage::of_current_thread();
-        Mark {
-            voluntary_switches: usage.voluntary_switches,
-            involuntary_switches: usage.involuntary_switches,
-            cpu: affinity::current_cpu(),
-        }
+        Mark::of_current_thread()
     }
 
     fn now_ns(&self) -> u64 {

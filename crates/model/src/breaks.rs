@@ -37,9 +37,7 @@ pub(crate) fn scatter(points: &[At]) -> f64 {
     sorted(&squared).ok().and_then(|s| quantile(&s, 0.5)).unwrap_or(0.0).max(0.0).sqrt()
 }
 
-/// What a break is.
 pub(crate) enum Verdict<K> {
-    /// It counts.
     Counts(K),
     /// It does not, and the fit is worse by so much without it.
     Costs(f64),

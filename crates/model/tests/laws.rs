@@ -1,6 +1,6 @@
 //! Planted laws are found again: terms, coefficients, goodness of fit, predictions far away, and what launches differ by.
 
-use machmeter_model::laws::{Cell, LawError, NoQ, Point, Term, extrap, fit, fit_known};
+use machmeter_model::laws::{Cell, LawError, NoQ, Point, Term, fit, fit_known};
 use machmeter_stats::random::Random;
 
 /// The seed's table, each law once; its coefficients printed as 0 are none, but for one of 0.4.
@@ -233,7 +233,7 @@ fn few_p_have_laws_of_their_own_and_what_cannot_be_is_refused() {
 }
 
 #[test]
-fn laws_print_as_the_seed_does_and_points_as_extra_p_reads_them() {
+fn laws_print_as_the_seed_does() {
     let exactly = |planted: &[(Term, f64)], error: f64| {
         let cell = |(p, d)| Cell { p, d, value: value(planted, p, d), sigma: error * value(planted, p, d) };
         fit_known(&grid().map(cell).collect::<Vec<_>>()).expect("laws")[0].segments[0].chosen().text()
@@ -242,11 +242,6 @@ fn laws_print_as_the_seed_does_and_points_as_extra_p_reads_them() {
     assert_eq!(exactly(SEED[10], 0.1), "20000*log(p) + 9.0*d");
     assert_eq!(exactly(&[(Term::One, 0.11), (Term::D, 0.00012)], 0.1), "0.110 + 0.000120*d");
     assert_eq!(exactly(&[(Term::One, 1234.5678)], 1e-12), "1234.57", "no more than six digits");
-    let point = |p, d, launch, value| Point { p, d, launch, value, standard_error: 1.0 };
-    let all = [point(4, 8, 0, 3.5), point(2, 8, 1, 1.25), point(2, 8, 0, 1e-7), point(2, 0, 0, 1e9)];
-    let text = "PARAMETER p\nPARAMETER d\nPOINTS (2 0) (2 8) (4 8)\nREGION bcast\nMETRIC time\n\
-                DATA 1000000000\nDATA 0.0000001 1.25\nDATA 3.5\n";
-    assert_eq!(extrap("bcast", "time", &all), text);
 }
 
 #[test]

@@ -24,7 +24,6 @@ use crate::{Params, guidelines, loggps, pairs, show};
 /// How often something is named in a run where nothing is: who looks every day is misled once in three years.
 pub(crate) const FALSE_ALARMS: f64 = 0.001;
 
-/// What was measured where.
 pub(crate) struct Whole {
     pub(crate) launches: Vec<About>,
     /// Windows played, and those left out.

@@ -9,7 +9,7 @@ use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::sampling::{Bench, Company, Pace};
 use machmeter_sys::clock::TickRate;
 
-use crate::operations::{Operation, named, number_of};
+use crate::operations::named;
 use crate::stage::{Play, Shared, Turns, Window, Windows};
 use crate::windows::LATE_NS;
 
@@ -30,18 +30,15 @@ const BESIDE_TRIES: usize = 5;
 /// Shortest work, ns: several readings of the clock.
 const LEAST_BESIDE_NS: u64 = 500;
 
-/// An operation under its conditions, without the launch.
-pub(crate) fn row(operation: &Operation, mode: &str, bytes: u64, ranks: usize) -> Row {
-    Row::new(PART, operation.name, Kind::Latency)
-        .with("mode", mode)
-        .with("size_bytes", bytes)
-        .with("ranks", ranks)
+/// Of a play, without the launch.
+pub(crate) fn row(play: &Play, mode: &str) -> Row {
+    let row = Row::new(PART, play.operation.name, Kind::Latency).with("mode", mode);
+    row.with("size_bytes", play.bytes).with("ranks", play.ranks)
 }
 
 /// An operation under its conditions, and who plays it.
 pub(crate) struct Scene {
     pub(crate) stage: Shared,
-    pub(crate) operation: &'static Operation,
     pub(crate) play: Play,
     pub(crate) rate: TickRate,
 }
@@ -49,12 +46,11 @@ pub(crate) struct Scene {
 impl Scene {
     /// How long `Compute` of the play is: as long as a turn of the blocking operation, which is tried.
     pub(crate) fn beside_ns(&self) -> Result<u64, String> {
-        let Some(blocking) = self.operation.beside.and_then(number_of) else { return Ok(0) };
-        let play = Play { operation: blocking, ..self.play };
-        let mut least = u64::MAX;
-        for _ in 0..BESIDE_TRIES {
-            least = least.min(self.stage.with(|s| s.back_to_back(&play, BESIDE_TURNS))?);
-        }
+        let Some(operation) = self.play.operation.beside.and_then(named) else { return Ok(0) };
+        let play = Play { operation, ..self.play };
+        let once = |_| self.stage.with(|s| s.back_to_back(&play, BESIDE_TURNS));
+        let tried = (0..BESIDE_TRIES).map(once).collect::<Result<Vec<u64>, String>>()?;
+        let least = tried.into_iter().min().unwrap_or(u64::MAX);
         Ok(((self.rate.ns(least) / BESIDE_TURNS as f64) as u64).max(LEAST_BESIDE_NS))
     }
 }
@@ -98,7 +94,6 @@ impl Looks {
     }
 }
 
-/// Turns one after the other.
 pub(crate) struct TurnsCell {
     bench: Bench<'static>,
     scene: Scene,
@@ -108,7 +103,7 @@ pub(crate) struct TurnsCell {
 
 impl TurnsCell {
     pub(crate) fn new(scene: Scene, looks: &Looks) -> Self {
-        let row = row(scene.operation, BACK_TO_BACK, scene.play.bytes, scene.play.ranks);
+        let row = row(&scene.play, BACK_TO_BACK);
         let bench = Bench::new(row, Turns { stage: scene.stage.clone(), play: scene.play });
         let pace = Pace::of(BATCH_NS, PAIRS).among(Company::Partner);
         Self { bench, scene, pace, looks: looks.clone() }
@@ -117,22 +112,16 @@ impl TurnsCell {
     /// Turns of both batches, and the work beside them.
     fn calibrate(&mut self, visit: &Visit<'_>) -> Result<(), String> {
         self.scene.play.beside_ns = self.scene.beside_ns()?;
-        let Scene { stage, play, rate, operation } = &self.scene;
+        let Scene { stage, play, rate } = &self.scene;
         self.bench.subject = Box::new(Turns { stage: stage.clone(), play: *play });
-        let most = operation.most_turns(play.bytes) / LONG_OF_SHORT;
-        let mut why = None;
+        let most = play.operation.most_turns(play.bytes) / LONG_OF_SHORT;
         let turns = turns_for(BATCH_NS, |turns| {
             let turns = turns.min(most.max(1));
-            match stage.with(|s| s.back_to_back(play, turns)) {
-                // Where no more turns fit, they are enough.
-                Ok(ticks) => Some(Tried { ns: rate.ns(ticks), late: turns == most || visit.left_ns() == 0 }),
-                Err(e) => {
-                    why = Some(e);
-                    None
-                }
-            }
+            let ticks = stage.with(|s| s.back_to_back(play, turns)).ok()?;
+            // Where no more turns fit, they are enough.
+            Some(Tried { ns: rate.ns(ticks), late: turns == most || visit.left_ns() == 0 })
         });
-        let turns = turns.ok_or_else(|| why.unwrap_or_default())?.clamp(1, most.max(1));
+        let turns = turns.ok_or_else(|| stage.failed().unwrap_or_default())?.clamp(1, most.max(1));
         let ticks = stage.with(|s| s.back_to_back(play, turns))?;
         if rate.ns(ticks) / turns as f64 > LONG_TURN_NS {
             self.pace.pairs_per_visit = 1;
@@ -196,21 +185,21 @@ pub(crate) struct ThresholdCell {
 impl ThresholdCell {
     pub(crate) fn new(mut scene: Scene, most_bytes: u64) -> Self {
         scene.play.beside_ns = AWAY_NS;
-        let mut row = row(scene.operation, ISOLATED, 0, 2);
+        let mut row = row(&scene.play, ISOLATED);
         row.params.remove("size_bytes");
         Self { row, scene, most_bytes, found: false }
     }
 
     /// Whether a send of so many bytes waits.
     fn waits(&self, bytes: u64) -> Result<bool, String> {
-        let Scene { stage, play, rate, operation } = &self.scene;
+        let Scene { stage, play, rate } = &self.scene;
         let play = Play { bytes, ..*play };
         let windows = Windows { count: 1, period_ns: 2 * AWAY_NS };
         let mut late = 0;
         for _ in 0..MOST_TRIES {
             let played = stage.with(|s| s.isolated(&play, windows))?;
             // A receiver that came late was still in MPI, where it takes any message.
-            let all = played.iter().map(|stamps| Window::of(stamps, operation));
+            let all = played.iter().map(|stamps| Window::of(stamps, play.operation));
             for window in all.filter(|w| rate.ns(w.late.unsigned_abs()) <= LATE_NS) {
                 let took_ns = rate.ns(u64::try_from(window.end - window.begin).unwrap_or(0));
                 if took_ns < AWAY_NS as f64 / 2.0 {
@@ -265,18 +254,14 @@ impl Cell for ThresholdCell {
             Ok(found) => {
                 self.found = true;
                 let bytes = found.unwrap_or(u64::MAX) as f64;
-                let figures = FOUND.map(str::to_owned).into_iter().zip([bytes, bytes, 1.0]);
-                self.row.extras.extend(figures);
+                self.row.extras.extend(FOUND.map(str::to_owned).into_iter().zip([bytes, bytes, 1.0]));
             }
             Err(why) => self.row.refused = Some(why),
         }
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
-        let mut row = self.row;
-        if !self.found && row.refused.is_none() {
-            row.refused = Some("not reached in the time given".to_owned());
-        }
-        vec![row]
+        // It has no pairs.
+        vec![if self.found { self.row } else { self.row.reached() }]
     }
 }

@@ -7,13 +7,12 @@ use machmeter_data::text::printable;
 use machmeter_engine::sampling::Mark;
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, TickSource, WithSource, dispatch, now};
-use machmeter_sys::mpi::clock::{RankClock, align};
+use machmeter_sys::mpi::clock::{APART_NS, RankClock, align};
 use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Session};
 use machmeter_sys::sched::{self, Policy};
-use machmeter_sys::thread::{Usage, monotonic_ns};
+use machmeter_sys::thread::monotonic_ns;
 
-use crate::operations::{Operation, numbered};
 use crate::orders::{Order, Words};
 use crate::player::{Moment, Player, SHMEM_WORDS_BYTES, Stamps};
 use crate::stage::{Play, Stage, Stamp, Windows};
@@ -22,15 +21,9 @@ use crate::stage::{Play, Stage, Stamp, Windows};
 pub(crate) const GAVE_UP: &str = "rank 0 gave up";
 /// What all ranks have to run.
 const PROGRAM: &str = concat!("machmeter ", env!("CARGO_PKG_VERSION"), " mpi");
-/// Exchanges of stamps of the clocks' comparison, and from its first half to its second, ns.
-const EXCHANGES: usize = 200;
-const APART_NS: u64 = 20_000_000;
-/// Step of the counters that are compared, ticks: the 10 ns of the coarsest, of clocks up to 5 GHz.
-pub(crate) const STEP_TICKS: u64 = 50;
 /// From an order to its first window, ns: time for the order to reach all ranks.
 const LEAD_NS: u64 = 30_000;
 
-/// One rank of the job.
 pub(crate) struct Ensemble {
     pub(crate) session: Session,
     /// All ranks.
@@ -97,12 +90,11 @@ impl Ensemble {
         if words[4] > 0.0 {
             sched::apply(Policy::Fifo(words[4] as u8)).map_err(|e| e.to_string())?;
         }
-        let clocks = align::<OrderedCounter>(&control, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
-        let last = mark();
+        let clocks = align::<OrderedCounter>(&control, APART_NS).map_err(text)?;
+        let last = Mark::of_current_thread();
         Ok(Self { session, control, players, source, rate, clocks, last })
     }
 
-    /// A communicator for each number of ranks.
     fn players(
         control: &Comm,
         most_bytes: usize,
@@ -111,9 +103,7 @@ impl Ensemble {
     ) -> Result<Vec<(usize, Player)>, String> {
         let mut players = Vec::new();
         for ranks in crate::plan::numbers_of_ranks(control.size()) {
-            let color = (control.rank() < ranks).then_some(0);
-            let key = i32::try_from(control.rank()).unwrap_or(i32::MAX);
-            if let Some(comm) = control.split(color, key).map_err(text)? {
+            if let Some(comm) = control.split(control.rank() < ranks).map_err(text)? {
                 let player = Player::new(comm, most_bytes, collectives, rate.ns_per_tick());
                 players.push((ranks, player.map_err(text)?));
             }
@@ -181,33 +171,31 @@ impl Ensemble {
         Ok(())
     }
 
-    /// The player of a play with its script; `None` where this rank takes no part.
-    fn part(&mut self, play: &Play) -> Result<Option<(&mut Player, &'static Operation)>, String> {
-        let operation = numbered(play.operation).ok_or("no such operation")?;
-        let player = self.players.iter_mut().find(|p| p.0 == play.ranks);
-        Ok(player.map(|p| (&mut p.1, operation)))
+    /// The player of a play; `None` where this rank takes no part.
+    fn player(&mut self, play: &Play) -> Option<&mut Player> {
+        self.players.iter_mut().find(|p| p.0 == play.ranks).map(|p| &mut p.1)
     }
 
     /// This rank's part of turns back to back.
     fn turns(&mut self, play: &Play, turns: u64) -> Result<Stamps, String> {
         let source = self.source;
-        let Some((player, operation)) = self.part(play)? else { return Ok(Stamps::default()) };
-        player.prepare(operation, play).and_then(|()| player.comm.barrier()).map_err(text)?;
-        perform(source, player, operation, play, turns, None)
+        let Some(player) = self.player(play) else { return Ok(Stamps::default()) };
+        player.prepare(play).and_then(|()| player.comm.barrier()).map_err(text)?;
+        perform(source, Performance { player, play, turns, moment: None })
     }
 
     /// This rank's part of windows; on rank 0 what all said.
     fn windows(&mut self, play: &Play, windows: Windows, start: u64) -> Result<Vec<Vec<Stamp>>, String> {
         let (source, rate) = (self.source, self.rate);
         let clock = self.clocks.get(self.control.rank()).copied();
-        let Some((player, operation)) = self.part(play)? else { return Ok(Vec::new()) };
-        player.prepare(operation, play).map_err(text)?;
+        let Some(player) = self.player(play) else { return Ok(Vec::new()) };
+        player.prepare(play).map_err(text)?;
         let count = windows.count as usize;
         let mut own = vec![0_i64; 3 * count];
         for (i, stamps) in own.chunks_exact_mut(3).enumerate() {
             let at = start + rate.ticks(i as f64 * windows.period_ns as f64);
             let (at, off) = clock.as_ref().map_or((at, 0.0), |c| c.here(at));
-            let played = perform(source, player, operation, play, 1, Some(at))?;
+            let played = perform(source, Performance { player, play, turns: 1, moment: Some(at) })?;
             let since = |t: u64| if t > 0 { t.wrapping_sub(at) as i64 } else { 0 };
             stamps.copy_from_slice(&[since(played.begin), since(played.end), off.ceil() as i64]);
         }
@@ -221,7 +209,7 @@ impl Ensemble {
 
     /// Whether any rank beside 0 was disturbed since the last report; known on rank 0.
     fn report(&mut self) -> Result<bool, String> {
-        let mark = mark();
+        let mark = Mark::of_current_thread();
         let disturbed =
             mark.involuntary_switches != self.last.involuntary_switches || mark.cpu != self.last.cpu;
         self.last = mark;
@@ -279,7 +267,7 @@ impl Stage for Leader {
     }
 
     fn mark(&self) -> Mark {
-        mark()
+        Mark::of_current_thread()
     }
 
     fn now_ns(&self) -> u64 {
@@ -293,7 +281,6 @@ impl Stage for Leader {
 
 struct Performance<'p> {
     player: &'p mut Player,
-    operation: &'static Operation,
     play: &'p Play,
     turns: u64,
     moment: Moment,
@@ -303,30 +290,13 @@ impl WithSource for Performance<'_> {
     type Output = Result<Stamps, Error>;
 
     fn run<S: TickSource>(self) -> Self::Output {
-        let script = self.operation.script(self.player.seat);
+        let script = self.play.operation.script(self.player.seat);
         self.player.play::<S>(script, self.play, self.turns, self.moment)
     }
 }
 
-fn perform(
-    source: SourceId,
-    player: &mut Player,
-    operation: &'static Operation,
-    play: &Play,
-    turns: u64,
-    moment: Moment,
-) -> Result<Stamps, String> {
-    let performance = Performance { player, operation, play, turns, moment };
+fn perform(source: SourceId, performance: Performance<'_>) -> Result<Stamps, String> {
     dispatch(source, performance).map_err(|e| e.to_string())?.map_err(text)
-}
-
-fn mark() -> Mark {
-    let usage = Usage::of_current_thread();
-    Mark {
-        voluntary_switches: usage.voluntary_switches,
-        involuntary_switches: usage.involuntary_switches,
-        cpu: affinity::current_cpu(),
-    }
 }
 
 /// Real-time priority of ranks while they measure, one below what rank 0 was given; 0 for ordinary policies. Ranks that wait spin: their

@@ -15,7 +15,8 @@ use crate::analyze::FALSE_ALARMS;
 use crate::info::GUIDELINE;
 
 /// A call, and those that do the same, for the same bytes of a rank.
-const GUIDELINES: [(&str, &[&str]); 5] = [
+type Guideline = (&'static str, &'static [&'static str]);
+const GUIDELINES: [Guideline; 5] = [
     ("allreduce", &["reduce", "bcast"]),
     ("reduce", &["allreduce"]),
     ("gather", &["allgather"]),
@@ -36,7 +37,7 @@ struct Compared<'f> {
 /// Calls that break a guideline, each at the size where it is worst.
 pub(crate) fn broken(found: &[Found], clocks_off_ns: f64) -> Vec<(Finding, Warning)> {
     let all: Vec<Compared<'_>> =
-        GUIDELINES.iter().flat_map(|(call, others)| compared(found, call, others)).collect();
+        GUIDELINES.into_iter().flat_map(|guideline| compared(found, guideline)).collect();
     let broken = |c: &&Compared<'_>| c.is_broken(all.len(), clocks_off_ns);
     let worst = |(call, _): &(&str, _)| {
         let own = all.iter().filter(|c| c.call == *call).filter(broken);
@@ -45,17 +46,12 @@ pub(crate) fn broken(found: &[Found], clocks_off_ns: f64) -> Vec<(Finding, Warni
     GUIDELINES.iter().filter_map(worst).collect()
 }
 
-fn compared<'f>(
-    found: &'f [Found],
-    call: &'static str,
-    others: &'static [&'static str],
-) -> Vec<Compared<'f>> {
+fn compared(found: &[Found], (call, others): Guideline) -> Vec<Compared<'_>> {
     let of = |name: &str| found.iter().find(|f| f.name == name);
     let Some(own) = of(call) else { return Vec::new() };
-    let beside = |((ranks, bytes), at): (&(u32, u64), &'f At)| {
-        let all: Option<Vec<&At>> =
-            others.iter().map(|name| of(name)?.isolated.get(&(*ranks, *bytes))).collect();
-        Some(Compared { call, others, ranks: *ranks, bytes: *bytes, own: at, all: all? })
+    let beside = |(&(ranks, bytes), own)| {
+        let all = others.iter().map(|name| of(name)?.isolated.get(&(ranks, bytes)));
+        Some(Compared { call, others, ranks, bytes, own, all: all.collect::<Option<_>>()? })
     };
     own.isolated.iter().filter_map(beside).collect()
 }
@@ -81,25 +77,14 @@ impl Compared<'_> {
 
     fn told(&self) -> (Finding, Warning) {
         let size = human(self.bytes as f64, Unit::Bytes);
-        let text = format!(
-            "{} of {size} at p = {} costs {:.2} times {}",
-            self.call,
-            self.ranks,
-            self.ratio(),
-            self.others.join(" + ")
-        );
+        let (call, ranks, ratio, others) = (self.call, self.ranks, self.ratio(), self.others.join(" + "));
+        let text = format!("{call} of {size} at p = {ranks} costs {ratio:.2} times {others}");
         let excess = human(self.own.ns - self.sum_ns(), Unit::Nanoseconds);
-        let launches = self.own.launches;
-        let of_launches = if launches > 2 { "and launches" } else { "of one launch" };
-        let finding = Finding {
-            id: "mpi.guideline".to_owned(),
-            verdict: "present".to_owned(),
-            text: text.clone(),
-            evidence: vec![format!(
-                "isolated, {excess} more: beyond chance by the errors of samples {of_launches}"
-            )],
-        };
-        (finding, GUIDELINE.note(text))
+        let of = if self.own.launches > 2 { "and launches" } else { "of one launch" };
+        let evidence = vec![format!("isolated, {excess} more: beyond chance by the errors of samples {of}")];
+        let warning = GUIDELINE.note(text.clone());
+        let [id, verdict] = ["mpi.guideline", "present"].map(str::to_owned);
+        (Finding { id, verdict, text, evidence }, warning)
     }
 }
 
@@ -138,14 +123,8 @@ mod tests {
     /// Five calls in three launches that differ by 3 %, known to 1 %; an allreduce costs so many times reduce and bcast.
     fn found(seed: u64, ratio: f64) -> Vec<Found> {
         let mut random = Random::new(seed);
-        let costs = [
-            ("reduce", 1.0),
-            ("bcast", 1.0),
-            ("allreduce", 2.0 * ratio),
-            ("gather", 1.0),
-            ("allgather", 1.0),
-        ];
-        let mut of = |(name, factor): (&'static str, f64)| {
+        let mut of = |name| {
+            let factor = if name == "allreduce" { 2.0 * ratio } else { 1.0 };
             let mut by_launch = ByLaunch::new();
             for bytes in SIZES {
                 let mut known = |launch| {
@@ -160,7 +139,7 @@ mod tests {
             let (costs, laws) = (Costs::new(), Err(LawError::Empty));
             Found { name, what: "", costs, isolated, laws, refused: None, has_one_size: false }
         };
-        costs.into_iter().map(&mut of).collect()
+        ["reduce", "bcast", "allreduce", "gather", "allgather"].into_iter().map(&mut of).collect()
     }
 
     #[test]

@@ -111,7 +111,6 @@ machmeter_data::rows! { ROWS:
     }
 }
 
-/// The probe's description.
 pub(crate) const INFO: Info = Info {
     name: "mpi",
     question: "What does every message-passing call cost?",

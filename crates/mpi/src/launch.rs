@@ -14,7 +14,6 @@ use crate::pairs;
 use crate::stage::{Play, Shared};
 use crate::windows::WindowsCell;
 
-/// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plan {
@@ -38,6 +37,18 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn rate(&self) -> TickRate {
         TickRate::from_hz(self.tick_hz).unwrap_or(TickRate::NANOSECONDS)
+    }
+
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.sizes.last().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn all_ranks(&self) -> usize {
+        self.ranks.last().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn has(&self, is_such: impl Fn(&Operation) -> bool) -> bool {
+        self.operations.iter().filter_map(|name| named(name)).any(is_such)
     }
 }
 
@@ -98,24 +109,22 @@ pub(crate) fn measure(
     let rate = plan.rate();
     let mut cells = CellList::default();
     let looks = Looks::of(stage, &plan.ranks, rate);
-    let scene = |operation, play| Scene { stage: stage.clone(), operation, play, rate };
-    let most_bytes = plan.sizes.last().copied().unwrap_or(0);
-    if plan.operations.iter().any(|name| name == "send" || name == TRAINS[0]) {
+    let scene = |play| Scene { stage: stage.clone(), play, rate };
+    if plan.has(|o| o.name == "send" || o.name == TRAINS[0]) {
         for search in [&SLEEPING, &POLLING] {
-            cells.push(ThresholdCell::new(scene(search, Play::of(search, 0, 2)), most_bytes));
+            cells.push(ThresholdCell::new(scene(Play::of(search, 0, 2)), plan.most_bytes()));
         }
     }
     for operation in plan.operations.iter().filter_map(|name| named(name)) {
         for play in plays(operation, plan) {
-            cells.push(TurnsCell::new(scene(operation, play), &looks));
+            cells.push(TurnsCell::new(scene(play), &looks));
             if plan.isolated.contains(&play.bytes) || matches!(operation.sized, Sized::Only(_)) {
-                cells.push(WindowsCell::new(scene(operation, play), &looks));
+                cells.push(WindowsCell::new(scene(play), &looks));
             }
         }
     }
-    if let (true, Some(all)) = (plan.pairs, plan.ranks.last()) {
-        let visits = Enough::at(plan.level).visits;
-        for cell in pairs::cells(stage, *all, most_bytes, rate, plan.seed, visits) {
+    if plan.pairs && !plan.ranks.is_empty() {
+        for cell in pairs::cells(stage, plan) {
             cells.push(cell);
         }
     }

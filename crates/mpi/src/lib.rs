@@ -42,11 +42,9 @@ use machmeter_engine::{Info, Page, ProbeError, Worker};
 
 pub use params::Params;
 
-/// The probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Mpi;
 
-/// Roles of the probe.
 pub const WORKERS: &[Worker] = &[worker::WORKER, selftest::RANK];
 
 impl Verb for Mpi {

@@ -46,7 +46,7 @@ fn points(found: &[Found], receive: &[&str]) -> Vec<SizePoint> {
 
 /// Parameters by the kind of receive, as metrics, and their table.
 pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Dataset>) {
-    let (mut metrics, mut rows, mut measured) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut metrics, mut rows, mut one_way, mut gaps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (receive, calls) in RECEIVES {
         let points = points(found, calls);
         let Ok(table) = fit(&points) else { continue };
@@ -55,7 +55,8 @@ pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Datas
             x: points.iter().map(|p| p.size_bytes as f64).collect(),
             y: points.iter().map(|p| of(p).ns).collect(),
         };
-        measured.push([curve(|p| p.round_trip.over(2.0)), curve(|p| p.gap)]);
+        one_way.push(curve(|p| p.round_trip.over(2.0)));
+        gaps.push(curve(|p| p.gap));
         for (i, s) in table.segments.iter().enumerate() {
             let n = points.iter().filter(|p| (s.first_bytes..=s.last_bytes).contains(&p.size_bytes)).count();
             metrics.extend(of_segment(s, receive, library, n as u64));
@@ -63,16 +64,15 @@ pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Datas
             rows.push(TableRow { name: format!("{name}  from {} B", s.first_bytes), cells: cells(s) });
         }
     }
-    let columns =
-        ["latency", "sent", "received", "gap", "per byte"].map(|label| TableColumn::new(label, None));
+    let columns = ["latency", "sent", "received", "gap", "per byte"];
+    let columns = columns.map(|label| TableColumn::new(label, None)).to_vec();
     let caption = "LogGPS of two ranks by range of sizes: latency L, overheads o_s and o_r of the calls, gap g, G per byte. Posted: irecv before the message \
                    came, and its completion; unexpected: a receive after it came. Gap <=: the CPUs set the pace. Latency <=: the overheads take as long.";
-    let shape = Shape::CostTable(CostTable { columns: columns.to_vec(), rows });
+    let shape = Shape::CostTable(CostTable { columns, rows });
     if metrics.is_empty() {
         return (metrics, Vec::new());
     }
     let table = Dataset::new("mpi.loggps", "LogGPS of two ranks", caption, shape);
-    let [one_way, gaps] = [0, 1].map(|i| measured.iter().map(|m: &[CurveRow; 2]| m[i].clone()).collect());
     let curve = |id, title, y, caption, rows| {
         let (x, y) = (Axis::log("message", Unit::Bytes), Axis::log(y, Unit::Nanoseconds));
         Dataset::new(id, title, caption, Curve::shape(x, y, rows))

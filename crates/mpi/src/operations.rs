@@ -27,7 +27,6 @@ pub(crate) enum Collective {
     Scan,
 }
 
-/// A call of `OpenSHMEM`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shmem {
     Put,
@@ -88,11 +87,10 @@ pub(crate) enum Sized {
     Bytes,
     /// Of whole numbers of 8 bytes.
     Words,
-    /// Of this size alone.
     Only(u64),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
     pub(crate) root: &'static [Phase],
@@ -125,7 +123,6 @@ impl Operation {
         }
     }
 
-    /// What a rank does.
     pub(crate) fn script(&self, rank: usize) -> &'static [Phase] {
         match rank {
             0 => self.root,
@@ -254,18 +251,11 @@ pub(crate) const TRAINS: [&str; 2] = ["train", "train_with_work"];
 pub(crate) const LOGGPS: [&str; 6] = ["pingpong", TRAINS[0], TRAINS[1], "irecv1", "irecv2", "recvmin"];
 
 /// What the search for thresholds plays: a send while the receiver sleeps, and while it polls for another message.
-pub(crate) const SLEEPING: Operation = pair(
-    "inline",
-    &[Begin, Each(&[Send]), End],
-    &[Begin, Each(&[Sleep, Recv])],
-    "a send to a sleeping receiver",
-);
-pub(crate) const POLLING: Operation = pair(
-    "eager",
-    &[Begin, Each(&[Send]), End],
-    &[Begin, Each(&[Poll, Recv])],
-    "a send to a polling receiver",
-);
+pub(crate) const SLEEPING: Operation =
+    pair("inline", SENT, &[Begin, Each(&[Sleep, Recv])], "a send to a sleeping receiver");
+pub(crate) const POLLING: Operation =
+    pair("eager", SENT, &[Begin, Each(&[Poll, Recv])], "a send to a polling receiver");
+const SENT: Script = &[Begin, Each(&[Send]), End];
 
 /// What pairs of ranks play: a message there, whose arrival is stamped, and one back; and a row of messages that is answered.
 pub(crate) const THERE_AND_BACK: Operation = pair(
@@ -290,7 +280,6 @@ pub(crate) const HELD_UP: Operation = Operation {
 /// Those that are no rows of the table.
 const OTHERS: [&Operation; 5] = [&SLEEPING, &POLLING, &THERE_AND_BACK, &STREAM, &HELD_UP];
 
-/// By its number in orders.
 pub(crate) fn numbered(number: usize) -> Option<&'static Operation> {
     OPERATIONS.iter().chain(OTHERS).nth(number)
 }

@@ -1,17 +1,16 @@
 //! What rank 0 tells the others, over MPI itself: a row of numbers.
 
+use crate::operations::{number_of, numbered};
 use crate::pairing::Pairing;
 use crate::stage::{Play, Windows};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Turns back to back.
     Turns(Play, u64),
     /// Windows from an agreed moment on, ticks of rank 0's clock.
     Windows(Play, Windows, u64),
     /// Say whether you were disturbed.
     Report,
-    /// It is over.
     End,
 }
 
@@ -22,8 +21,8 @@ impl Order {
         let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let words = |kind, p: &Play, turns, count: u32, period_ns, start| {
             let [pairing, of_pairing] = p.pairing.to_words();
-            let (operation, bytes) = (int(p.operation as u64), int(p.bytes));
-            let (ranks, beside) = (int(p.ranks as u64), int(p.beside_ns));
+            let operation = int(number_of(p.operation.name).unwrap_or(usize::MAX) as u64);
+            let (bytes, ranks, beside) = (int(p.bytes), int(p.ranks as u64), int(p.beside_ns));
             let (count, period, start) = (i64::from(count), int(period_ns), int(start));
             [kind, operation, bytes, ranks, beside, int(turns), count, period, start, pairing, of_pairing]
         };
@@ -40,7 +39,10 @@ impl Order {
         let [kind, operation, bytes, ranks, beside_ns, turns, count, period_ns, start, ..] =
             words.map(|w| u64::try_from(w).unwrap_or(0));
         let pairing = Pairing::of_words([words[9], words[10]]);
-        let play = Play { operation: operation as usize, bytes, ranks: ranks as usize, beside_ns, pairing };
+        let Some(operation) = numbered(operation as usize) else {
+            return Self::End;
+        };
+        let play = Play { operation, bytes, ranks: ranks as usize, beside_ns, pairing };
         match kind {
             1 => Self::Turns(play, turns),
             2 => Self::Windows(play, Windows { count: count as u32, period_ns }, start),
@@ -53,11 +55,13 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operations::OPERATIONS;
 
     #[test]
     fn orders_arrive_as_they_were() {
         let pairing = Pairing::Random { pairs: 3, seed: u32::MAX };
-        let play = Play { operation: 7, bytes: 1 << 30, ranks: 64, beside_ns: 2_000_000, pairing };
+        let play =
+            Play { operation: &OPERATIONS[7], bytes: 1 << 30, ranks: 64, beside_ns: 2_000_000, pairing };
         let windows = Windows { count: 32, period_ns: 20_000 };
         for order in
             [Order::Turns(play, 9), Order::Windows(play, windows, 1 << 62), Order::Report, Order::End]

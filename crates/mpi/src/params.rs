@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::operations::{LOGGPS, OPERATIONS, Operation, TRAINS, named};
 
 const PARTS: [&str; 4] = ["costs", "loggps", "shmem", "pairs"];
-const DEFAULT_SIZES: &str = "0-1M";
-const DEFAULT_LAUNCHES: u32 = 3;
 /// Largest message, bytes: buffers hold one of every rank, and a message of this size takes some 20 ms.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -29,10 +27,10 @@ pub struct Params {
     #[serde(default)]
     pub ops: Vec<String>,
     /// Message sizes, from and to, bytes: 0-1M.
-    #[arg(long, value_name = "FROM-TO", default_value = DEFAULT_SIZES)]
+    #[arg(long, value_name = "FROM-TO", default_value = "0-1M")]
     pub sizes: String,
     /// Starts of the ranks, one after the other; what they differ by is in every interval, and Q needs three.
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_LAUNCHES, value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub launches: u32,
     /// MPI library to use; the launcher's or the system's when not given.
     #[arg(long, value_name = "PATH")]
@@ -48,57 +46,34 @@ pub struct Params {
     pub oversubscribe: bool,
 }
 
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            ranks: None,
-            ops: Vec::new(),
-            sizes: DEFAULT_SIZES.to_owned(),
-            launches: DEFAULT_LAUNCHES,
-            lib: None,
-            parts: Vec::new(),
-            oversubscribe: false,
-        }
-    }
-}
-
 impl Params {
-    /// Names of the operations, in the order of the table.
-    ///
-    /// # Errors
-    /// One line: a name that is none.
+    /// Names of the operations, in the order of the table. Errors: a name that is none.
     pub(crate) fn operations(&self) -> Result<Vec<String>, ProbeError> {
-        let known = || OPERATIONS.iter().map(|o| o.name);
-        if let Some(wrong) = self.ops.iter().find(|name| !known().any(|k| k == name.trim())) {
-            let known: Vec<&str> = known().collect();
-            return Err(ProbeError::Usage(format!("--ops: '{wrong}' is not one of {}", known.join(", "))));
+        let known: Vec<&str> = OPERATIONS.iter().map(|o| o.name).collect();
+        for (option, given, known) in [("ops", &self.ops, &known[..]), ("parts", &self.parts, &PARTS)] {
+            if let Some(wrong) = given.iter().find(|name| !known.contains(&name.trim())) {
+                let known = known.join(", ");
+                return Err(ProbeError::Usage(format!("--{option}: '{wrong}' is not one of {known}")));
+            }
         }
-        let [costs, loggps, shmem, _] = PARTS.map(|part| self.parts.iter().any(|p| p.trim() == part));
-        if let Some(wrong) = self.parts.iter().find(|p| !PARTS.contains(&p.trim())) {
-            return Err(ProbeError::Usage(format!("--parts: '{wrong}' is not one of {}", PARTS.join(", "))));
-        }
+        let [costs, loggps, shmem, _] = PARTS.map(|part| has(&self.parts, part));
         let all = self.parts.is_empty();
         let of_part = |name: &&str| {
             let is_shmem = named(name).is_some_and(Operation::is_shmem);
             let is_cost = !is_shmem && !TRAINS.contains(name);
             (all || costs) && is_cost || (all || loggps) && LOGGPS.contains(name) || shmem && is_shmem
         };
-        let wanted = |name: &&str| {
-            if self.ops.is_empty() { of_part(name) } else { self.ops.iter().any(|o| o.trim() == *name) }
-        };
-        Ok(known().filter(wanted).map(str::to_owned).collect())
+        let wanted = |name: &&str| if self.ops.is_empty() { of_part(name) } else { has(&self.ops, name) };
+        Ok(known.into_iter().filter(wanted).map(str::to_owned).collect())
     }
 
     /// Whether all pairs of so many ranks are measured.
     pub(crate) fn pairs(&self, ranks: usize) -> bool {
         let is_all = self.parts.is_empty() && self.ops.is_empty();
-        is_all && ranks > 2 || self.parts.iter().any(|p| p.trim() == PARTS[3])
+        is_all && ranks > 2 || has(&self.parts, PARTS[3])
     }
 
-    /// Smallest and largest message, bytes.
-    ///
-    /// # Errors
-    /// One line: what is no range of sizes.
+    /// Smallest and largest message, bytes. Errors: what is no range of sizes.
     pub(crate) fn range(&self) -> Result<(u64, u64), ProbeError> {
         let wrong = |why: String| ProbeError::Usage(format!("--sizes {}: {why}", self.sizes));
         let (from, to) = self.sizes.split_once('-').unwrap_or((&self.sizes, &self.sizes));
@@ -111,4 +86,8 @@ impl Params {
         }
         Ok((from, to))
     }
+}
+
+fn has(list: &[String], name: &str) -> bool {
+    list.iter().any(|given| given.trim() == name)
 }

@@ -1,5 +1,7 @@
 //! Sizes, numbers of ranks and memory of a launch.
 
+use std::collections::BTreeSet;
+
 use machmeter_engine::Level;
 
 use crate::operations::MOST_POSTED_BYTES;
@@ -18,11 +20,8 @@ pub(crate) fn sizes((from, to): (u64, u64), level: Level) -> Vec<u64> {
     let powers = std::iter::successors(Some(first), |s: &u64| s.checked_mul(ratio)).take_while(|s| *s < to);
     let halfway = |s: u64| (ratio == 2 && s >= FIRST).then_some(s + s / 2);
     let all = powers.flat_map(|s| [Some(s), halfway(s)]).flatten().chain([0]);
-    let mut all: Vec<u64> = all.filter(|s| (from..to).contains(s)).collect();
-    all.extend([from, to]);
-    all.sort_unstable();
-    all.dedup();
-    all
+    let all: BTreeSet<u64> = all.filter(|s| (from..to).contains(s)).chain([from, to]).collect();
+    all.into_iter().collect()
 }
 
 /// Those of them that are measured in windows, too; 8 among them, where it is.

@@ -7,7 +7,7 @@ use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Request, Window};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use crate::operations::{Collective, MOST_POSTED, Operation, Phase, Shmem as Call, Step};
+use crate::operations::{Collective, MOST_POSTED, Phase, Shmem as Call, Step};
 use crate::stage::Play;
 
 /// Words at the beginning of the symmetric memory, and what they take, bytes.
@@ -94,7 +94,8 @@ impl Player {
     }
 
     /// Partner and requests for a play, not timed.
-    pub(crate) fn prepare(&mut self, operation: &Operation, play: &Play) -> Result<(), Error> {
+    pub(crate) fn prepare(&mut self, play: &Play) -> Result<(), Error> {
+        let operation = play.operation;
         (self.seat, self.partner) = play.pairing.seat(self.comm.rank(), self.comm.size());
         let wanted = |s| matches!(s, Step::Isend | Step::Irecv | Step::Start(_));
         if !operation.uses(wanted) {
@@ -175,7 +176,7 @@ impl Player {
             }
             Step::Put => self.window()?.put(bytes, partner, 0),
             Step::Get => self.window()?.get(bytes, partner, 0),
-            Step::FetchAndOp => self.window()?.fetch_and_op(1, partner, 0, false),
+            Step::FetchAndOp => self.window()?.fetch_and_op(1, partner, 0),
             Step::Flush => self.window()?.flush(),
             Step::Shmem(call) => self.shmem(call, bytes),
             Step::Sleep => {
@@ -185,7 +186,7 @@ impl Player {
             Step::Poll => {
                 let until_ns = monotonic_ns() + play.beside_ns;
                 while monotonic_ns() < until_ns {
-                    self.comm.iprobe(Some(partner), Some(NEVER))?;
+                    self.comm.iprobe(partner, NEVER)?;
                 }
                 Ok(())
             }
@@ -266,7 +267,6 @@ impl Player {
             Collective::Bcast => request.ibcast(bytes, 0),
             Collective::Allreduce => request.iallreduce(bytes / 8, Reduction::Sum),
             Collective::Alltoall => request.ialltoall(bytes),
-            Collective::Barrier => request.ibarrier(),
             _ => Err(Error::Argument(format!("{collective:?} has no form that does not block here"))),
         }
     }

@@ -20,12 +20,11 @@ use machmeter_sys::thread::monotonic_ns;
 use crate::Params;
 use crate::ensemble::{Ensemble, Leader, Setup};
 use crate::launch::{Plan, measure as measure_launch};
-use crate::operations::{Operation, named};
+use crate::operations::Operation;
 use crate::plan::{isolated, memory_bytes, numbers_of_ranks, sizes};
 use crate::stage::Shared;
 use crate::worker::{About, HAS_LED, Reply, WORKER};
 
-/// What each launch said of itself.
 pub(crate) const LAUNCHES: Fact<Vec<About>> = Fact::named("mpi.launches");
 /// Names of the machines, where they are several; what is `private` names machines, and can be taken out.
 pub(crate) const MACHINES: Fact<Vec<String>> = Fact::named("private.mpi.machines");
@@ -57,7 +56,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     }
     let mpi = Installed::find(params.lib.as_deref()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
     at.host.begin()?;
-    launch_all(at, params, &mpi, ranks, &plan)
+    launch_all(at, params, &mpi, &plan)
 }
 
 /// What cannot be measured with so many ranks; whether there are more than CPUs.
@@ -78,8 +77,20 @@ fn refuse(params: &Params, ranks: usize, local: usize, cpus: usize) -> Result<bo
 
 fn plan(host: &Host<'_>, params: &Params, ranks: usize, local: usize) -> Result<Plan, ProbeError> {
     let range = params.range()?;
-    let operations = params.operations()?;
-    let needed = memory_bytes(range.1, ranks, local, collectives(&operations));
+    let sizes = sizes(range, host.level);
+    let plan = Plan {
+        operations: params.operations()?,
+        isolated: isolated(&sizes, host.level),
+        sizes,
+        ranks: numbers_of_ranks(ranks),
+        pairs: params.pairs(ranks),
+        level: host.sampling_level(),
+        seed: host.seed,
+        until_ns: 0,
+        source: host.source(),
+        tick_hz: host.rate.hz(),
+    };
+    let needed = memory_bytes(range.1, ranks, local, plan.has(|o| o.is_collective));
     let there = MemoryLeft::of_this_process(&FsRoot::host()).map(|m| m.available_bytes).ok();
     if let Some(there) = there.filter(|there| needed as f64 > MEMORY_SHARE * *there as f64) {
         return Err(ProbeError::Usage(format!(
@@ -94,19 +105,7 @@ fn plan(host: &Host<'_>, params: &Params, ranks: usize, local: usize) -> Result<
             "--prio: ranks are one below what was asked for, so that their launcher can run; give 2 or more";
         return Err(ProbeError::Usage(what.to_owned()));
     }
-    let sizes = sizes(range, host.level);
-    Ok(Plan {
-        operations,
-        isolated: isolated(&sizes, host.level),
-        sizes,
-        ranks: numbers_of_ranks(ranks),
-        pairs: params.pairs(ranks),
-        level: host.sampling_level(),
-        seed: host.seed,
-        until_ns: 0,
-        source: host.source(),
-        tick_hz: host.rate.hz(),
-    })
+    Ok(plan)
 }
 
 /// Puts what is new of a row to what is there of it.
@@ -150,14 +149,8 @@ fn lead(at: &mut PartContext<'_>, params: &Params, plan: Plan) -> Result<(), Pro
 }
 
 pub(crate) fn setup(plan: &Plan) -> Setup {
-    let most_bytes = plan.sizes.last().copied().unwrap_or(0);
-    let shmem = plan.operations.iter().any(|o| named(o).is_some_and(Operation::is_shmem));
-    let collectives = collectives(&plan.operations);
-    Setup { most_bytes, collectives, source: plan.source, tick_hz: plan.tick_hz, shmem }
-}
-
-fn collectives(operations: &[String]) -> bool {
-    operations.iter().any(|o| named(o).is_some_and(|o| o.is_collective))
+    let (collectives, shmem) = (plan.has(|o| o.is_collective), plan.has(Operation::is_shmem));
+    Setup { most_bytes: plan.most_bytes(), collectives, source: plan.source, tick_hz: plan.tick_hz, shmem }
 }
 
 /// Keeps why launches ended early; an error where none gave samples.
@@ -178,7 +171,6 @@ fn launch_all(
     at: &mut PartContext<'_>,
     params: &Params,
     mpi: &Installed,
-    ranks: usize,
     plan: &Plan,
 ) -> Result<(), ProbeError> {
     let (mut abouts, mut failures) = (Vec::new(), Vec::new());
@@ -192,9 +184,9 @@ fn launch_all(
         let left_ns = end_ns.saturating_sub(monotonic_ns());
         let until_ns = monotonic_ns() + left_ns / (params.launches as usize + 1 - launch) as u64;
         let plan = Plan { until_ns, seed: plan.seed.wrapping_add(launch as u64), ..plan.clone() };
-        at.host.progress.step(&format!("launch {launch} of {}: {ranks} ranks", params.launches));
+        at.host.progress.step(&format!("launch {launch} of {}: {} ranks", params.launches, plan.all_ranks()));
         let mut rows = Vec::new();
-        let ended = one_launch(at.host, params, mpi, ranks, &plan, &mut rows);
+        let ended = one_launch(at.host, params, mpi, &plan, &mut rows);
         at.rows.extend(of_launch(rows, launch, start_ns));
         match ended {
             Ok(about) => abouts.push(about),
@@ -216,13 +208,12 @@ fn one_launch(
     host: &Host<'_>,
     params: &Params,
     mpi: &Installed,
-    ranks: usize,
     plan: &Plan,
     rows: &mut Vec<Row>,
 ) -> Result<About, String> {
-    let cpus = host.cpus.to_vec();
+    let (ranks, cpus) = (plan.all_ranks(), host.cpus.to_vec());
     let bound: &[usize] = if ranks <= cpus.len() { &cpus[..ranks] } else { &[] };
-    let start = Start { ranks, cpus: bound, oversubscribe: ranks > cpus.len(), set: &[] };
+    let start = Start { ranks, cpus: bound, oversubscribe: ranks > cpus.len() };
     let command = command(mpi, &start).map_err(|e| e.to_string())?;
     let mut spawn = Spawn::worker_under(command, WORKER.name).new_group().die_with_parent().piped();
     if let Some(lib) = &params.lib {

@@ -31,7 +31,6 @@ fn limits(whole: &Whole) -> Option<String> {
     (!limits.is_empty()).then(|| format!("A send waits {}.", limits.join(", ")))
 }
 
-/// What was measured where, in a line.
 fn heading(whole: &Whole) -> Option<String> {
     let first = whole.launches.first()?;
     let cpus: Vec<String> = first.cpus.iter().map(ToString::to_string).collect();

@@ -5,14 +5,12 @@ use std::rc::Rc;
 
 use machmeter_engine::sampling::{Mark, Subject, Timing};
 
-use crate::operations::{Operation, number_of};
+use crate::operations::Operation;
 use crate::pairing::Pairing;
 
-/// An operation under its conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Play {
-    /// As [`numbered`](crate::operations::numbered).
-    pub(crate) operation: usize,
+    pub(crate) operation: &'static Operation,
     pub(crate) bytes: u64,
     /// The first so many ranks take part.
     pub(crate) ranks: usize,
@@ -41,7 +39,6 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// From the stamps of all ranks.
     pub(crate) fn of(stamps: &[Stamp], operation: &Operation) -> Self {
         let of_cost = || stamps.iter().take(if operation.is_collective { stamps.len() } else { 1 });
         Self {
@@ -109,7 +106,6 @@ impl Shared {
         done
     }
 
-    /// Why it ended.
     pub(crate) fn failed(&self) -> Option<String> {
         self.0.borrow().failed.clone()
     }
@@ -164,8 +160,7 @@ impl Subject for Turns {
 
 impl Play {
     /// Of the first so many ranks, by the script.
-    pub(crate) fn of(operation: &Operation, bytes: u64, ranks: usize) -> Self {
-        let operation = number_of(operation.name).unwrap_or(usize::MAX);
+    pub(crate) fn of(operation: &'static Operation, bytes: u64, ranks: usize) -> Self {
         Self { operation, bytes, ranks, beside_ns: 0, pairing: Pairing::Script }
     }
 }

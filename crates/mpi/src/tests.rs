@@ -1,5 +1,7 @@
 //! Scripts end, planted costs are found.
 
+use machmeter_engine::Analysis;
+
 use crate::cells::{FOUND, ISOLATED};
 use crate::launch::Plan;
 use crate::operations::{Collective, OPERATIONS, Operation, numbered};
@@ -94,19 +96,21 @@ fn both_thresholds_are_found_to_the_byte() {
     }
 }
 
-fn of_one_launch(rows: &mut [machmeter_engine::cost::Row]) {
-    for row in rows {
+/// Of rows as of one launch.
+fn analyzed(stage: &Shared, plan: &Plan) -> Analysis {
+    let mut found = rows(stage, plan).unwrap();
+    for row in &mut found.rows {
         row.params.insert("launch".to_owned(), 1_i64.into());
     }
+    let params = serde_json::from_str(r#"{"sizes": "0-1M", "launches": 1}"#).unwrap();
+    crate::analyze::analyze(&params, &found, 1)
 }
 
 #[test]
 fn costs_are_told_where_the_ranks_were_most_of_the_time() {
     let stage = Shared::new(Simulated::new(PLANTED, Noise { apart: 0.3, ..NOISE }, 2, 4));
     let names = ["send", "pingpong", "allreduce"];
-    let mut found = rows(&stage, &crate::selftest::plan(&names, &[8, 1_024], &[2], 60)).unwrap();
-    of_one_launch(&mut found.rows);
-    let analysis = crate::analyze::analyze(&crate::Params::default(), &found, 1);
+    let analysis = analyzed(&stage, &crate::selftest::plan(&names, &[8, 1_024], &[2], 60));
     assert!(analysis.warnings.iter().any(|w| w.code == "W421"), "{:?}", analysis.warnings);
     let costs = analysis.metrics.iter().filter(|m| m.id == "mpi.cost" || m.id == "mpi.isolated");
     let mut judged = 0;
@@ -123,17 +127,10 @@ fn costs_are_told_where_the_ranks_were_most_of_the_time() {
 
 #[test]
 fn planted_loggps_parameters_are_found() {
-    let stage = Shared::new(Simulated::new(
-        PLANTED,
-        Noise { base: 0.005, spikes: 0.02, preempted: 0.01, apart: 0.0 },
-        2,
-        9,
-    ));
+    let noise = Noise { base: 0.005, spikes: 0.02, preempted: 0.01, apart: 0.0 };
+    let stage = Shared::new(Simulated::new(PLANTED, noise, 2, 9));
     let sizes: Vec<u64> = (3..=20).map(|k| 1 << k).collect();
-    let mut found =
-        rows(&stage, &crate::selftest::plan(&crate::operations::LOGGPS, &sizes, &[2], 200)).unwrap();
-    of_one_launch(&mut found.rows);
-    let analysis = crate::analyze::analyze(&crate::Params::default(), &found, 1);
+    let analysis = analyzed(&stage, &crate::selftest::plan(&crate::operations::LOGGPS, &sizes, &[2], 200));
     let value = |id: &str, receive: &str| {
         let of = |m: &&machmeter_data::Metric| m.id == id && m.params["receive"].to_string() == receive;
         analysis.metrics.iter().find(of).unwrap_or_else(|| panic!("{id} {receive}")).clone()

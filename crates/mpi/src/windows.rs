@@ -12,7 +12,7 @@ use crate::stage::{Play, Stamp, Window, Windows};
 pub(crate) const LATE_NS: f64 = 250.0;
 /// Windows of a visit, their longest time together, ns, and what is added to an operation's own time for their period, ns.
 const MOST_WINDOWS: u32 = 32;
-const LEAST_WINDOWS: u32 = 4;
+pub(crate) const LEAST_WINDOWS: u32 = 4;
 const WINDOWS_NS: u64 = 8_000_000;
 const APART_NS: u64 = 20_000;
 /// Periods are doubled at most so often.
@@ -27,14 +27,9 @@ pub(crate) struct Timetable {
 }
 
 impl Timetable {
-    pub(crate) fn new(scene: Scene) -> Self {
-        Self { scene, most: MOST_WINDOWS, period_ns: 0, doubled: 0 }
-    }
-
-    /// With as few windows a visit as there are.
-    pub(crate) fn short(mut self) -> Self {
-        self.most = LEAST_WINDOWS;
-        self
+    /// Of so many windows a visit at most.
+    pub(crate) fn new(scene: Scene, most: u32) -> Self {
+        Self { scene, most, period_ns: 0, doubled: 0 }
     }
 
     /// Length of a visit at first, ns.
@@ -82,9 +77,9 @@ pub(crate) struct WindowsCell {
 
 impl WindowsCell {
     pub(crate) fn new(scene: Scene, looks: &Looks) -> Self {
-        let mut row = row(scene.operation, ISOLATED, scene.play.bytes, scene.play.ranks);
+        let mut row = row(&scene.play, ISOLATED);
         row.long_turns = 1;
-        Self { row, timetable: Timetable::new(scene), looks: looks.clone() }
+        Self { row, timetable: Timetable::new(scene, MOST_WINDOWS), looks: looks.clone() }
     }
 
     fn play(&mut self, at_ns: f64, regime_ns: f64) -> Result<(), String> {
@@ -92,7 +87,7 @@ impl WindowsCell {
         let (visit, rate) = (self.row.next_visit(), self.timetable.scene.rate);
         let mut valid = 0;
         for stamps in &played {
-            let window = Window::of(stamps, self.timetable.scene.operation);
+            let window = Window::of(stamps, self.timetable.scene.play.operation);
             let long_ticks = u64::try_from(window.end - window.begin).unwrap_or(0);
             if long_ticks > 0 && window.late <= rate.ticks(LATE_NS) as i64 {
                 self.row.pairs.push(Pair { at_ns, visit, long_ticks, regime_ns, ..Pair::default() });

@@ -19,8 +19,7 @@ use crate::stage::Shared;
 
 pub(crate) const WORKER: Worker = Worker { name: "mpi-rank", run };
 
-/// What a launch says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct About {
     pub(crate) library: String,
@@ -121,11 +120,8 @@ pub(crate) fn follow(lib: Option<&Path>) -> Result<(), String> {
 
 /// What a rank beside 0 of somebody's launcher does instead of the session: it follows rank 0, and prints nothing.
 pub(crate) fn attend(lib: Option<&Path>) -> Option<bool> {
-    let followed = |_| match follow(lib) {
-        Ok(()) => true,
-        // Rank 0 tells why.
-        Err(why) => why == GAVE_UP,
-    };
+    // Rank 0 tells why it gave up.
+    let followed = |_| follow(lib).map_or_else(|why| why == GAVE_UP, |()| true);
     launched().filter(|l| l.rank != 0).map(followed)
 }
 

@@ -118,9 +118,8 @@ fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut 
     for row in trains() {
         if let Some((size_bytes, KEPT_BACK, 0)) = train_of(row)
             && let Some(measured) = located(row)
-            && let Some(predicted_ns) = table.train_ns(KEPT_BACK, 0.0, size_bytes)
         {
-            kept_back.push((size_bytes, measured.ns, predicted_ns));
+            kept_back.push((size_bytes, measured.ns, table.train_ns(KEPT_BACK, size_bytes)));
         }
     }
     kept_back.sort_by_key(|k| k.0);

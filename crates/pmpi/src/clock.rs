@@ -33,7 +33,6 @@ fn is_steady() -> bool {
     cfg!(target_arch = "aarch64")
 }
 
-/// The clock of events.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     if IS_PROCESSOR.load(Ordering::Relaxed) { counter() } else { monotonic_ns() }

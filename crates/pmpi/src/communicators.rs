@@ -17,7 +17,6 @@ pub(crate) struct Known {
     pub(crate) rank: i32,
     /// Whether the ranks are all of the program in order.
     pub(crate) is_world: bool,
-    /// Whether it is an intercommunicator.
     pub(crate) is_inter: bool,
 }
 
@@ -48,7 +47,6 @@ fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of a handle.
 pub(crate) fn find(handle: usize, of: Of) -> Option<&'static Known> {
     table().known.iter().rev().find(|k| k.0 == handle && k.1 == of).map(|k| k.2)
 }
@@ -68,16 +66,13 @@ pub(crate) fn add(library: &Library, handle: usize) -> Option<&'static Known> {
     let call = &library.call;
     let mut is_inter: c_int = 0;
     let mut rank: c_int = -1;
-    if (call.comm_test_inter)(handle, &raw mut is_inter) != 0 || (call.comm_rank)(handle, &raw mut rank) != 0
-    {
+    let asked = (call.comm_test_inter)(handle, &raw mut is_inter);
+    if asked != 0 || (call.comm_rank)(handle, &raw mut rank) != 0 {
         return None;
     }
     let is_inter = is_inter != 0;
-    let ranks = if is_inter {
-        world_ranks(library, handle, call.comm_remote_group)?
-    } else {
-        world_ranks(library, handle, call.comm_group)?
-    };
+    let group_of = if is_inter { call.comm_remote_group } else { call.comm_group };
+    let ranks = world_ranks(library, handle, group_of)?;
     let mut world_size: c_int = 0;
     (call.comm_size)(library.world, &raw mut world_size);
     let is_world = !is_inter && ranks.len() == world_size as usize && (0..).zip(&ranks).all(|(i, r)| i == *r);

@@ -1,6 +1,10 @@
 //! The file of this rank: a header and blocks, mapped in pieces that the disk has granted before.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,13 +19,12 @@ use crate::library::Library;
 /// Bytes that a file grows by: 8192 slots, some milliseconds of the shortest calls.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Whether calls are recorded.
 pub(crate) static RECORDING: AtomicBool = AtomicBool::new(false);
 
 /// Rank, for messages.
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
 
-static FILE: Mutex<Option<File>> = Mutex::new(None);
+static RECORDED: Mutex<Option<Recorded>> = Mutex::new(None);
 
 /// Four words of the file.
 pub(crate) type Slot = [AtomicU64; 4];
@@ -29,8 +32,8 @@ pub(crate) type Slot = [AtomicU64; 4];
 /// Slots, and the header taken as such, mapped for the rest of the process.
 type Slots = &'static [Slot];
 
-struct File {
-    descriptor: c_int,
+struct Recorded {
+    file: File,
     header: &'static [AtomicU64],
     /// What of the last piece is not taken.
     free: Slots,
@@ -55,8 +58,8 @@ impl Begin {
     }
 }
 
-fn file() -> MutexGuard<'static, Option<File>> {
-    FILE.lock().unwrap_or_else(PoisonError::into_inner)
+fn recorded() -> MutexGuard<'static, Option<Recorded>> {
+    RECORDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes one line to stderr, with the rank where it is known.
@@ -64,73 +67,29 @@ pub(crate) fn say(parts: &[&[u8]]) {
     let mut line = b"machmeter trace: ".to_vec();
     let rank = RANK.load(Ordering::Relaxed);
     if rank != u32::MAX {
-        line.extend(b"rank ");
-        line.extend(digits(u64::from(rank)));
-        line.extend(b": ");
+        line.extend(format!("rank {rank}: ").bytes());
     }
-    for part in parts {
-        line.extend(*part);
-    }
+    line.extend(parts.concat());
     line.push(b'\n');
     // SAFETY: readable bytes; a line that cannot be written is lost.
     unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// A number in decimal digits.
-fn digits(mut number: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    loop {
-        out.insert(0, b'0' + (number % 10) as u8);
-        number /= 10;
-        if number == 0 {
-            return out;
-        }
-    }
-}
-
-/// A variable of the environment.
-fn variable(name: &str) -> Option<&'static [u8]> {
-    let name = CString::new(name).ok()?;
-    // SAFETY: a name that ends in zero.
-    let value: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: values end in zero; copied at once below, while no thread changes the environment.
-    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
-}
-
-/// The most bytes of a file; all that there is room for where nobody says.
-fn most_bytes() -> u64 {
-    let digits = variable(LIMIT_VARIABLE).unwrap_or_default();
-    let number =
-        |all: u64, digit: &u8| all.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')));
-    if digits.is_empty() { u64::MAX } else { digits.iter().fold(0, number) }
-}
-
 /// Makes the file of a rank and begins to record.
 pub(crate) fn begin(rank: i32, size: i32, library: &Library, begin: &Begin) {
-    let Some(directory) = variable(DIRECTORY_VARIABLE).filter(|d| !d.is_empty()) else { return };
+    let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE).filter(|d| !d.is_empty()) else { return };
     RANK.store(rank as u32, Ordering::Relaxed);
-    let mut path = directory.to_vec();
-    path.extend(b"/rank-");
-    path.extend(digits(rank as u64));
-    path.push(b'-');
-    path.extend(digits(u64::from(std::process::id())));
-    path.push(b'.');
-    path.extend(EXTENSION.as_bytes());
-    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    let Ok(name) = CString::new(path) else { return };
-    // SAFETY: a name that ends in zero.
-    let descriptor = unsafe { libc::open(name.as_ptr(), flags, 0o600) };
-    if descriptor < 0 {
-        return say(&[b"cannot make a file in ", directory, b": nothing is recorded"]);
-    }
-    let most_bytes = most_bytes();
-    let Some(slots) = grown(descriptor, 0, BLOCK_BYTES).filter(|_| most_bytes > BLOCK_BYTES as u64) else {
-        // SAFETY: a name that ends in zero, of a file of our own.
-        unsafe { libc::unlink(name.as_ptr()) };
-        return say(&[b"no space in ", directory, b": nothing is recorded"]);
+    let path = Path::new(&directory).join(format!("rank-{rank}-{}.{EXTENSION}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let nothing = |why: &[u8]| say(&[why, directory.as_bytes(), b": nothing is recorded"]);
+    let Ok(file) = options.open(&path) else { return nothing(b"cannot make a file in ") };
+    // All that there is room for where nobody says.
+    let limit = std::env::var_os(LIMIT_VARIABLE).and_then(|l| l.to_str()?.parse().ok());
+    let most_bytes = limit.unwrap_or(u64::MAX);
+    let Some(slots) = grown(&file, 0, BLOCK_BYTES).filter(|_| most_bytes > BLOCK_BYTES as u64) else {
+        let _ = std::fs::remove_file(path);
+        return nothing(b"no space in ");
     };
     let header = slots.as_flattened();
     let (start_ticks, _) = clock::pair();
@@ -147,21 +106,15 @@ pub(crate) fn begin(rank: i32, size: i32, library: &Library, begin: &Begin) {
         header[word].store(value, Ordering::Relaxed);
     }
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let host = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     write_text(&header[header::BOOT..header::HOST], boot.trim_ascii());
-    write_text(&header[header::HOST..header::LIBRARY], &host());
+    write_text(&header[header::HOST..header::LIBRARY], host.trim_ascii());
     write_text(&header[header::LIBRARY..header::PROGRAM], &library.version);
     write_text(&header[header::PROGRAM..header::WORDS], &command);
     let bytes = BLOCK_BYTES as u64;
-    *file() = Some(File { descriptor, header, free: &[], bytes, most_bytes, blocks: 0, threads: 0 });
+    *recorded() = Some(Recorded { file, header, free: &[], bytes, most_bytes, blocks: 0, threads: 0 });
     RECORDING.store(true, Ordering::Release);
-}
-
-fn host() -> Vec<u8> {
-    let mut name = vec![0_u8; 64];
-    // SAFETY: a writable place of this length.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
-    name
 }
 
 /// Writes a text, cut off where the place ends.
@@ -174,7 +127,7 @@ fn write_text(to: &[AtomicU64], text: &[u8]) {
 }
 
 /// Allocates bytes of the file on its disk and maps them, so that a full disk is seen here and not when they are written.
-fn grown(descriptor: c_int, at: u64, bytes: usize) -> Option<Slots> {
+fn grown(file: &File, at: u64, bytes: usize) -> Option<Slots> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the place for the answer lives through the call.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
@@ -182,6 +135,7 @@ fn grown(descriptor: c_int, at: u64, bytes: usize) -> Option<Slots> {
     if known && limit.rlim_cur != libc::RLIM_INFINITY && at + bytes as u64 > limit.rlim_cur {
         return None;
     }
+    let descriptor = file.as_raw_fd();
     // SAFETY: an open file of our own.
     while let error @ 1.. = unsafe { libc::posix_fallocate(descriptor, at as i64, bytes as i64) } {
         if error != libc::EINTR {
@@ -200,11 +154,11 @@ fn grown(descriptor: c_int, at: u64, bytes: usize) -> Option<Slots> {
 
 /// A block for a thread (numbered here where it is the thread's first): its slots and the number. `None` once nothing is recorded.
 pub(crate) fn take_block(thread: Option<u64>) -> Option<(Slots, u64)> {
-    let mut guard = file();
+    let mut guard = recorded();
     let file = guard.as_mut()?;
     if file.free.is_empty() {
         let is_limited = file.bytes + PIECE_BYTES as u64 > file.most_bytes;
-        let more = if is_limited { None } else { grown(file.descriptor, file.bytes, PIECE_BYTES) };
+        let more = if is_limited { None } else { grown(&file.file, file.bytes, PIECE_BYTES) };
         let Some(more) = more else {
             RECORDING.store(false, Ordering::Release);
             file.header[header::END].store(if is_limited { 3 } else { 2 }, Ordering::Release);
@@ -228,10 +182,8 @@ pub(crate) fn take_block(thread: Option<u64>) -> Option<(Slots, u64)> {
 /// Ends the recording at `MPI_Finalize`: what was allocated and not used is given back.
 pub(crate) fn finish() {
     RECORDING.store(false, Ordering::Release);
-    let Some(file) = file().take() else { return };
-    file.header[header::END].store(1, Ordering::Release);
-    // SAFETY: an open file of our own; nobody writes behind the blocks that were taken.
-    unsafe { libc::ftruncate(file.descriptor, ((file.blocks + 1) * BLOCK_BYTES as u64) as i64) };
-    // SAFETY: closed once; mappings stay.
-    unsafe { libc::close(file.descriptor) };
+    let Some(recorded) = recorded().take() else { return };
+    recorded.header[header::END].store(1, Ordering::Release);
+    // Nobody writes behind the blocks that were taken; mappings stay.
+    let _ = recorded.file.set_len((recorded.blocks + 1) * BLOCK_BYTES as u64);
 }

@@ -52,7 +52,6 @@ use machmeter_data::trace::{
 use library::Real;
 use record::{Form, enter, fortran_succeeded, leave};
 
-/// A recorded function.
 macro_rules! recorded {
     ($module:ident $export:expr, $profiled:expr, $number:ident, $arguments:expr, $form:expr, $words:tt $code:ident) => {
         exported!(
@@ -63,44 +62,17 @@ macro_rules! recorded {
     };
 }
 
-/// Words by number: the macro gets the names, for Fortran with one more for the error code.
-macro_rules! with_words {
-    (1 $m:ident $a:tt) => {
-        $m! { $a (a) (a e) }
+/// Makes `with_words`: calls a macro with as many names of words, and for Fortran with one more for the error code.
+macro_rules! words_by_number {
+    ($d:tt $($number:tt ($($word:ident)*))*) => {
+        macro_rules! with_words {
+            $(($number $d use:ident $d with:tt) => { $d use! { $d with ($($word)*) ($($word)* e) } };)*
+        }
     };
-    (2 $m:ident $a:tt) => {
-        $m! { $a (a b) (a b e) }
-    };
-    (3 $m:ident $a:tt) => {
-        $m! { $a (a b c) (a b c e) }
-    };
-    (4 $m:ident $a:tt) => {
-        $m! { $a (a b c d) (a b c d e) }
-    };
-    (5 $m:ident $a:tt) => {
-        $m! { $a (a b c d f) (a b c d f e) }
-    };
-    (6 $m:ident $a:tt) => {
-        $m! { $a (a b c d f g) (a b c d f g e) }
-    };
-    (7 $m:ident $a:tt) => {
-        $m! { $a (a b c d f g h) (a b c d f g h e) }
-    };
-    (8 $m:ident $a:tt) => {
-        $m! { $a (a b c d f g h i) (a b c d f g h i e) }
-    };
-    (9 $m:ident $a:tt) => {
-        $m! { $a (a b c d f g h i j) (a b c d f g h i j e) }
-    };
-    (10 $m:ident $a:tt) => {
-        $m! { $a (a b c d f g h i j k) (a b c d f g h i j k e) }
-    };
-    (12 $m:ident $a:tt) => {
-        $m! { $a (a b c d f g h i j k l m) (a b c d f g h i j k l m e) }
-    };
-    (13 $m:ident $a:tt) => {
-        $m! { $a (a b c d f g h i j k l m n) (a b c d f g h i j k l m n e) }
-    };
+}
+words_by_number! { $
+    1 (a) 2 (a b) 3 (a b c) 4 (a b c d) 5 (a b c d f) 6 (a b c d f g) 7 (a b c d f g h) 8 (a b c d f g h i)
+    9 (a b c d f g h i j) 10 (a b c d f g h i j k) 12 (a b c d f g h i j k l m) 13 (a b c d f g h i j k l m n)
 }
 
 macro_rules! c_and_fortran {

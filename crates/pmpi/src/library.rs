@@ -38,7 +38,8 @@ impl Real {
     #[cold]
     #[inline(never)]
     fn resolve(&self, profiled: &'static str, plain: &'static str) -> usize {
-        let found = [profiled, plain].into_iter().filter_map(c_str).map(find).find(|f| *f != 0);
+        let address = |name: &str| CStr::from_bytes_with_nul(name.as_bytes()).map_or(0, find);
+        let found = [profiled, plain].into_iter().map(address).find(|f| *f != 0);
         let Some(found) = found else {
             say(&[b"no MPI library has ", profiled.trim_end_matches('\0').as_bytes()]);
             // SAFETY: ends the process; the program cannot go on without the function.
@@ -47,10 +48,6 @@ impl Real {
         self.0.store(found, Ordering::Relaxed);
         found
     }
-}
-
-fn c_str(name: &'static str) -> Option<&'static CStr> {
-    CStr::from_bytes_with_nul(name.as_bytes()).ok()
 }
 
 /// Address of a symbol behind this library, or in an MPI library that is loaded elsewhere; 0 if there is none.
@@ -89,31 +86,45 @@ pub(crate) static IN_PLACE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2
 
 type Query = extern "C" fn(usize, *mut c_int) -> c_int;
 type ToGroup = extern "C" fn(usize, *mut usize) -> c_int;
-type Translate = extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int;
-type FreeGroup = extern "C" fn(*mut usize) -> c_int;
-type GetVersion = extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 type FromFortran = extern "C" fn(c_int) -> usize;
 
-/// Functions that are called to know handles.
-pub(crate) struct Functions {
-    pub(crate) comm_rank: Query,
-    pub(crate) comm_size: Query,
-    pub(crate) comm_test_inter: Query,
-    pub(crate) comm_group: ToGroup,
-    pub(crate) comm_remote_group: ToGroup,
-    pub(crate) group_size: Query,
-    pub(crate) group_translate_ranks: Translate,
-    pub(crate) group_free: FreeGroup,
-    pub(crate) type_size: Query,
-    get_library_version: GetVersion,
-    comm_f2c: Option<FromFortran>,
-    type_f2c: Option<FromFortran>,
-    win_f2c: Option<FromFortran>,
+/// Functions that are called to know handles; all have to be there.
+macro_rules! functions {
+    ($($field:ident $name:literal $kind:ty;)*) => {
+        pub(crate) struct Functions {
+            $(pub(crate) $field: $kind,)*
+        }
+
+        fn functions() -> Option<Functions> {
+            Some(Functions {
+                $($field: {
+                    let address = Some(find($name)).filter(|f| *f != 0)?;
+                    // SAFETY: the MPI standard gives the function of this name these arguments, words of which ints and handles use a part.
+                    unsafe { std::mem::transmute::<usize, $kind>(address) }
+                },)*
+            })
+        }
+    };
 }
 
-/// The library of this process.
+functions! {
+    comm_rank c"PMPI_Comm_rank" Query;
+    comm_size c"PMPI_Comm_size" Query;
+    comm_test_inter c"PMPI_Comm_test_inter" Query;
+    comm_group c"PMPI_Comm_group" ToGroup;
+    comm_remote_group c"PMPI_Comm_remote_group" ToGroup;
+    group_size c"PMPI_Group_size" Query;
+    group_translate_ranks c"PMPI_Group_translate_ranks"
+        extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int;
+    group_free c"PMPI_Group_free" extern "C" fn(*mut usize) -> c_int;
+    type_size c"PMPI_Type_size" Query;
+    get_library_version c"PMPI_Get_library_version" extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+}
+
 pub(crate) struct Library {
     pub(crate) call: Functions,
+    /// C handles by [`Of`]; of libraries whose C handles are pointers.
+    from_fortran: [Option<FromFortran>; 3],
     pub(crate) world: usize,
     pub(crate) no_communicator: usize,
     pub(crate) any_source: i32,
@@ -132,61 +143,25 @@ pub(crate) fn library() -> Option<&'static Library> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Communicator,
-    Datatype,
     Window,
+    Datatype,
 }
 
 impl Library {
     /// The C handle of a Fortran handle. Where handles are ints, they are the same.
     pub(crate) fn c_handle(&self, of: Of, handle: u32) -> usize {
-        let convert = match of {
-            Of::Communicator => self.call.comm_f2c,
-            Of::Datatype => self.call.type_f2c,
-            Of::Window => self.call.win_f2c,
-        };
-        convert.map_or(handle as usize, |convert| convert(handle as c_int))
-            & HANDLE_BITS.load(Ordering::Relaxed)
+        let convert = self.from_fortran[of as usize];
+        let handle = convert.map_or(handle as usize, |convert| convert(handle as c_int));
+        handle & HANDLE_BITS.load(Ordering::Relaxed)
     }
 }
 
-/// A function that has to be there.
-macro_rules! function {
-    ($name:literal as $type:ty) => {{
-        let address = find($name);
-        if address == 0 {
-            return None;
-        }
-        // SAFETY: the MPI standard gives the function of this name these arguments, words of which ints and handles use a part.
-        unsafe { std::mem::transmute::<usize, $type>(address) }
-    }};
-}
-
-/// A function of libraries whose C handles are pointers.
-fn optional(name: &CStr) -> Option<FromFortran> {
+fn from_fortran(name: &CStr) -> Option<FromFortran> {
     let address = find(name);
     // SAFETY: the MPI standard gives this function one int and a handle as its result; checked not to be 0.
     (address != 0).then(|| unsafe { std::mem::transmute::<usize, FromFortran>(address) })
 }
 
-fn functions() -> Option<Functions> {
-    Some(Functions {
-        comm_rank: function!(c"PMPI_Comm_rank" as Query),
-        comm_size: function!(c"PMPI_Comm_size" as Query),
-        comm_test_inter: function!(c"PMPI_Comm_test_inter" as Query),
-        comm_group: function!(c"PMPI_Comm_group" as ToGroup),
-        comm_remote_group: function!(c"PMPI_Comm_remote_group" as ToGroup),
-        group_size: function!(c"PMPI_Group_size" as Query),
-        group_translate_ranks: function!(c"PMPI_Group_translate_ranks" as Translate),
-        group_free: function!(c"PMPI_Group_free" as FreeGroup),
-        type_size: function!(c"PMPI_Type_size" as Query),
-        get_library_version: function!(c"PMPI_Get_library_version" as GetVersion),
-        comm_f2c: optional(c"PMPI_Comm_f2c"),
-        type_f2c: optional(c"PMPI_Type_f2c"),
-        win_f2c: optional(c"PMPI_Win_f2c"),
-    })
-}
-
-/// Path of the file that holds an address.
 fn file_of(address: usize) -> &'static [u8] {
     // SAFETY: all bytes 0 are a valid answer.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -207,26 +182,28 @@ fn open() -> Option<Library> {
     let mut length: c_int = 0;
     (call.get_library_version)(version.as_mut_ptr().cast(), &raw mut length);
     version.truncate((length.max(0) as usize).min(8192));
-    let (in_c, open_mpi) = (&IN_PLACE[0], find_variable(c"ompi_mpi_comm_world"));
+    let open_mpi = find_variable(c"ompi_mpi_comm_world");
     let contains = |text: &[u8], word: &[u8]| text.windows(word.len()).any(|w| w == word);
-    let (world, no_communicator, any_source, proc_null);
-    if contains(file_of(call.comm_size as usize), b"libmpi_abi") {
-        (world, no_communicator, any_source, proc_null) = (0x101, 0x100, -1, -3);
-        in_c.store(1, Ordering::Relaxed);
-    } else if open_mpi != 0 {
-        (world, no_communicator, any_source, proc_null) =
-            (open_mpi, find_variable(c"ompi_mpi_comm_null"), -1, -2);
-        in_c.store(1, Ordering::Relaxed);
-        IN_PLACE[1].store(find_variable(c"mpi_fortran_in_place_"), Ordering::Relaxed);
-    } else if contains(&version, b"MPICH") || contains(&version, b"Intel(R) MPI") {
-        (world, no_communicator, any_source, proc_null) = (0x4400_0000, 0x0400_0000, -2, -1);
-        HANDLE_BITS.store(u32::MAX as usize, Ordering::Relaxed);
-        in_c.store(usize::MAX, Ordering::Relaxed);
-        IN_PLACE[1].store(mpich_in_place(), Ordering::Relaxed);
-    } else {
-        return None;
-    }
-    Some(Library { call, world, no_communicator, any_source, proc_null, version })
+    let in_place = |c, fortran| {
+        IN_PLACE[0].store(c, Ordering::Relaxed);
+        IN_PLACE[1].store(fortran, Ordering::Relaxed);
+    };
+    let (world, no_communicator, any_source, proc_null) =
+        if contains(file_of(call.comm_size as usize), b"libmpi_abi") {
+            in_place(1, 0);
+            (0x101, 0x100, -1, -3)
+        } else if open_mpi != 0 {
+            in_place(1, find_variable(c"mpi_fortran_in_place_"));
+            (open_mpi, find_variable(c"ompi_mpi_comm_null"), -1, -2)
+        } else if contains(&version, b"MPICH") || contains(&version, b"Intel(R) MPI") {
+            HANDLE_BITS.store(u32::MAX as usize, Ordering::Relaxed);
+            in_place(usize::MAX, mpich_in_place());
+            (0x4400_0000, 0x0400_0000, -2, -1)
+        } else {
+            return None;
+        };
+    let from_fortran = [c"PMPI_Comm_f2c", c"PMPI_Win_f2c", c"PMPI_Type_f2c"].map(from_fortran);
+    Some(Library { call, from_fortran, world, no_communicator, any_source, proc_null, version })
 }
 
 /// `mpif.h` of MPICH keeps the address in a variable, which `mpi_init_` sets.

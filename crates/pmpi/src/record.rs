@@ -46,19 +46,16 @@ fn referenced<T: Copy>(word: usize) -> T {
     unsafe { (word as *const T).read_unaligned() }
 }
 
-/// An int argument.
 #[inline(always)]
 fn int(form: Form, word: usize) -> i32 {
     if form.is_fortran() { referenced::<i32>(word) } else { word as i32 }
 }
 
-/// A count argument.
 #[inline(always)]
 fn count(form: Form, word: usize) -> i64 {
     if form == Form::LargeCount { word as i64 } else { i64::from(int(form, word)) }
 }
 
-/// An entry of an array of counts.
 fn count_at(form: Form, array: usize, index: i32) -> i64 {
     if form == Form::LargeCount {
         referenced::<i64>(array + index as usize * 8)
@@ -67,13 +64,11 @@ fn count_at(form: Form, array: usize, index: i32) -> i64 {
     }
 }
 
-/// The key of a handle argument.
 #[inline(always)]
 fn key(form: Form, word: usize) -> usize {
     if form.is_fortran() { referenced::<u32>(word) as usize | FORTRAN } else { word }
 }
 
-/// Bytes of a handle in memory.
 fn handle_bytes(form: Form) -> usize {
     if form.is_fortran() || HANDLE_BITS.load(Ordering::Relaxed) != usize::MAX { 4 } else { 8 }
 }
@@ -144,7 +139,6 @@ impl Thread {
     }
 }
 
-/// Sum of an array of counts.
 #[inline(never)]
 fn sum(form: Form, counts: usize, size: i32) -> i64 {
     (0..size).map(|i| count_at(form, counts, i)).sum()
@@ -163,9 +157,9 @@ pub(crate) fn enter(number: Number, places: Arguments, form: Form, words: &[usiz
     thread.forget_freed();
     let word = |place: u8| words[usize::from(place)];
     let over = if places.communicator != ABSENT {
-        thread.communicator(key(form, word(places.communicator)))
+        thread.known(Of::Communicator, key(form, word(places.communicator)))
     } else if places.window != ABSENT {
-        thread.window(key(form, word(places.window)))
+        thread.known(Of::Window, key(form, word(places.window)))
     } else {
         &UNKNOWN
     };
@@ -219,7 +213,7 @@ fn learn(thread: &mut Thread, places: Arguments, form: Form, words: &[usize]) {
             thread.add(library, handle(place, Of::Communicator));
         }
         Handle::NewWindow(place) => {
-            let over = thread.communicator(key(form, word(places.communicator)));
+            let over = thread.known(Of::Communicator, key(form, word(places.communicator)));
             communicators::add_window(handle(place, Of::Window), over);
         }
         _ => {}

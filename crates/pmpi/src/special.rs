@@ -33,10 +33,6 @@ fn before_finalize() {
     }
 }
 
-fn after_finalize() {
-    local().unnest();
-}
-
 macro_rules! special {
     ($($module:ident $export:literal $profiled:literal $words:tt $code:ident $before:expr, |$succeeded:ident| $after:expr;)*) => {
         $(exported!($module $export, $profiled, $words $code, |_words| $before, |_call, $succeeded| $after);)*
@@ -50,9 +46,9 @@ special! {
     init_thread "MPI_Init_thread" "PMPI_Init_thread" (a b c d) returned before_init(), |ok| after_init(ok);
     init_thread_fortran "mpi_init_thread_" "pmpi_init_thread_" (a b c) last before_init(), |ok| after_init(ok);
     init_thread_f08 "mpi_init_thread_f08_" "pmpi_init_thread_f08_" (a b c) last before_init(), |ok| after_init(ok);
-    finalize "MPI_Finalize" "PMPI_Finalize" () returned before_finalize(), |_ok| after_finalize();
-    finalize_fortran "mpi_finalize_" "pmpi_finalize_" (a) last before_finalize(), |_ok| after_finalize();
-    finalize_f08 "mpi_finalize_f08_" "pmpi_finalize_f08_" (a) last before_finalize(), |_ok| after_finalize();
+    finalize "MPI_Finalize" "PMPI_Finalize" () returned before_finalize(), |_ok| local().unnest();
+    finalize_fortran "mpi_finalize_" "pmpi_finalize_" (a) last before_finalize(), |_ok| local().unnest();
+    finalize_f08 "mpi_finalize_f08_" "pmpi_finalize_f08_" (a) last before_finalize(), |_ok| local().unnest();
     type_free "MPI_Type_free" "PMPI_Type_free" (a) returned (), |_ok| record::forget_handles();
     type_free_fortran "mpi_type_free_" "pmpi_type_free_" (a b) last (), |_ok| record::forget_handles();
     type_free_f08 "mpi_type_free_f08_" "pmpi_type_free_f08_" (a b) last (), |_ok| record::forget_handles();

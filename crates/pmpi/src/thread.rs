@@ -59,14 +59,13 @@ impl<T: Copy> Remembered<T> {
     }
 }
 
-/// What a thread remembers.
 pub(crate) struct Thread {
     freed: u32,
     /// Slots of its block that are free.
     free: &'static [Slot],
     number: Option<u64>,
-    communicators: Remembered<&'static Known>,
-    windows: Remembered<&'static Known>,
+    /// Communicators, and windows with what is known of their communicators.
+    known: [Remembered<&'static Known>; 2],
     datatypes: Remembered<i64>,
 }
 
@@ -101,7 +100,6 @@ fn word() -> *mut *const Local {
     (base + offset) as *mut *const Local
 }
 
-/// Address of the calling thread's word.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 fn word() -> *mut *const Local {
@@ -119,7 +117,6 @@ fn word() -> *mut *const Local {
     (base + offset) as *mut *const Local
 }
 
-/// Address of the calling thread's word.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn word() -> *mut *const Local {
     thread_local! {
@@ -128,7 +125,6 @@ fn word() -> *mut *const Local {
     LOCAL.with(Cell::as_ptr)
 }
 
-/// The calling thread.
 #[inline(always)]
 pub(crate) fn local() -> &'static Local {
     // SAFETY: the word is this thread's, aligned, and 0 or what `make` wrote.
@@ -147,8 +143,7 @@ fn make() -> &'static Local {
         freed: 0,
         free: &[],
         number: None,
-        communicators: Remembered::new(&UNKNOWN),
-        windows: Remembered::new(&UNKNOWN),
+        known: [const { Remembered::new(&UNKNOWN) }; 2],
         datatypes: Remembered::new(0),
     });
     let local = Box::leak(Box::new(Local { depth: Cell::new(0), thread }));
@@ -175,13 +170,11 @@ impl Local {
         self.depth.set(self.depth.get() + 1);
     }
 
-    /// Counts its return.
     #[inline(always)]
     pub(crate) fn unnest(&self) {
         self.depth.set(self.depth.get().wrapping_sub(1));
     }
 
-    /// Whether one call is counted.
     pub(crate) fn is_outermost(&self) -> bool {
         self.depth.get() == 1
     }
@@ -253,46 +246,30 @@ impl Thread {
     #[inline(never)]
     fn forget(&mut self) {
         self.freed = FREED.load(Ordering::Relaxed);
-        self.communicators = Remembered::new(&UNKNOWN);
-        self.windows = Remembered::new(&UNKNOWN);
+        self.known = [const { Remembered::new(&UNKNOWN) }; 2];
         self.datatypes = Remembered::new(0);
     }
 
-    /// What is known of a communicator by its key: see [`c_handle`].
+    /// What is known of a communicator, or of that of a window, by its key: see [`c_handle`].
     #[inline(always)]
-    pub(crate) fn communicator(&mut self, key: usize) -> &'static Known {
-        let (last, known) = self.communicators.last;
-        if last == key { known } else { self.learn(key) }
+    pub(crate) fn known(&mut self, of: Of, key: usize) -> &'static Known {
+        let (last, known) = self.known[of as usize].last;
+        if last == key { known } else { self.learn(of, key) }
     }
 
     #[cold]
     #[inline(never)]
-    fn learn(&mut self, key: usize) -> &'static Known {
-        if let Some(known) = self.communicators.find(key) {
+    fn learn(&mut self, of: Of, key: usize) -> &'static Known {
+        if let Some(known) = self.known[of as usize].find(key) {
             return known;
         }
         let Some(library) = library() else { return &UNKNOWN };
-        let handle = c_handle(library, key, Of::Communicator);
-        let known = communicators::find(handle, Of::Communicator).or_else(|| self.add(library, handle));
-        self.communicators.add(key, known.unwrap_or(&UNKNOWN))
-    }
-
-    /// What is known of the communicator of a window by the window's key.
-    #[inline(always)]
-    pub(crate) fn window(&mut self, key: usize) -> &'static Known {
-        let (last, known) = self.windows.last;
-        if last == key { known } else { self.learn_window(key) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn learn_window(&mut self, key: usize) -> &'static Known {
-        if let Some(known) = self.windows.find(key) {
-            return known;
+        let handle = c_handle(library, key, of);
+        let mut known = communicators::find(handle, of);
+        if known.is_none() && of == Of::Communicator {
+            known = self.add(library, handle);
         }
-        let handle = library().map(|library| c_handle(library, key, Of::Window));
-        let known = handle.and_then(|handle| communicators::find(handle, Of::Window));
-        self.windows.add(key, known.unwrap_or(&UNKNOWN))
+        self.known[of as usize].add(key, known.unwrap_or(&UNKNOWN))
     }
 
     /// Asks for a communicator and writes what the library says.
@@ -316,7 +293,6 @@ impl Thread {
         Some(known)
     }
 
-    /// Bytes of an element of a datatype.
     #[inline(always)]
     pub(crate) fn element(&mut self, key: usize) -> i64 {
         let (last, bytes) = self.datatypes.last;

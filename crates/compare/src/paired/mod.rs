@@ -12,7 +12,7 @@ use machmeter_stats::moderate::{Variance, moderated};
 use machmeter_stats::rank::holm;
 use machmeter_stats::spread;
 
-use crate::comparison::{Comparison, Counts, Scale, Spread, SpreadFrom, Verdict};
+use crate::comparison::{Comparison, Counts, Row, Scale, Spread, SpreadFrom, Verdict};
 use crate::evidence::Evidence;
 use crate::judge::{NOT_EXCLUDED, change_ci, margin, unclear};
 use crate::options::Options;
@@ -87,24 +87,23 @@ impl Series {
 }
 
 fn at<'r>(rounds: &'r [Round], looks: &InterimLooks, options: &Options<'_>) -> Comparison {
-    let [a, b] = [0, 1].map(|s| rounds.iter().flat_map(|r| r[s].clone()).collect::<Vec<Record>>());
+    // Settings may be about the clock of the core, and rounds cancel its drift: costs are judged as they are, not at equal clocks.
+    let mut sides = [0, 1].map(|s| rounds.iter().flat_map(|r| r[s].clone()).collect::<Vec<Record>>());
+    sides.iter_mut().flatten().flat_map(|r| &mut r.metrics).for_each(|m| m.core_hz = None);
+    let [a, b] = sides;
     let mut c = crate::join::compare(&a, &b, &Options { history: &[], ..options.clone() });
     if options.metric_glob.is_none() {
         c.rows.retain(|r| r.family == "page");
     }
-    let series: Vec<Option<Series>> = c
-        .rows
-        .iter()
-        .map(|row| {
-            let of_runs = |runs: &'r Vec<Record>| -> Vec<&'r Metric> {
-                runs.iter().filter_map(|r| r.metrics.iter().find(|m| m.key() == row.key)).collect()
-            };
-            let by_round: Vec<[Vec<&Metric>; 2]> = rounds.iter().map(|r| r.each_ref().map(of_runs)).collect();
-            let [a, b] = [0, 1].map(|s| by_round.iter().flat_map(|r| r[s].clone()).collect::<Vec<_>>());
-            let pair = Pair::new(&a, &b, &[]).ok()?;
-            Some(Series::new(&pair, &by_round))
-        })
-        .collect();
+    let of_row = |row: &Row| {
+        let of_runs = |runs: &'r Vec<Record>| -> Vec<&'r Metric> {
+            runs.iter().filter_map(|r| r.metrics.iter().find(|m| m.key() == row.key)).collect()
+        };
+        let by_round: Vec<[Vec<&Metric>; 2]> = rounds.iter().map(|r| r.each_ref().map(of_runs)).collect();
+        let [a, b] = [0, 1].map(|s| by_round.iter().flat_map(|r| r[s].clone()).collect::<Vec<_>>());
+        Some(Series::new(&Pair::new(&a, &b, &[]).ok()?, &by_round))
+    };
+    let series: Vec<Option<Series>> = c.rows.iter().map(of_row).collect();
     judge(&mut c, &series, looks, options);
     c
 }
@@ -117,7 +116,7 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
     for (k, rounds) in looks.at.iter().enumerate() {
         found = evidence(c, series, *rounds);
         for (i, e) in found.iter().enumerate() {
-            if let Some(e) = e.as_ref().filter(|e| e.runs[0] >= LEAST_ROUNDS) {
+            if let Some(e) = e {
                 sequential[i] = sequential[i].min(looks.sequential_p(k, e.p()));
                 same[i] = same[i].min(looks.sequential_p(k, e.p_outside(margin(e.scale, options.at_least))));
             }
@@ -131,10 +130,10 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
             continue;
         }
         (row.change, row.change_ci, row.p, row.p_adjusted, row.p_rank, row.detectable) = Default::default();
-        let Some(e) = found[i].as_ref().filter(|e| e.runs[0] >= LEAST_ROUNDS) else {
+        let Some(e) = &found[i] else {
             let rounds = series[i].as_ref().map_or(0, |s| s.differences.len());
-            let why = format!("{rounds} rounds with both settings; a verdict needs {LEAST_ROUNDS}");
-            row.verdict = unclear(&why);
+            row.verdict =
+                unclear(&format!("{rounds} rounds with both settings; a verdict needs {LEAST_ROUNDS}"));
             continue;
         };
         row.change = Some(e.scale.change(e.difference));
@@ -142,19 +141,17 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
         (row.p, row.p_adjusted) = (Some(e.p()), Some(adjusted[i]));
         row.detectable = e.detectable(lone);
         row.spread = Some(e.spread.clone());
-        row.verdict = if same[i] <= ERROR {
-            Verdict::Same
-        } else if adjusted[i] > ERROR {
-            unclear(NOT_EXCLUDED)
-        } else {
-            Verdict::of(row.better, e.difference)
+        row.verdict = match adjusted[i] {
+            _ if same[i] <= ERROR => Verdict::Same,
+            p if p > ERROR => unclear(NOT_EXCLUDED),
+            _ => Verdict::of(row.better, e.difference),
         };
     }
     (c.counts, c.error, c.advice) = (Counts::of(&c.rows), ERROR, None);
     c.families.clear();
 }
 
-/// Evidence of the first `rounds`; standard errors of one metric and scale lend to each other.
+/// Evidence of the first `rounds` where they are enough; standard errors of one metric and scale lend to each other.
 fn evidence(c: &Comparison, series: &[Option<Series>], rounds: usize) -> Vec<Option<Evidence>> {
     let own: Vec<_> = series.iter().map(|s| s.as_ref()?.first(rounds)).collect();
     let mut out = vec![None; series.len()];
@@ -164,9 +161,8 @@ fn evidence(c: &Comparison, series: &[Option<Series>], rounds: usize) -> Vec<Opt
             .collect();
         let variances: Vec<Variance> = alike.iter().filter_map(|j| Some(own[*j]?.1)).collect();
         let (lent, _) = moderated(&variances);
-        let Some(((difference, _, n), v)) =
-            own[i].zip(alike.iter().position(|j| *j == i).and_then(|at| lent.get(at)))
-        else {
+        let lent = alike.iter().position(|j| *j == i).and_then(|at| lent.get(at));
+        let Some(((difference, _, n), v)) = own[i].zip(lent).filter(|((.., n), _)| *n >= LEAST_ROUNDS) else {
             continue;
         };
         out[i] = Some(Evidence {
@@ -177,7 +173,6 @@ fn evidence(c: &Comparison, series: &[Option<Series>], rounds: usize) -> Vec<Opt
             dof: v.dof,
             p_rank: None,
             spread: Spread { sd: v.value.sqrt(), dof: v.dof, from: SpreadFrom::Sides },
-            runs: [n, n],
         });
     }
     out

@@ -6,7 +6,6 @@
 
 use machmeter_stats::random::Random;
 
-/// Runs of a round.
 pub const RUNS_PER_ROUND: usize = 4;
 
 /// The settings of the runs of round `index`, counted from 0: 0 for A, 1 for B.

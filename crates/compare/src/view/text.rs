@@ -49,11 +49,10 @@ pub fn text(c: &Comparison, width: usize, all: bool) -> String {
             put(&if is_cut { fit(&format!("{line} .."), width) } else { line.clone() });
         }
     };
-    say(figure::counts(c));
-    for text in [figure::resolution(c), not_comparable(c), c.advice.clone().unwrap_or_default()] {
-        if !text.is_empty() {
-            say(text);
-        }
+    for text in
+        [figure::counts(c), figure::resolution(c), not_comparable(c), c.advice.clone().unwrap_or_default()]
+    {
+        say(text);
     }
     for (label, keys) in [(&c.a.label, &c.only_a), (&c.b.label, &c.only_b)] {
         match keys.len() {

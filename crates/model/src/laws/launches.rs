@@ -10,7 +10,6 @@ use super::{Cell, LEVEL, Point};
 /// Launches from which on their spread is known.
 pub const LEAST_LAUNCHES: usize = 3;
 
-/// Cells of all launches.
 pub(super) struct Pooled {
     pub(super) cells: Vec<Cell>,
     pub(super) launches: usize,

@@ -23,7 +23,6 @@ pub use launches::LEAST_LAUNCHES;
 pub use select::Form;
 pub use shared::fit_shared;
 pub use terms::{LEAST_P, Term};
-pub use text::extrap;
 
 /// Confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
@@ -35,9 +34,7 @@ pub const LEAST_CELLS: usize = 4;
 pub struct Point {
     /// Participants, at least 1.
     pub p: u32,
-    /// Bytes.
     pub d: u64,
-    /// Which launch.
     pub launch: u32,
     /// Cost, above 0.
     pub value: f64,
@@ -45,23 +42,18 @@ pub struct Point {
     pub standard_error: f64,
 }
 
-/// A cost whose error is known.
+/// A cost whose error is known; otherwise as [`Point`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// Participants, at least 1.
     pub p: u32,
-    /// Bytes.
     pub d: u64,
-    /// Cost, above 0.
     pub value: f64,
     /// Standard deviation of its error, above 0.
     pub sigma: f64,
 }
 
-/// Factor of a term with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficient {
-    /// The term.
     pub term: Term,
     /// Factor, above 0.
     pub value: f64,
@@ -81,15 +73,12 @@ pub struct Prediction {
 /// Why there is no Q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoQ {
-    /// The errors do not hold what launches differ by.
     #[error(
         "Q needs {LEAST_LAUNCHES} launches, got {0}: errors within a launch do not hold what launches differ by"
     )]
     FewLaunches(usize),
-    /// The errors move points together.
     #[error("Q needs errors of each point by itself: simulated times have those of their parameters")]
     Shared,
-    /// Nothing is left to contradict the law.
     #[error("Q needs more points than terms: {0} points")]
     NoFreedom(usize),
 }
@@ -97,26 +86,12 @@ pub enum NoQ {
 /// Why there is no law.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum LawError {
-    /// Too few points.
     #[error("{points} points were measured at p = {p}; a law needs {LEAST_CELLS}")]
-    TooFew {
-        /// Participants.
-        p: u32,
-        /// Different sizes there.
-        points: usize,
-    },
-    /// Nothing was measured.
+    TooFew { p: u32, points: usize },
     #[error("no points; a law needs {LEAST_CELLS}")]
     Empty,
-    /// A figure that cannot be.
     #[error("p = {p}, d = {d} B: p, the value or its error is not positive and finite")]
-    Impossible {
-        /// Participants.
-        p: u32,
-        /// Bytes.
-        d: u64,
-    },
-    /// A figure left the range of numbers.
+    Impossible { p: u32, d: u64 },
     #[error(transparent)]
     Stats(#[from] StatsError),
 }
@@ -145,7 +120,6 @@ impl Segment {
     }
 }
 
-/// What an operation costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Law {
     /// It holds at this p alone: fewer than [`LEAST_P`] were measured.
@@ -181,19 +155,14 @@ impl Law {
 
 /// Laws of the points of one operation, in any order: one for all p from [`LEAST_P`] values of p on, otherwise one for each p.
 ///
-/// From [`LEAST_LAUNCHES`] on, what launches differ by is in the errors, and Q is defined.
-///
-/// # Errors
-/// Too few points, or figures that are not positive and finite.
+/// From [`LEAST_LAUNCHES`] on, what launches differ by is in the errors, and Q is defined. Errors: too few points, or figures that are not
+/// positive and finite.
 pub fn fit(points: &[Point]) -> Result<Vec<Law>, LawError> {
     check(points.iter().map(|p| Cell { p: p.p, d: p.d, value: p.value, sigma: p.standard_error }))?;
     laws(&pool(points))
 }
 
 /// The same of cells whose errors hold everything there is, as those of simulations do.
-///
-/// # Errors
-/// As [`fit`].
 pub fn fit_known(cells: &[Cell]) -> Result<Vec<Law>, LawError> {
     check(cells.iter().copied())?;
     let mut cells = cells.to_vec();

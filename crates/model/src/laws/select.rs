@@ -1,5 +1,7 @@
 //! Which terms: all subsets of the dictionary by weighted least squares, the fewest terms among those that fit alike.
 
+use std::collections::BTreeSet;
+
 use machmeter_stats::Interval;
 use machmeter_stats::distribution::{deviations, t_quantile};
 use machmeter_stats::regression::{Fit, chi_square_q, weighted_least_squares};
@@ -31,7 +33,6 @@ pub struct Form {
 }
 
 impl Form {
-    /// Value at `p` and `d`.
     pub fn at(&self, p: u32, d: u64) -> f64 {
         self.terms.iter().map(|c| c.value * c.term.at(p, d)).sum()
     }
@@ -71,13 +72,8 @@ impl Candidate {
 /// Dropping the others is the non-negative fit: its optimum has some terms above zero and is the plain least squares
 /// fit of just these, so it is among the subsets; a coefficient of zero is a term fewer.
 fn candidates(cells: &[Cell]) -> Vec<Candidate> {
-    let count = |mut all: Vec<u64>| {
-        all.sort_unstable();
-        all.dedup();
-        all.len()
-    };
-    let has_p = count(cells.iter().map(|c| u64::from(c.p)).collect()) >= LEAST_P;
-    let has_d = count(cells.iter().map(|c| c.d).collect()) > 1;
+    let has_p = cells.iter().map(|c| c.p).collect::<BTreeSet<_>>().len() >= LEAST_P;
+    let has_d = cells.iter().any(|c| c.d != cells[0].d);
     let terms = Term::ALL.into_iter().filter(|t| (has_p || !t.is_of_p()) && (has_d || !t.is_of_d()));
     let column = |t: Term| -> Vec<f64> { cells.iter().map(|c| t.at(c.p, c.d)).collect() };
     let columns: Vec<(Term, Vec<f64>)> = terms.map(|t| (t, column(t))).collect();
@@ -110,10 +106,7 @@ fn is_told_by_p(terms: &[Term], coefficients: &[f64]) -> bool {
 pub(super) fn least_aicc(cells: &[Cell]) -> (f64, Option<Form>) {
     let all = candidates(cells);
     let best = all.iter().min_by(|a, b| a.aicc(1.0).total_cmp(&b.aicc(1.0)));
-    match best {
-        Some(best) => (best.aicc(1.0), form(best, 0.0)),
-        None => (f64::INFINITY, None),
-    }
+    best.map_or((f64::INFINITY, None), |best| (best.aicc(1.0), form(best, 0.0)))
 }
 
 /// The laws within the margin: first the chosen one, then the others by `AICc`. Empty where no law fits.

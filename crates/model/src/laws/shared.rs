@@ -11,10 +11,7 @@ const OF_UNIT: f64 = 1e-3;
 
 /// Laws of points (p, d, value) in any order. `causes` has for each cause of error how far one standard deviation of it moves each point.
 /// Terms are those of the exact values. Causes move points together: they make the intervals, no number of points makes these narrower,
-/// and there is no Q.
-///
-/// # Errors
-/// As [`super::fit`].
+/// and there is no Q. Errors: as [`super::fit`].
 pub fn fit_shared(points: &[(u32, u64, f64)], causes: &[Vec<f64>]) -> Result<Vec<Law>, LawError> {
     let cell = |&(p, d, value): &(u32, u64, f64)| Cell { p, d, value, sigma: OF_UNIT * value };
     let cells: Vec<Cell> = points.iter().map(cell).collect();

@@ -17,21 +17,16 @@ const WIDTH: usize = 86;
 /// Misfit that rounds to a percent.
 const LEAST_MISFIT: f64 = 0.005;
 
-/// What an operation costs at one number of ranks and one size, ns.
+/// What an operation costs at one number of ranks and one size, its interval and its standard error, ns.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::struct_field_names, reason = "units")]
 pub struct At {
-    /// Cost.
     pub ns: f64,
-    /// Lower end of its interval.
     pub low_ns: f64,
-    /// Upper end of its interval.
     pub high_ns: f64,
-    /// Standard error.
     pub error_ns: f64,
     /// Degrees of freedom of what launches differ by in the error; infinite where that is not known.
     pub freedom: f64,
-    /// Samples behind it.
     pub n: u64,
     /// Launches behind it; 0 where nothing was launched.
     pub launches: usize,
@@ -40,10 +35,8 @@ pub struct At {
 /// Costs by ranks and bytes.
 pub type Costs = BTreeMap<(u32, u64), At>;
 
-/// What is known of an operation.
 #[derive(Debug)]
 pub struct Found {
-    /// Name.
     pub name: &'static str,
     /// In words: the time of what its cost is.
     pub what: &'static str,
@@ -104,11 +97,12 @@ fn short(cost: &str) -> String {
 }
 
 /// The cost of the size that is shown, or of no bytes, of the fewest ranks or of the only ones.
-fn shown(costs: &Costs, ranks: Option<u32>, from: u64, to: u64) -> Option<&At> {
-    let of =
-        || costs.iter().filter(move |((p, d), _)| ranks.is_none_or(|r| r == *p) && (from..=to).contains(d));
+fn shown(costs: &Costs, law: &Law, s: &Segment, text: fn(&At) -> String) -> String {
+    let is_of =
+        |p: u32, d: u64| law.only_p.is_none_or(|r| r == p) && (s.from_bytes..=s.to_bytes).contains(&d);
+    let of = || costs.iter().filter(|((p, d), _)| is_of(*p, *d));
     let none = || of().next().filter(|((_, d), _)| *d == 0);
-    of().find(|((_, d), _)| *d == SHOWN).or_else(none).map(|(_, at)| at)
+    of().find(|((_, d), _)| *d == SHOWN).or_else(none).map_or("-".to_owned(), |(_, at)| text(at))
 }
 
 /// A size as options give it.
@@ -156,22 +150,14 @@ impl Table {
             if let Err(why) = &s.q {
                 self.reason(why.to_string());
             }
-            let of = |costs: &Costs, text: fn(&At) -> String| {
-                shown(costs, law.only_p, s.from_bytes, s.to_bytes).map_or("-".to_owned(), text)
-            };
+            let of = |costs: &Costs, text: fn(&At) -> String| shown(costs, law, s, text);
             let sizes = sizes(law, s);
             if s.misfit > LEAST_MISFIT.max(self.farthest.as_ref().map_or(0.0, |f| f.0)) {
                 self.farthest = Some((s.misfit, format!("{name} (bytes: {sizes})")));
             }
             let off = format!("{:.0} %", 100.0 * s.misfit);
-            let cells = [
-                sizes,
-                s.chosen().text(),
-                of(&entry.costs, with_interval),
-                off,
-                q(s),
-                of(&entry.isolated, |at| us(at.ns)),
-            ];
+            let (cost, isolated) = (of(&entry.costs, with_interval), of(&entry.isolated, |at| us(at.ns)));
+            let cells = [sizes, s.chosen().text(), cost, off, q(s), isolated];
             self.rows.push((if i == 0 { name.clone() } else { String::new() }, cells));
         }
         self.brief_law(entry, law, name);
@@ -182,22 +168,15 @@ impl Table {
         let holds = |s: &&Segment| (s.from_bytes..=s.to_bytes).contains(&SHOWN);
         let Some(small) = law.segments.iter().find(holds).or(law.segments.first()) else { return };
         let large = law.segments.last().filter(|s| s.from_bytes > small.from_bytes);
-        let of = |costs: &Costs, text: fn(&At) -> String| {
-            shown(costs, law.only_p, small.from_bytes, small.to_bytes).map_or("-".to_owned(), text)
-        };
+        let of = |costs: &Costs, text: fn(&At) -> String| shown(costs, law, small, text);
         let least = law.segments.iter().filter_map(|s| s.q.as_ref().ok().copied()).min_by(f64::total_cmp);
         let least = least.map_or("-".to_owned(), |q| format!("{q:.2}"));
         let large_text =
             large.map_or(String::new(), |s| format!("{}, {}+", s.chosen().text(), bytes(s.from_bytes)));
         self.left_out += law.segments.len() - 1 - usize::from(large.is_some());
-        self.brief.push([
-            name,
-            of(&entry.costs, |at| short(&with_interval(at))),
-            of(&entry.isolated, |at| us(at.ns)),
-            small.chosen().text(),
-            large_text,
-            least,
-        ]);
+        let cost = of(&entry.costs, |at| short(&with_interval(at)));
+        let isolated = of(&entry.isolated, |at| us(at.ns));
+        self.brief.push([name, cost, isolated, small.chosen().text(), large_text, least]);
     }
 
     /// The costs themselves where they have no law.
@@ -207,18 +186,11 @@ impl Table {
             let name = if i == 0 { entry.name.to_owned() } else { String::new() };
             let isolated = entry.isolated.get(&(*p, *d)).map_or(String::new(), |at| us(at.ns));
             let several = entry.costs.keys().any(|k| k.0 != *p);
-            let sizes = if several { format!("{d}, p = {p}") } else { d.to_string() };
             let of = if several { format!(", p = {p}") } else { String::new() };
+            let sizes = format!("{d}{of}");
             let of = if entry.has_one_size { of } else { format!("{of}, {d} B") };
-            let cost_text = short(&with_interval(cost));
-            self.brief.push([
-                format!("{}{of}", entry.name),
-                cost_text,
-                isolated.clone(),
-                String::new(),
-                String::new(),
-                none(),
-            ]);
+            let (brief, cost_text) = (format!("{}{of}", entry.name), short(&with_interval(cost)));
+            self.brief.push([brief, cost_text, isolated.clone(), String::new(), String::new(), none()]);
             self.rows.push((name, [sizes, us(cost.ns), with_interval(cost), none(), none(), isolated]));
         }
         if entry.costs.is_empty() {
@@ -227,9 +199,7 @@ impl Table {
                 Some((_, names)) => names.push(entry.name.to_owned()),
                 None => self.refused.push((why.clone(), vec![entry.name.to_owned()])),
             }
-            let mut cells: [String; 6] = std::array::from_fn(|_| String::new());
-            cells[1] = why;
-            self.rows.push((entry.name.to_owned(), cells));
+            self.rows.push((entry.name.to_owned(), ["", &why, "", "", "", ""].map(str::to_owned)));
         } else if !entry.has_one_size {
             self.reason(format!("{}: {why}", entry.name));
         }
@@ -260,12 +230,12 @@ impl Table {
             }
         }
         lines.extend(self.refused.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))));
-        let left_out = (self.left_out > 0).then(|| {
-            format!(
-                "Ranges of sizes in between that have laws of their own: {} (-v, or the report).",
-                self.left_out
-            )
-        });
+        let left_out = match self.left_out {
+            0 => None,
+            n => Some(format!(
+                "Ranges of sizes in between that have laws of their own: {n} (-v, or the report)."
+            )),
+        };
         let farthest = self.farthest.as_ref().map(|(misfit, of)| {
             format!("Farthest from its law lies a cost of {of}: {:.0} %.", 100.0 * misfit)
         });

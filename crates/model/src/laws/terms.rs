@@ -25,21 +25,10 @@ pub enum Term {
 type Info = (&'static str, fn(f64, f64) -> f64, bool, bool);
 
 impl Term {
-    /// The dictionary.
-    pub const ALL: [Self; 12] = [
-        Self::One,
-        Self::LogP,
-        Self::P,
-        Self::PMinusOne,
-        Self::PLogP,
-        Self::PSquared,
-        Self::D,
-        Self::SqrtD,
-        Self::DLogP,
-        Self::PD,
-        Self::PMinusOneD,
-        Self::PSquaredD,
-    ];
+    pub const ALL: [Self; 12] = {
+        use Term::{D, DLogP, LogP, One, P, PD, PLogP, PMinusOne, PMinusOneD, PSquared, PSquaredD, SqrtD};
+        [One, LogP, P, PMinusOne, PLogP, PSquared, D, SqrtD, DLogP, PD, PMinusOneD, PSquaredD]
+    };
 
     fn info(self) -> Info {
         match self {
@@ -68,12 +57,10 @@ impl Term {
         self.info().1(f64::from(p), d as f64)
     }
 
-    /// Whether it varies with p.
     pub fn is_of_p(self) -> bool {
         self.info().2
     }
 
-    /// Whether it varies with d.
     pub fn is_of_d(self) -> bool {
         self.info().3
     }

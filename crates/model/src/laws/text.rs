@@ -1,10 +1,7 @@
-//! Laws and points as text.
+//! Laws as text.
 
-use std::fmt::Write as _;
+use super::{Coefficient, Form, Term};
 
-use super::{Coefficient, Form, Point, Term};
-
-/// Digits of a coefficient at most.
 const MOST_DIGITS: i32 = 6;
 
 impl Form {
@@ -30,24 +27,4 @@ fn digits(c: &Coefficient) -> String {
         return text.trim_end_matches('0').trim_end_matches('.').to_owned();
     }
     text
-}
-
-/// Points as Extra-P's text input of one region and metric; the values of a point are those of its launches.
-pub fn extrap(region: &str, metric: &str, points: &[Point]) -> String {
-    let mut sorted: Vec<&Point> = points.iter().collect();
-    sorted.sort_by_key(|p| (p.p, p.d, p.launch));
-    let of_point = || sorted.chunk_by(|a, b| (a.p, a.d) == (b.p, b.d));
-    let mut out = String::from("PARAMETER p\nPARAMETER d\nPOINTS");
-    for all in of_point() {
-        let _ = write!(out, " ({} {})", all[0].p, all[0].d);
-    }
-    let _ = writeln!(out, "\nREGION {region}\nMETRIC {metric}");
-    for all in of_point() {
-        out.push_str("DATA");
-        for point in all {
-            let _ = write!(out, " {}", point.value);
-        }
-        out.push('\n');
-    }
-    out
 }

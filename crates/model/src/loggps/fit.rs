@@ -14,24 +14,15 @@ pub const LEAST_POINTS: usize = 3;
 /// Why there is no table.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum FitError {
-    /// Too few sizes.
     #[error("{0} message sizes were measured; a line needs {LEAST_POINTS}")]
     TooFew(usize),
-    /// A size or a time that cannot be.
     #[error("{size_bytes} B: a time, its error or the size itself is not positive and finite")]
-    Impossible {
-        /// The size, bytes.
-        size_bytes: u64,
-    },
-    /// A figure left the range of numbers.
+    Impossible { size_bytes: u64 },
     #[error(transparent)]
     Stats(#[from] StatsError),
 }
 
-/// The table of these points, one a size, in any order.
-///
-/// # Errors
-/// Fewer than [`LEAST_POINTS`] sizes, or times that are not positive and finite.
+/// The table of these points, one a size, in any order. Errors: fewer than [`LEAST_POINTS`] sizes, or times that are not positive and finite.
 pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
     let mut points = points.to_vec();
     points.sort_by_key(|p| p.size_bytes);
@@ -67,11 +58,9 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
             }
             let Some(gap) = straight(&points[part.clone()], |p| Some(p.gap))? else { continue };
             // A line says nothing above the sizes at which it was measured.
-            let within = |line: Option<Line>, of: fn(&SizePoint) -> Option<Measured>| {
-                line.filter(|_| points[part.start..protocol.end].iter().any(|p| of(p).is_some()))
-            };
-            let overhead_send = within(overhead_send, |p| p.overhead_send);
-            let overhead_recv = within(overhead_recv, |p| p.overhead_recv);
+            let above = &points[part.start..protocol.end];
+            let overhead_send = overhead_send.filter(|_| above.iter().any(|p| p.overhead_send.is_some()));
+            let overhead_recv = overhead_recv.filter(|_| above.iter().any(|p| p.overhead_recv.is_some()));
             let begins = cuts.iter().find(|c| c.at == part.start).map_or(Begins::First, |c| c.begins);
             segments.push(Segment {
                 first_bytes: points[part.start].size_bytes,
@@ -153,8 +142,8 @@ fn straight(
 /// Weighted line with neither part below zero, and its chi-square.
 fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
     let x: Vec<f64> = points.iter().map(|p| p.0).collect();
-    let y: Vec<f64> = points.iter().map(|p| p.1.ns).collect();
-    let sigma: Vec<f64> = points.iter().map(|p| p.1.sigma_ns).collect();
+    let (y, sigma): (Vec<f64>, Vec<f64>) = points.iter().map(|p| (p.1.ns, p.1.sigma_ns)).unzip();
+    let weight: f64 = sigma.iter().map(|s| s.powi(-2)).sum();
     let chi2 = |l: &Line| -> f64 {
         points.iter().map(|(x, m)| ((m.ns - l.at_first.ns - l.per_byte.ns * x) / m.sigma_ns).powi(2)).sum()
     };
@@ -164,8 +153,7 @@ fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
         let wider = (found.chi2 / found.dof as f64).max(1.0).sqrt();
         let part =
             |k: usize| Measured { ns: found.coefficients[k], sigma_ns: found.standard_errors[k] * wider };
-        let all: f64 = sigma.iter().map(|s| s.powi(-2)).sum();
-        let center = x.iter().zip(&sigma).map(|(x, s)| x / s.powi(2)).sum::<f64>() / all;
+        let center = x.iter().zip(&sigma).map(|(x, s)| x / s.powi(2)).sum::<f64>() / weight;
         let line = Line { at_first: part(0), per_byte: part(1), center };
         if line.at_first.ns >= 0.0 && line.per_byte.ns >= 0.0 {
             return Ok((line, found.chi2));
@@ -180,7 +168,6 @@ fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
             return Ok((line, chi2(&line)));
         }
     }
-    let weight: f64 = sigma.iter().map(|s| s.powi(-2)).sum();
     let mean = y.iter().zip(&sigma).map(|(y, s)| y / s.powi(2)).sum::<f64>() / weight;
     let level = Line {
         at_first: Measured { ns: mean, sigma_ns: weight.sqrt().recip() },

@@ -1,14 +1,11 @@
 //! What was measured of one direction of a link, size by size.
 
-/// Messages of a train.
 pub const TRAIN: u32 = 16;
 
 /// A figure with the standard deviation of its error, both ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// Figure, ns.
     pub ns: f64,
-    /// Standard deviation of its error, ns.
     pub sigma_ns: f64,
 }
 
@@ -26,7 +23,6 @@ impl Measured {
     }
 }
 
-/// What messages of one size took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizePoint {
     /// Bytes of a message, at least 1.

@@ -1,5 +1,7 @@
 //! Which sizes to measure next.
 
+use std::collections::BTreeSet;
+
 use super::fit::fit;
 use super::observed::SizePoint;
 use super::segments::Begins;
@@ -23,25 +25,20 @@ pub fn grid(first: u64, last: u64, about: usize) -> Vec<u64> {
 /// the byte. Empty when there is no more to be told, or no fit.
 pub fn propose(points: &[SizePoint], round: usize) -> Vec<u64> {
     let Ok(table) = fit(points) else { return Vec::new() };
-    let mut sizes: Vec<u64> = points.iter().map(|p| p.size_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let mut wanted = Vec::new();
+    let sizes: BTreeSet<u64> = points.iter().map(|p| p.size_bytes).collect();
+    let mut wanted = BTreeSet::new();
     for s in table.segments.iter().skip(1) {
-        let (high, at) = (s.first_bytes, sizes.partition_point(|size| *size < s.first_bytes));
-        let Some(low) = at.checked_sub(1).map(|i| sizes[i]) else { continue };
+        let high = s.first_bytes;
+        let Some(&low) = sizes.range(..high).next_back() else { continue };
         if round < REFINEMENTS {
             // In equal ratios over the break and as far again to both sides.
             let ratio = (high as f64 / low as f64).powf(1.0 / f64::from(AROUND + 1));
             let around = -AROUND..=2 * AROUND + 1;
             wanted.extend(around.map(|k| (low as f64 * ratio.powi(k)).round() as u64));
         } else if s.begins == Begins::Jump && high - low > 1 {
-            wanted.push(low.midpoint(high));
+            wanted.insert(low.midpoint(high));
         }
     }
     let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else { return Vec::new() };
-    wanted.retain(|w| w >= first && w <= last && sizes.binary_search(w).is_err());
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted
+    wanted.into_iter().filter(|w| w >= first && w <= last && !sizes.contains(w)).collect()
 }

@@ -28,7 +28,6 @@ impl Line {
     }
 }
 
-/// How a segment begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begins {
     /// With the smallest size.
@@ -41,7 +40,6 @@ pub enum Begins {
     Bend,
 }
 
-/// What sets the pace of a train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// The link: gap and gap per byte are its own.
@@ -64,11 +62,8 @@ pub enum Latency {
 /// Parameters of messages from one size to another, both included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// Smallest size, bytes.
     pub first_bytes: u64,
-    /// Largest size, bytes.
     pub last_bytes: u64,
-    /// Why it begins there.
     pub begins: Begins,
     /// y(s): g at one byte, and G.
     pub gap: Line,
@@ -78,7 +73,6 @@ pub struct Segment {
     pub overhead_send: Option<Line>,
     /// `o_r`, likewise.
     pub overhead_recv: Option<Line>,
-    /// What sets the pace.
     pub pace: Pace,
     /// L.
     pub latency: Latency,
@@ -98,13 +92,10 @@ impl Table {
         found.unwrap_or(&self.segments[self.segments.len() - 1])
     }
 
-    /// PRTT(n, d, s), ns; `None` with work between messages whose overhead is not known.
-    pub fn train_ns(&self, messages: u32, work_ns: f64, size_bytes: u64) -> Option<f64> {
+    /// PRTT(n, 0, s), ns.
+    pub fn train_ns(&self, messages: u32, size_bytes: u64) -> f64 {
         let s = self.segment(size_bytes);
-        let gap_ns = s.gap.at(size_bytes);
-        let each_ns =
-            if work_ns > 0.0 { (s.overhead_send?.at(size_bytes) + work_ns).max(gap_ns) } else { gap_ns };
-        Some(2.0 * s.one_way.at(size_bytes) + f64::from(messages.saturating_sub(1)) * each_ns)
+        2.0 * s.one_way.at(size_bytes) + f64::from(messages.saturating_sub(1)) * s.gap.at(size_bytes)
     }
 
     /// First sizes of the segments that begin with a jump, bytes.

@@ -1,19 +1,20 @@
 //! Cells of pairs.
 
-use machmeter_engine::cost::{Kind, Pair, Row};
+use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::disturbance::Disturbance;
-use machmeter_engine::experiment::{Cell, Visit};
+use machmeter_engine::experiment::{Cell, Enough, Visit};
 use machmeter_model::loggps::TRAIN;
 use machmeter_stats::quantile::median_of;
 use machmeter_stats::random::Random;
-use machmeter_sys::clock::TickRate;
 
 use super::{AT_ONCE, LINK, WAYS};
-use crate::cells::{PART, Scene, kept};
+use crate::cells::{Scene, kept, row};
+use crate::launch::Plan;
 use crate::operations::{Operation, STREAM, THERE_AND_BACK};
 use crate::pairing::{Pairing, rounds};
+use crate::plan::numbers_of_ranks;
 use crate::stage::{Play, Shared, Stamp};
-use crate::windows::{LATE_NS, Timetable};
+use crate::windows::{LATE_NS, LEAST_WINDOWS, Timetable};
 
 /// Messages whose latency is measured, bytes.
 const SMALL: u64 = 8;
@@ -24,7 +25,6 @@ const LATE_SHARE: f64 = 0.01;
 /// As many pairs may be late of those at once: their load is as large up to this share.
 const LATE_PAIRS: f64 = 0.1;
 
-/// Ranks that play in pairs.
 pub(crate) struct PairsCell {
     /// A row a pair of a round; one of pairs at once.
     rows: Vec<Row>,
@@ -36,28 +36,22 @@ pub(crate) struct PairsCell {
 }
 
 /// All of `ranks`: rounds in a random order, and 1, 2, 4 ... pairs at once up to a half of the ranks to the other.
-pub(crate) fn cells(
-    stage: &Shared,
-    ranks: usize,
-    most_bytes: u64,
-    rate: TickRate,
-    seed: u64,
-    visits: u32,
-) -> Vec<PairsCell> {
+pub(crate) fn cells(stage: &Shared, plan: &Plan) -> Vec<PairsCell> {
+    let (ranks, most_bytes, rate) = (plan.all_ranks(), plan.most_bytes(), plan.rate());
+    let visits = Enough::at(plan.level).visits;
     let mut order: Vec<u32> = (0..rounds(ranks) as u32).collect();
-    Random::new(seed).shuffle(&mut order);
+    Random::new(plan.seed).shuffle(&mut order);
     order.truncate((MOST_LINKS / (ranks / 2).max(1)).max(1));
     let new = |operation: &'static Operation, bytes, pairing, rows: Vec<Row>| {
         let play = Play { pairing, ..Play::of(operation, bytes, ranks) };
         let ways = vec![Default::default(); rows.len()];
-        let scene = Scene { stage: stage.clone(), operation, play, rate };
-        let timetable = Timetable::new(scene).short();
+        let timetable = Timetable::new(Scene { stage: stage.clone(), play, rate }, LEAST_WINDOWS);
         PairsCell { rows, timetable, ways, visits: [0, visits] }
     };
     let small = SMALL.min(most_bytes);
-    let row = |operation: &Operation, mode: &str, bytes: u64, per_turn| {
-        let row = Row { long_turns: 1, ..Row::new(PART, operation.name, Kind::Latency) };
-        row.with("mode", mode).with("size_bytes", bytes).with("ranks", ranks).per_turn(per_turn)
+    let row = |operation: &'static Operation, mode: &str, bytes: u64, per_turn| {
+        let row = row(&Play::of(operation, bytes, ranks), mode);
+        Row { long_turns: 1, ..row }.per_turn(per_turn)
     };
     let link =
         |[from, to]: [usize; 2]| row(&THERE_AND_BACK, LINK, small, 2.0).with("from", from).with("to", to);
@@ -65,8 +59,7 @@ pub(crate) fn cells(
         let pairing = Pairing::Round(round);
         new(&THERE_AND_BACK, small, pairing, pairing.pairs(ranks).into_iter().map(link).collect())
     };
-    let numbers = std::iter::successors(Some(1_usize), |k| k.checked_mul(2)).take_while(|k| *k < ranks / 2);
-    let at_once = numbers.chain([ranks / 2]).flat_map(|pairs| {
+    let at_once = numbers_of_ranks(ranks / 2 * 2).into_iter().map(|ranks| ranks / 2).flat_map(|pairs| {
         let pairing = Pairing::Random { pairs: pairs as u32, seed: 0 };
         let row = |operation: &'static Operation, bytes, per_turn| {
             let row = row(operation, AT_ONCE, bytes, per_turn).with("pairs", pairs);

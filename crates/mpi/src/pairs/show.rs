@@ -27,7 +27,6 @@ const MOST_NAMED: usize = 16;
 /// Ranks whose matrix is drawn: more make a picture of dots and a record of megabytes.
 const MOST_DRAWN: usize = 256;
 
-/// What is known of pairs of ranks.
 struct Pairs<'a> {
     ranks: usize,
     links: Vec<Link>,
@@ -197,15 +196,14 @@ impl Pairs<'_> {
 
     fn table(&self) -> Dataset {
         let [small, large] = self.sizes();
-        let rows = self
-            .at_once()
-            .into_iter()
-            .map(|(name, cells)| TableRow { name, cells: cells.into_iter().map(Cell::Text).collect() });
+        let row =
+            |(name, cells): (String, [String; 2])| TableRow { name, cells: cells.map(Cell::Text).into() };
+        let rows = self.at_once().into_iter().map(row).collect();
         let columns = [format!("half a round trip, {small}"), format!("all streams together, {large}")];
-        let columns = columns.iter().map(|label| TableColumn::new(label, None)).collect();
+        let columns = columns.map(|label| TableColumn::new(label, None)).into();
         let caption = "Pairs of ranks at work at once, drawn at random at each visit. A stream is 16 messages and an answer. As many pairs as make all \
                        ranks are a bisection: its bandwidth is the mean over random ones.";
-        let shape = Shape::CostTable(CostTable { columns, rows: rows.collect() });
+        let shape = Shape::CostTable(CostTable { columns, rows });
         Dataset::new("mpi.pairs", "Pairs of ranks at once", caption, shape)
     }
 
@@ -226,32 +224,16 @@ impl Pairs<'_> {
     }
 
     fn finding(&self, found: Option<&[Slow]>) -> Finding {
-        let finding = |verdict: &str, text: String, evidence| Finding {
-            id: "mpi.slow_pairs".to_owned(),
-            verdict: verdict.to_owned(),
-            text,
-            evidence,
+        let (counted, ranks, all) = (self.counted(), self.ranks, found.unwrap_or_default());
+        let of_ranks = all.iter().filter(|s| s.ranks.len() == 1).count();
+        let of_links = all.len() - of_ranks;
+        let (verdict, text) = match found {
+            None => ("unknown", format!("{counted} of {ranks} ranks: too few to tell a slow one.")),
+            Some([]) => ("none_seen", format!("No rank is slow, and no link of {counted}.")),
+            Some(_) => ("present", format!("Slow: {of_ranks} of {ranks} ranks, {of_links} of {counted}.")),
         };
-        let ranks = self.ranks;
-        match found {
-            None => {
-                let text = format!("{} of {ranks} ranks: too few to tell a slow one.", self.counted());
-                finding("unknown", text, Vec::new())
-            }
-            Some([]) => {
-                let text = format!("No rank is slow, and no link of {}.", self.counted());
-                finding("none_seen", text, Vec::new())
-            }
-            Some(all) => {
-                let of_ranks = all.iter().filter(|s| s.ranks.len() == 1).count();
-                let text = format!(
-                    "Slow: {of_ranks} of {ranks} ranks, {} of {}.",
-                    all.len() - of_ranks,
-                    self.counted()
-                );
-                finding("present", text, all.iter().take(MOST_NAMED).map(|s| self.words(s)).collect())
-            }
-        }
+        let evidence = all.iter().take(MOST_NAMED).map(|s| self.words(s)).collect();
+        Finding { id: "mpi.slow_pairs".to_owned(), verdict: verdict.to_owned(), text, evidence }
     }
 
     fn words(&self, slow: &Slow) -> String {

@@ -15,7 +15,6 @@ use crate::analyze::FALSE_ALARMS;
 /// Links of a kind, fewer of which have no spread worth the name: a slow rank of four makes half of six.
 const FEWEST: usize = 6;
 
-/// What is known of two ranks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Link {
     pub(crate) ranks: [usize; 2],

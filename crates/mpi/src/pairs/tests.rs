@@ -66,10 +66,8 @@ fn machines_are_named_as_long_as_their_names_are_kept() {
     let about = About {
         library: "simulated".to_owned(),
         ranks: 12,
-        cpus: vec![-1; 12],
-        clock_bound_ns: 0.0,
-        clocks_off_ns: 0.0,
         machines: (0..12).map(|rank| rank / 6).collect(),
+        ..About::default()
     };
     let line = |rows: &Rows| {
         let (analysis, _) = super::analyze(rows, std::slice::from_ref(&about), "simulated").unwrap();

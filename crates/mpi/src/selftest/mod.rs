@@ -74,22 +74,10 @@ pub(crate) fn planted(_machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     let worst = found.rows.iter().filter(|r| !r.pairs.is_empty()).filter_map(off).fold(0.0, f64::max);
     let limits: Vec<f64> = found.rows.iter().filter_map(|r| r.extras.get(FOUND[1]).copied()).collect();
     let right = limits == [PLANTED.inline_bytes as f64, PLANTED.eager_bytes as f64];
-    vec![
-        SelfCheck::new(
-            "mpi.planted",
-            what,
-            "within 2 %",
-            "costs by the planted laws".to_owned(),
-            format!("off by {} at most", percent(worst)),
-            State::of(worst <= OFF),
-        ),
-        SelfCheck::new(
-            "mpi.thresholds",
-            "sizes from which a planted send waits",
-            "to the byte",
-            format!("{} and {} B", PLANTED.inline_bytes, PLANTED.eager_bytes),
-            format!("{limits:?} B"),
-            State::of(right),
-        ),
-    ]
+    let (truth, told) =
+        ("costs by the planted laws".to_owned(), format!("off by {} at most", percent(worst)));
+    let costs = SelfCheck::new("mpi.planted", what, "within 2 %", truth, told, State::of(worst <= OFF));
+    let (what, told) = ("sizes from which a planted send waits", format!("{limits:?} B"));
+    let truth = format!("{} and {} B", PLANTED.inline_bytes, PLANTED.eager_bytes);
+    vec![costs, SelfCheck::new("mpi.thresholds", what, "to the byte", truth, told, State::of(right))]
 }

@@ -11,7 +11,7 @@ use machmeter_engine::selftest::machine::Machine;
 use machmeter_engine::selftest::{Options, SelfCheck, Shown, State, check, percent};
 use machmeter_stats::lateness::{Turn, turn};
 use machmeter_stats::random::Random;
-use machmeter_sys::clock::{OrderedCounter, SourceId, TickSource};
+use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, TickSource};
 use machmeter_sys::mpi::clock::align;
 use machmeter_sys::mpi::launcher::{Start, bind, command};
 use machmeter_sys::mpi::{Comm, Installed, installed, launched};
@@ -19,7 +19,7 @@ use machmeter_sys::process::Spawn;
 use machmeter_sys::sched::{self, Policy};
 use serde::{Deserialize, Serialize};
 
-use crate::ensemble::{Ensemble, Leader, STEP_TICKS, Setup};
+use crate::ensemble::{Ensemble, Leader, Setup};
 use crate::operations::HELD_UP;
 use crate::stage::{Play, Stage, Stamp, Windows};
 
@@ -34,9 +34,8 @@ const TURNS: u32 = 4_000;
 /// From one turn to the next, ns: an allreduce takes a hundredth.
 const PERIOD_NS: u64 = 40_000;
 
-/// Clocks that are planted, exchanges of a look, and from one look to the next, ns.
+/// Clocks that are planted, and from one look at them to the next, ns.
 const CLOCKS: u32 = 200;
-const EXCHANGES: usize = 200;
 const APART_NS: u64 = 2_000_000;
 /// Planted offsets are larger than any bound, and up to so many ticks; drifts are up to this, as those of bad quartz.
 const OFFSETS: [i64; 2] = [1 << 24, 1 << 44];
@@ -56,7 +55,6 @@ struct Asked {
     tick_hz: f64,
 }
 
-/// What came of it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Found {
     /// Moments and drifts of planted clocks inside their bounds, and all of them.
@@ -68,17 +66,20 @@ struct Found {
     turns: Vec<(usize, f64, f64)>,
 }
 
-/// What is checked, of each MPI.
-const CHECKS: [(&str, &str, &str); 2] = [
+/// Id, what is checked of each MPI, bar, and what came of it.
+type Check = (&'static str, &'static str, &'static str, fn(&Found, TickRate) -> Shown);
+const CHECKS: [Check; 2] = [
     (
         "clocks",
         "offsets and drifts planted into the clock of one of two MPI ranks",
         "99 % inside their bounds",
+        clocks,
     ),
     (
         "late",
         "one of two MPI ranks held up 200 us before every tenth allreduce",
         "named, its share and delay within 10 %",
+        late,
     ),
 ];
 
@@ -88,41 +89,34 @@ pub(crate) fn checks(machine: &Machine, options: &Options) -> Vec<SelfCheck> {
     all.dedup_by_key(|m| m.flavor);
     if all.is_empty() {
         let why = "no MPI library with a launcher was found";
-        return CHECKS.map(|(id, what, bar)| SelfCheck::not_shown(id, what, bar, why)).to_vec();
+        return CHECKS.map(|(id, what, bar, _)| SelfCheck::not_shown(id, what, bar, why)).to_vec();
     }
     all.into_iter().flat_map(|mpi| of_mpi(machine, options, mpi)).collect()
 }
 
 fn of_mpi(machine: &Machine, options: &Options, mpi: &Installed) -> [SelfCheck; 2] {
     let found = played(machine, options, mpi);
-    let rate = machine.rate;
-    let clocks = |found: &Found| -> Shown {
-        let share = f64::from(found.inside) / f64::from(found.looked_at.max(1));
-        let within_ns = found.within_ticks * rate.ns_per_tick();
-        let truth = format!("{} offsets and drifts", found.looked_at);
-        Ok((
-            truth,
-            format!("{} inside, known to {within_ns:.0} ns", percent(share)),
-            State::of(share >= INSIDE),
-        ))
-    };
-    let late = |found: &Found| -> Shown {
-        let turns: Vec<Turn> = found
-            .turns
-            .iter()
-            .map(|(last, cost, delay)| Turn { cost: *cost, delay: *delay, last: *last })
-            .collect();
-        let delay = rate.ticks(HOLD_NS as f64) as f64;
-        Held { rank: HELD_RANK, every: EVERY as usize, delay }.judge(&turns, 2)
-    };
-    let shown = |of: &dyn Fn(&Found) -> Shown| found.as_ref().map_err(Clone::clone).and_then(of);
-    let [(clocks_id, what_clocks, bar_clocks), (late_id, what_late, bar_late)] = CHECKS;
-    let id = |id: &str| format!("{id}.{}", mpi.flavor.name().to_lowercase().replace(' ', "_"));
-    let of = |what: &str| format!("{what} ({})", mpi.version);
-    [
-        check(&id(clocks_id), &of(what_clocks), bar_clocks, shown(&clocks)),
-        check(&id(late_id), &of(what_late), bar_late, shown(&late)),
-    ]
+    let flavor = mpi.flavor.name().to_lowercase().replace(' ', "_");
+    CHECKS.map(|(id, what, bar, of)| {
+        let shown = found.as_ref().map_err(Clone::clone).and_then(|found| of(found, machine.rate));
+        check(&format!("{id}.{flavor}"), &format!("{what} ({})", mpi.version), bar, shown)
+    })
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "as the other check")]
+fn clocks(found: &Found, rate: TickRate) -> Shown {
+    let share = f64::from(found.inside) / f64::from(found.looked_at.max(1));
+    let within_ns = found.within_ticks * rate.ns_per_tick();
+    let truth = format!("{} offsets and drifts", found.looked_at);
+    let told = format!("{} inside, known to {within_ns:.0} ns", percent(share));
+    Ok((truth, told, State::of(share >= INSIDE)))
+}
+
+fn late(found: &Found, rate: TickRate) -> Shown {
+    let turn = |&(last, cost, delay): &(usize, f64, f64)| Turn { cost, delay, last };
+    let turns: Vec<Turn> = found.turns.iter().map(turn).collect();
+    let delay = rate.ticks(HOLD_NS as f64) as f64;
+    Held { rank: HELD_RANK, every: EVERY as usize, delay }.judge(&turns, 2)
 }
 
 fn played(machine: &Machine, options: &Options, mpi: &Installed) -> Result<Found, String> {
@@ -130,7 +124,7 @@ fn played(machine: &Machine, options: &Options, mpi: &Installed) -> Result<Found
     if cpus.len() < 2 {
         return Err("two CPUs are needed".to_owned());
     }
-    let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false, set: &[] };
+    let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false };
     let command = command(mpi, &start).map_err(|e| e.to_string())?;
     let part = if options.quick { 2 } else { 1 };
     let spawn = Spawn::worker_under(command, WORKER.name).new_group().die_with_parent().piped();
@@ -153,13 +147,14 @@ fn run(arguments: &[OsString]) -> u8 {
     // Keeps others from delaying the ranks for the seconds it takes; where it is not permitted they may.
     let _ = sched::apply(Policy::Fifo(PRIORITY));
     let start = |asked: Option<Asked>| {
-        let setup = asked.map(|a| Setup {
+        let of = |Asked { source, tick_hz }| Setup {
             most_bytes: 8,
             collectives: true,
-            source: a.source,
-            tick_hz: a.tick_hz,
+            source,
+            tick_hz,
             shmem: false,
-        });
+        };
+        let setup = asked.map(of);
         let ensemble = Ensemble::start(Some(lib.as_ref()), || setup)?;
         let found = planted_clocks(&ensemble.control, number(seed), number(clocks) as u32)?;
         Ok::<_, String>((ensemble, found))
@@ -229,7 +224,7 @@ fn planted_clocks(comm: &Comm, seed: u64, clocks: u32) -> Result<Found, String> 
         let sign = if random.unit() < 0.5 { -1 } else { 1 };
         let planted = (sign * offset, MOST_DRIFT * (2.0 * random.unit() - 1.0), since[0] as u64);
         PLANTED.set(if comm.rank() == HELD_RANK { planted } else { (0, 0.0, 0) });
-        let known = align::<Planted>(comm, EXCHANGES, STEP_TICKS, APART_NS).map_err(|e| e.to_string())?;
+        let known = align::<Planted>(comm, APART_NS).map_err(|e| e.to_string())?;
         let known = known.get(HELD_RANK).ok_or("one rank alone")?;
         let (least, most) = known.drift();
         let mut holds = vec![(least..=most).contains(&planted.1)];

@@ -6,6 +6,9 @@ use super::Planted;
 use crate::operations::{Collective, Operation, Phase, Shmem, Step};
 use crate::stage::Play;
 
+const DATA: usize = 0;
+const EMPTY: usize = 1;
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rank {
     pub(super) now_ns: f64,
@@ -13,9 +16,8 @@ pub(super) struct Rank {
     pub(super) end_ns: f64,
     /// Work beside, which is not counted.
     pub(super) beside_ns: f64,
-    /// Arrivals of messages and of empty ones, by the partner's sends.
-    messages: VecDeque<f64>,
-    asked: VecDeque<f64>,
+    /// Arrivals of messages ([`DATA`]) and of empty ones ([`EMPTY`]), by the partner's sends.
+    arrivals: [VecDeque<f64>; 2],
     /// What has no Wait yet.
     started: VecDeque<Request>,
     collectives: usize,
@@ -26,10 +28,9 @@ pub(super) struct Rank {
 enum Request {
     Receive,
     Done,
-    Collective(usize),
+    Collective(usize, Collective),
 }
 
-/// Ranks at one play.
 pub(super) struct Cast<'p> {
     planted: &'p Planted,
     operation: &'static Operation,
@@ -46,14 +47,8 @@ pub(super) struct Cast<'p> {
 }
 
 impl<'p> Cast<'p> {
-    pub(super) fn new(
-        planted: &'p Planted,
-        operation: &'static Operation,
-        play: &Play,
-        of: [usize; 2],
-        is_isolated: bool,
-    ) -> Self {
-        let (bytes, beside_ns) = (play.bytes as f64, play.beside_ns as f64);
+    pub(super) fn new(planted: &'p Planted, play: &Play, of: [usize; 2], is_isolated: bool) -> Self {
+        let (operation, bytes, beside_ns) = (play.operation, play.bytes as f64, play.beside_ns as f64);
         let limit = match operation.name {
             "inline" => planted.inline_bytes,
             "eager" => planted.eager_bytes,
@@ -79,9 +74,8 @@ impl<'p> Cast<'p> {
                 }
             }
             if at.iter().zip(&steps).all(|(at, steps)| *at == steps.len()) {
-                let rest = ranks
-                    .iter()
-                    .any(|r| !r.messages.is_empty() || !r.asked.is_empty() || !r.started.is_empty());
+                let rest =
+                    ranks.iter().any(|r| !r.arrivals.iter().all(VecDeque::is_empty) || !r.started.is_empty());
                 return if rest { Err("messages or requests are left".to_owned()) } else { Ok(ranks) };
             }
             if !moved {
@@ -95,27 +89,28 @@ impl<'p> Cast<'p> {
         let (p, further_ns) = (self.planted, self.planted.per_byte_ns * self.bytes);
         let partner = 1 - rank.min(1);
         let way_ns = p.latency_ns * (p.link)(self.of[rank.min(1)], self.of[partner]);
+        let send = |ranks: &mut [Rank], kind: usize, takes_ns: f64| {
+            ranks[rank].now_ns += takes_ns;
+            let arrives_ns = ranks[rank].now_ns + way_ns;
+            ranks[partner].arrivals[kind].push_back(arrives_ns);
+        };
         let me = &mut ranks[rank];
         match action {
             Action::Begin => me.begin_ns = me.now_ns,
             Action::End => me.end_ns = me.now_ns,
             Action::Do(step) => match step {
                 Step::Send | Step::Ssend | Step::Rsend | Step::Isend => {
-                    me.now_ns += p.send_ns + further_ns + self.waits_ns;
                     if step == Step::Isend {
                         me.started.push_back(Request::Done);
                     }
-                    let arrives_ns = me.now_ns + way_ns;
-                    ranks[partner].messages.push_back(arrives_ns);
+                    send(ranks, DATA, p.send_ns + further_ns + self.waits_ns);
                 }
-                Step::Recv => return me.receive(p.recv_ns + further_ns),
+                Step::Recv => return me.receive(DATA, p.recv_ns + further_ns),
                 Step::Sendrecv => {
                     if !std::mem::replace(&mut me.is_receiving, true) {
-                        me.now_ns += p.send_ns + further_ns;
-                        let arrives_ns = me.now_ns + way_ns;
-                        ranks[partner].messages.push_back(arrives_ns);
+                        send(ranks, DATA, p.send_ns + further_ns);
                     }
-                    let done = ranks[rank].receive(p.recv_ns + further_ns);
+                    let done = ranks[rank].receive(DATA, p.recv_ns + further_ns);
                     ranks[rank].is_receiving = !done;
                     return done;
                 }
@@ -124,26 +119,20 @@ impl<'p> Cast<'p> {
                     me.started.push_back(Request::Receive);
                 }
                 Step::Wait => return self.wait(ranks, rank),
-                Step::Ask => {
-                    me.now_ns += p.send_ns;
-                    let arrives_ns = me.now_ns + way_ns;
-                    ranks[partner].asked.push_back(arrives_ns);
-                }
-                Step::Hear => {
-                    let Some(arrives_ns) = me.asked.pop_front() else { return false };
-                    me.now_ns = me.now_ns.max(arrives_ns) + p.recv_ns;
-                }
+                Step::Ask => send(ranks, EMPTY, p.send_ns),
+                Step::Hear => return me.receive(EMPTY, p.recv_ns),
                 Step::All(collective) => {
                     let number = self.enter(&mut ranks[rank], rank);
-                    let Some(through_ns) = self.through_ns(number, collective) else { return false };
+                    let takes_ns = self.takes_ns(collective);
+                    let Some(through_ns) = self.through_ns(number, takes_ns) else { return false };
                     ranks[rank].now_ns = through_ns;
                     ranks[rank].is_receiving = false;
                 }
-                Step::Start(_) => {
+                Step::Start(collective) => {
                     let number = self.enter(me, rank);
                     me.is_receiving = false;
                     me.now_ns += p.post_ns;
-                    me.started.push_back(Request::Collective(number));
+                    me.started.push_back(Request::Collective(number, collective));
                 }
                 Step::Compute => {
                     me.now_ns += self.beside_ns;
@@ -153,15 +142,8 @@ impl<'p> Cast<'p> {
                     me.now_ns += p.put_ns + further_ns;
                 }
                 Step::Flush | Step::Shmem(Shmem::Quiet) => me.now_ns += p.flush_ns,
-                Step::Shmem(Shmem::Signal) => {
-                    me.now_ns += p.put_ns;
-                    let arrives_ns = me.now_ns + way_ns;
-                    ranks[partner].asked.push_back(arrives_ns);
-                }
-                Step::Shmem(Shmem::Await) => {
-                    let Some(arrives_ns) = me.asked.pop_front() else { return false };
-                    me.now_ns = me.now_ns.max(arrives_ns) + p.flush_ns;
-                }
+                Step::Shmem(Shmem::Signal) => send(ranks, EMPTY, p.put_ns),
+                Step::Shmem(Shmem::Await) => return me.receive(EMPTY, p.flush_ns),
                 Step::Shmem(Shmem::Barrier) => {
                     return self.act(ranks, rank, Action::Do(Step::All(Collective::Barrier)));
                 }
@@ -183,11 +165,14 @@ impl<'p> Cast<'p> {
     }
 
     /// When all are through; `None` while one has not entered.
-    fn through_ns(&self, number: usize, collective: Collective) -> Option<f64> {
+    fn through_ns(&self, number: usize, takes_ns: f64) -> Option<f64> {
         let entered = &self.entered[number];
         let last_ns = entered.iter().copied().fold(0.0, f64::max);
-        let takes_ns = (self.planted.collective)(collective, self.ranks as f64, self.bytes);
         entered.iter().all(|ns| ns.is_finite()).then_some(last_ns + takes_ns)
+    }
+
+    fn takes_ns(&self, collective: Collective) -> f64 {
+        (self.planted.collective)(collective, self.ranks as f64, self.bytes)
     }
 
     fn wait(&mut self, ranks: &mut [Rank], rank: usize) -> bool {
@@ -197,17 +182,14 @@ impl<'p> Cast<'p> {
             None => return false,
             Some(Request::Done) => me.now_ns += p.wait_ns,
             Some(Request::Receive) => {
-                if !me.receive(p.wait_ns + further_ns) {
+                if !me.receive(DATA, p.wait_ns + further_ns) {
                     return false;
                 }
             }
             // Half of it goes on beside work, half is left for the wait.
-            Some(Request::Collective(number)) => {
-                let Some(Step::Start(collective)) = started(self.operation) else { return false };
-                let takes_ns = (p.collective)(collective, self.ranks as f64, self.bytes);
-                let Some(_) = self.through_ns(number, collective) else { return false };
-                let last_ns = self.entered[number].iter().copied().fold(0.0, f64::max);
-                me.now_ns = me.now_ns.max(last_ns) + takes_ns / 2.0;
+            Some(Request::Collective(number, collective)) => {
+                let Some(last_ns) = self.through_ns(number, 0.0) else { return false };
+                me.now_ns = me.now_ns.max(last_ns) + self.takes_ns(collective) / 2.0;
             }
         }
         ranks[rank].started.pop_front();
@@ -215,16 +197,10 @@ impl<'p> Cast<'p> {
     }
 }
 
-fn started(operation: &Operation) -> Option<Step> {
-    operation.root.iter().find_map(|p| match p {
-        Phase::Each(steps) => steps.iter().find(|s| matches!(s, Step::Start(_))).copied(),
-        _ => None,
-    })
-}
-
 impl Rank {
-    fn receive(&mut self, takes_ns: f64) -> bool {
-        let Some(arrives_ns) = self.messages.pop_front() else { return false };
+    /// Whether a message of this kind is there; it is taken.
+    fn receive(&mut self, kind: usize, takes_ns: f64) -> bool {
+        let Some(arrives_ns) = self.arrivals[kind].pop_front() else { return false };
         self.now_ns = self.now_ns.max(arrives_ns) + takes_ns;
         true
     }
@@ -237,7 +213,6 @@ enum Action {
     Do(Step),
 }
 
-/// A script with its turns played out.
 fn actions(script: &[Phase], turns: u64, is_isolated: bool) -> Vec<Action> {
     let mut all = Vec::new();
     for phase in script {

@@ -6,7 +6,7 @@ mod cast;
 use machmeter_engine::sampling::Mark;
 use machmeter_stats::random::Random;
 
-use crate::operations::{Collective, numbered};
+use crate::operations::Collective;
 use crate::pairing::Pairing;
 use crate::stage::{Play, Stage, Stamp, Windows};
 use cast::{Cast, Rank};
@@ -33,7 +33,6 @@ pub(crate) struct Planted {
     pub(crate) collective: fn(Collective, f64, f64) -> f64,
 }
 
-/// What disturbs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
     /// Relative, of every batch.
@@ -49,9 +48,7 @@ pub(crate) struct Noise {
 const PREEMPTED_NS: f64 = 4e6;
 /// The ranks move together and apart with this period, ns.
 const MOVE_NS: f64 = 5e8;
-/// Step of the clock, ns.
 pub(crate) const STEP_NS: u64 = 10;
-/// An order takes this, ns.
 const ORDER_NS: f64 = 700.0;
 
 pub(crate) struct Simulated {
@@ -81,11 +78,10 @@ impl Simulated {
     }
 
     fn played(&self, play: &Play, turns: u64, is_isolated: bool) -> Result<Vec<Rank>, String> {
-        let operation = numbered(play.operation).ok_or("no such operation")?;
         if play.ranks < 2 || play.ranks > self.ranks {
             return Err(format!("{} of {} ranks", play.ranks, self.ranks));
         }
-        Cast::new(&self.planted, operation, play, [0, 1], is_isolated).play(turns)
+        Cast::new(&self.planted, play, [0, 1], is_isolated).play(turns)
     }
 
     /// What the ranks of pairs, or all, stamp in a window by themselves.
@@ -93,11 +89,10 @@ impl Simulated {
         if play.pairing == Pairing::Script {
             return self.played(play, 1, true);
         }
-        let operation = numbered(play.operation).ok_or("no such operation")?;
         let mut all = vec![Rank::default(); play.ranks];
         for pair in play.pairing.pairs(play.ranks) {
             let both = Play { ranks: 2, ..*play };
-            let cast = Cast::new(&self.planted, operation, &both, pair, true);
+            let cast = Cast::new(&self.planted, &both, pair, true);
             for (rank, played) in pair.into_iter().zip(cast.play(1)?) {
                 all[rank] = played;
             }
@@ -120,8 +115,7 @@ impl Stage for Simulated {
 
     fn isolated(&mut self, play: &Play, windows: Windows) -> Result<Vec<Vec<Stamp>>, String> {
         let ranks = self.stamped(play)?;
-        let operation = numbered(play.operation).ok_or("no such operation")?;
-        let of_cost = if operation.is_collective { play.ranks } else { 1 };
+        let of_cost = if play.operation.is_collective { play.ranks } else { 1 };
         // Ranks are made ready before the agreed moment.
         let begin_ns = ranks.iter().take(of_cost).map(|r| r.begin_ns).fold(0.0, f64::max);
         let mut late_ns = 0.0_f64;

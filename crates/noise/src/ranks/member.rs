@@ -8,7 +8,7 @@ use machmeter_engine::{Deadline, Host, Level, NoLoads, Silent, host};
 use machmeter_stats::lateness::Turn;
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{OrderedCounter, now, qualify};
-use machmeter_sys::mpi::clock::{RankClock, align};
+use machmeter_sys::mpi::clock::{APART_NS, RankClock, align};
 use machmeter_sys::mpi::launched;
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::topology::{CpuSet, Topology};
@@ -21,11 +21,6 @@ use crate::job::{Begin, Job, LEAD_NS};
 use crate::measure::Schedule;
 use crate::on_cpu::Recorded;
 use crate::selftest::Planted;
-
-/// Exchanges of stamps in a look at the clocks, between two looks, ns, and the step of the coarsest counter, 10 ns at 5 GHz, ticks.
-const EXCHANGES: usize = 200;
-const APART_NS: u64 = 20_000_000;
-const STEP_TICKS: u64 = 50;
 
 pub(super) struct Member<'a> {
     pub(super) team: &'a Team,
@@ -73,7 +68,7 @@ impl<'a> Member<'a> {
     /// Compares the clocks of all ranks; collective. Twice: then what lies in between is known from both.
     pub(super) fn compare_clocks(&mut self) -> Result<(), String> {
         let world = &self.team.world;
-        let found = align::<OrderedCounter>(world, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
+        let found = align::<OrderedCounter>(world, APART_NS).map_err(text)?;
         let spanning = |(early, late): (&RankClock, &RankClock)| RankClock::spanning(early, late);
         let both: Option<Vec<RankClock>> = self.clocks.iter().zip(&found).map(spanning).collect();
         self.clocks = both.filter(|b| b.len() == found.len()).unwrap_or(found);
@@ -139,7 +134,7 @@ pub(super) fn planted(team: &Team, order: Option<Planted>) -> Result<Vec<Turn>, 
         Some(order) => team.tell(&order).map(|()| order)?,
         None => team.heed()?,
     };
-    let clocks = align::<OrderedCounter>(&team.world, EXCHANGES, STEP_TICKS, APART_NS).map_err(text)?;
+    let clocks = align::<OrderedCounter>(&team.world, APART_NS).map_err(text)?;
     let clock = clocks.get(team.world.rank()).ok_or("the clocks were not compared")?;
     play(&team.world, order.source, order.batch, clock)
 }

@@ -50,7 +50,7 @@ fn shown(lab: &Lab) -> Shown {
         return Err("two CPUs are needed".to_owned());
     }
     let mpi = Installed::find(None).map_err(|e| e.to_string())?;
-    let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false, set: &[] };
+    let start = Start { ranks: 2, cpus: &cpus, oversubscribe: false };
     let command = command(&mpi, &start).map_err(|e| e.to_string())?;
     let hold_ticks = lab.machine.rate.ticks(HOLD_NS);
     let hold = Some(Hold { rank: HELD_RANK, every: EVERY, ticks: hold_ticks });

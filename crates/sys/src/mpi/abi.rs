@@ -29,94 +29,51 @@ impl Flavor {
     }
 }
 
-/// Handles and numbers of `mpi.h` that calls need.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Constants {
-    pub(super) world: usize,
-    pub(super) byte: usize,
-    pub(super) int64: usize,
-    pub(super) double: usize,
-    pub(super) sum: usize,
-    pub(super) min: usize,
-    pub(super) max: usize,
-    pub(super) replace: usize,
-    pub(super) info_null: usize,
-    pub(super) errors_return: usize,
-    pub(super) in_place: usize,
-    pub(super) status_ignore: usize,
-    pub(super) any_source: c_int,
-    pub(super) any_tag: c_int,
-    pub(super) undefined: c_int,
-    pub(super) funneled: c_int,
-}
-
 /// `MPI_MAX_LIBRARY_VERSION_STRING` of MPICH and of the standard's ABI, the largest of all texts.
 pub(super) const TEXT_BYTES: usize = 8_192;
 
-const MPICH: Constants = Constants {
-    world: 0x4400_0000,
-    byte: 0x4c00_010d,
-    int64: 0x4c00_083a,
-    double: 0x4c00_080b,
-    sum: 0x5800_0003,
-    min: 0x5800_0002,
-    max: 0x5800_0001,
-    replace: 0x5800_000d,
-    info_null: 0x1c00_0000,
-    errors_return: 0x5400_0001,
-    in_place: usize::MAX,
-    status_ignore: 1,
-    any_source: -2,
-    any_tag: -1,
-    undefined: -32_766,
-    funneled: 1,
-};
+/// Handles and numbers of `mpi.h` that calls need, in a row each: of Open MPI, where handles are addresses of objects, of MPICH and of the
+/// standard's ABI.
+macro_rules! constants {
+    (handles { $($handle:ident $object:literal $of_mpich:literal $of_standard:literal;)* }
+     numbers { $($number:ident: $kind:ty = $open:expr, $mpich:expr, $standard:expr;)* }) => {
+        #[derive(Debug, Clone, Copy)]
+        pub(super) struct Constants {
+            $(pub(super) $handle: usize,)*
+            $(pub(super) $number: $kind,)*
+        }
 
-const STANDARD: Constants = Constants {
-    world: 0x101,
-    byte: 0x247,
-    int64: 0x258,
-    double: 0x214,
-    sum: 0x21,
-    min: 0x22,
-    max: 0x23,
-    replace: 0x3c,
-    info_null: 0x130,
-    errors_return: 0x143,
-    in_place: 1,
-    status_ignore: 0,
-    any_source: -1,
-    any_tag: -2,
-    undefined: -32_766,
-    funneled: 1_024,
-};
+        impl Constants {
+            /// Errors: [`Error::Symbol`] when an Open MPI lacks one of its objects.
+            pub(super) fn of(flavor: Flavor, library: &Opened) -> Result<Self, Error> {
+                let address = |name| library.symbol(name).map(|p| p.as_ptr().addr());
+                Ok(match flavor {
+                    Flavor::OpenMpi => Self { $($handle: address($object)?,)* $($number: $open,)* },
+                    Flavor::Mpich => Self { $($handle: $of_mpich,)* $($number: $mpich,)* },
+                    Flavor::Standard => Self { $($handle: $of_standard,)* $($number: $standard,)* },
+                })
+            }
+        }
+    };
+}
 
-impl Constants {
-    /// Errors: [`Error::Symbol`] when an Open MPI lacks one of its objects.
-    pub(super) fn of(flavor: Flavor, library: &Opened) -> Result<Self, Error> {
-        let address = |name| library.symbol(name).map(|p| p.as_ptr().addr());
-        Ok(match flavor {
-            Flavor::Mpich => MPICH,
-            Flavor::Standard => STANDARD,
-            Flavor::OpenMpi => Self {
-                world: address(c"ompi_mpi_comm_world")?,
-                byte: address(c"ompi_mpi_byte")?,
-                int64: address(c"ompi_mpi_int64_t")?,
-                double: address(c"ompi_mpi_double")?,
-                sum: address(c"ompi_mpi_op_sum")?,
-                min: address(c"ompi_mpi_op_min")?,
-                max: address(c"ompi_mpi_op_max")?,
-                replace: address(c"ompi_mpi_op_replace")?,
-                info_null: address(c"ompi_mpi_info_null")?,
-                errors_return: address(c"ompi_mpi_errors_return")?,
-                in_place: 1,
-                status_ignore: 0,
-                any_source: -1,
-                any_tag: -1,
-                undefined: -32_766,
-                funneled: 1,
-            },
-        })
+constants! {
+    handles {
+        world         c"ompi_mpi_comm_world"    0x4400_0000 0x101;
+        byte          c"ompi_mpi_byte"          0x4c00_010d 0x247;
+        int64         c"ompi_mpi_int64_t"       0x4c00_083a 0x258;
+        double        c"ompi_mpi_double"        0x4c00_080b 0x214;
+        sum           c"ompi_mpi_op_sum"        0x5800_0003 0x21;
+        min           c"ompi_mpi_op_min"        0x5800_0002 0x22;
+        max           c"ompi_mpi_op_max"        0x5800_0001 0x23;
+        info_null     c"ompi_mpi_info_null"     0x1c00_0000 0x130;
+        errors_return c"ompi_mpi_errors_return" 0x5400_0001 0x143;
+    }
+    numbers {
+        in_place: usize = 1, usize::MAX, 1;
+        status_ignore: usize = 0, 1, 0;
+        undefined: c_int = -32_766, -32_766, -32_766;
+        funneled: c_int = 1, 1, 1_024;
     }
 }
 
@@ -124,28 +81,12 @@ type Data = *const c_void;
 type Memory = *mut c_void;
 type Handle = usize;
 
-/// A table of functions, resolved once, and a method for each: one indirect call and a look at its code.
-macro_rules! functions {
+/// The functions, and a method for each: one indirect call and a look at its code.
+macro_rules! calls {
     ($($field:ident $name:literal ($($argument:ident: $kind:ty),*);)*) => {
-        #[derive(Debug, Clone, Copy)]
-        pub(super) struct Functions {
-            $($field: unsafe extern "C" fn($($kind),*) -> c_int,)*
-        }
+        functions! { $($field $name ($($kind),*) -> c_int;)* }
 
         impl Functions {
-            /// Errors: [`Error::Symbol`] when the library lacks one: it is older than MPI 3.0.
-            pub(super) fn of(library: &Opened) -> Result<Self, Error> {
-                Ok(Self {
-                    $($field: {
-                        let address = library.symbol($name)?;
-                        // SAFETY: the library defines this name as the C function of the MPI standard.
-                        unsafe {
-                            std::mem::transmute::<Memory, unsafe extern "C" fn($($kind),*) -> c_int>(address.as_ptr())
-                        }
-                    },)*
-                })
-            }
-
             $(
                 /// # Safety
                 /// Handles are live ones of this library; memory is valid for what the MPI standard says of this function.
@@ -162,7 +103,7 @@ macro_rules! functions {
     };
 }
 
-functions! {
+calls! {
     library_version c"MPI_Get_library_version" (text: *mut c_char, length: *mut c_int);
     processor_name c"MPI_Get_processor_name" (text: *mut c_char, length: *mut c_int);
     error_string c"MPI_Error_string" (code: c_int, text: *mut c_char, length: *mut c_int);
@@ -174,7 +115,6 @@ functions! {
     comm_size c"MPI_Comm_size" (comm: Handle, size: *mut c_int);
     comm_set_errhandler c"MPI_Comm_set_errhandler" (comm: Handle, handler: Handle);
     comm_split c"MPI_Comm_split" (comm: Handle, color: c_int, key: c_int, new: *mut Handle);
-    comm_free c"MPI_Comm_free" (comm: *mut Handle);
     send c"MPI_Send" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
     ssend c"MPI_Ssend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
     rsend c"MPI_Rsend" (data: Data, count: c_int, kind: Handle, to: c_int, tag: c_int, comm: Handle);
@@ -186,7 +126,6 @@ functions! {
     irecv c"MPI_Irecv" (into: Memory, count: c_int, kind: Handle, from: c_int, tag: c_int, comm: Handle,
         request: *mut Handle);
     wait c"MPI_Wait" (request: *mut Handle, status: Memory);
-    test c"MPI_Test" (request: *mut Handle, flag: *mut c_int, status: Memory);
     barrier c"MPI_Barrier" (comm: Handle);
     bcast c"MPI_Bcast" (data: Memory, count: c_int, kind: Handle, root: c_int, comm: Handle);
     gather c"MPI_Gather" (data: Data, count: c_int, kind: Handle, into: Memory, into_count: c_int, into_kind: Handle,
@@ -202,7 +141,6 @@ functions! {
     reduce_scatter_block c"MPI_Reduce_scatter_block" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle,
         comm: Handle);
     scan c"MPI_Scan" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, comm: Handle);
-    ibarrier c"MPI_Ibarrier" (comm: Handle, request: *mut Handle);
     ibcast c"MPI_Ibcast" (data: Memory, count: c_int, kind: Handle, root: c_int, comm: Handle, request: *mut Handle);
     iallreduce c"MPI_Iallreduce" (data: Data, into: Memory, count: c_int, kind: Handle, op: Handle, comm: Handle,
         request: *mut Handle);

@@ -6,6 +6,11 @@ use crate::fs_root::FsRoot;
 use crate::thread::{monotonic_ns, nanosleep_until};
 
 const TAG: i32 = 32_001;
+/// Exchanges of stamps in a look, and the step of the coarsest counter, ticks: 10 ns, of clocks up to 5 GHz.
+const EXCHANGES: usize = 200;
+const STEP_TICKS: u64 = 50;
+/// From one look to the next, where there is time, ns.
+pub const APART_NS: u64 = 20_000_000;
 
 /// One look at a clock beside rank 0's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,16 +135,16 @@ impl RankClock {
     }
 }
 
-/// Looks at every rank's clock beside rank 0's with `count` round trips each; collective, all get all looks. Use an
-/// ordered source. Errors: of the calls; none of a rank's exchanges was valid.
-pub fn look<S: TickSource>(comm: &Comm, count: usize, step_ticks: u64) -> Result<Vec<Look>, Error> {
-    let (mut trip, mut exchanges) = ([0_i64; 1], Vec::with_capacity(count));
+/// Looks at every rank's clock beside rank 0's; collective, all get all looks. Use an ordered source.
+/// Errors: of the calls; none of a rank's exchanges was valid.
+fn look<S: TickSource>(comm: &Comm) -> Result<Vec<Look>, Error> {
+    let (mut trip, mut exchanges) = ([0_i64; 1], Vec::with_capacity(EXCHANGES));
     // [at, half span, low, high, consistent] of each rank.
     let mut all = vec![0_i64; 5 * comm.size()];
     if comm.rank() == 0 {
         for (rank, words) in all.chunks_exact_mut(5).enumerate() {
             exchanges.clear();
-            for _ in 0..count {
+            for _ in 0..EXCHANGES {
                 let sent_ticks = S::now();
                 if rank > 0 {
                     comm.send(&trip, rank, TAG)?;
@@ -149,14 +154,14 @@ pub fn look<S: TickSource>(comm: &Comm, count: usize, step_ticks: u64) -> Result
                 let answered_ticks = if rank > 0 { trip[0] as u64 } else { received_ticks };
                 exchanges.push(Exchange { sent_ticks, answered_ticks, received_ticks });
             }
-            let look = Look::of(&exchanges, step_ticks)
+            let look = Look::of(&exchanges, STEP_TICKS)
                 .ok_or_else(|| Error::Argument(format!("no valid exchange of stamps with rank {rank}")))?;
             let o = look.offset;
             let times = [look.at_ticks as i64, look.half_span_ticks as i64];
             words.copy_from_slice(&[times[0], times[1], o.low_ticks, o.high_ticks, i64::from(o.consistent)]);
         }
     } else {
-        for _ in 0..count {
+        for _ in 0..EXCHANGES {
             comm.recv(&mut trip, 0, TAG)?;
             comm.send(&[S::now() as i64], 0, TAG)?;
         }
@@ -170,18 +175,12 @@ pub fn look<S: TickSource>(comm: &Comm, count: usize, step_ticks: u64) -> Result
     Ok(all.chunks_exact(5).map(look).collect())
 }
 
-/// The clocks of all ranks from two looks `apart_ns` from each other; collective. Ranks on the machine of
-/// rank 0 share its clock where their looks allow it ([`RankClock::shared`]).
-/// Errors: as [`look`].
-pub fn align<S: TickSource>(
-    comm: &Comm,
-    count: usize,
-    step_ticks: u64,
-    apart_ns: u64,
-) -> Result<Vec<RankClock>, Error> {
-    let first = look::<S>(comm, count, step_ticks)?;
+/// The clocks of all ranks from two looks `apart_ns` from each other, by an ordered source; collective. Ranks on the machine of rank 0
+/// share its clock where their looks allow it ([`RankClock::shared`]).
+pub fn align<S: TickSource>(comm: &Comm, apart_ns: u64) -> Result<Vec<RankClock>, Error> {
+    let first = look::<S>(comm)?;
     nanosleep_until(monotonic_ns() + apart_ns);
-    let last = look::<S>(comm, count, step_ticks)?;
+    let last = look::<S>(comm)?;
     let boots = boots(comm)?;
     let clock = |(rank, (first, last)): (usize, (Look, Look))| {
         let shared = RankClock::shared(first, last).filter(|_| boots[rank] == boots[0]);

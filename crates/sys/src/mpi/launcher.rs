@@ -91,21 +91,15 @@ pub struct Start<'a> {
     pub cpus: &'a [usize],
     /// More ranks than CPUs: Open MPI then yields while it waits, MPICH does not.
     pub oversubscribe: bool,
-    /// Variables for the ranks: parameters of the library.
-    pub set: &'a [(&'a str, &'a str)],
 }
 
 /// The launcher's command up to the program's name. Errors: no launcher; no ranks; too few CPUs.
 pub fn command(mpi: &Installed, start: &Start<'_>) -> Result<Command, Error> {
-    let Start { ranks, cpus, oversubscribe, set } = *start;
+    let Start { ranks, cpus, oversubscribe } = *start;
     if ranks == 0 || (!cpus.is_empty() && cpus.len() < ranks) {
         return Err(Error::Argument(format!("{ranks} rank(s) on {} CPU(s)", cpus.len())));
     }
-    let launcher = mpi
-        .launcher
-        .as_deref()
-        .ok_or_else(|| Error::NoLauncher { flavor: mpi.flavor.name(), library: mpi.library.clone() })?;
-    let mut command = Command::new(launcher);
+    let mut command = Command::new(mpi.launcher.as_deref().ok_or_else(|| mpi.no_launcher())?);
     command.args(["-n", &ranks.to_string()]);
     if mpi.flavor == Flavor::OpenMpi {
         // It counts cores; with as many slots as ranks two hardware threads of a core are no oversubscription.
@@ -128,15 +122,17 @@ pub fn command(mpi: &Installed, start: &Start<'_>) -> Result<Command, Error> {
         let list: Vec<_> = cpus.iter().map(ToString::to_string).collect();
         command.env(CPUS, list.join(","));
     }
-    command.envs(set.iter().copied());
     Ok(command)
 }
 
-/// Names of launchers: those of Debian's alternatives, those of the packages, and the common ones, which may be another MPI's.
-fn names(flavor: Flavor) -> &'static [&'static str] {
+/// Names of launchers: those of Debian's alternatives, those of the packages, and the common ones, which may be another MPI's; and words
+/// of which their `--version` has one.
+fn names_and_words(flavor: Flavor) -> (&'static [&'static str], &'static [&'static str]) {
     match flavor {
-        Flavor::OpenMpi => &["mpirun.openmpi", "mpirun", "mpiexec"],
-        Flavor::Mpich | Flavor::Standard => &["mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"],
+        Flavor::OpenMpi => (&["mpirun.openmpi", "mpirun", "mpiexec"], &["Open MPI", "OpenRTE"]),
+        Flavor::Mpich | Flavor::Standard => {
+            (&["mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"], &["HYDRA", "Hydra", "Intel(R) MPI"])
+        }
     }
 }
 
@@ -144,7 +140,7 @@ fn names(flavor: Flavor) -> &'static [&'static str] {
 pub(super) fn of(flavor: Flavor, library: &Path) -> Option<PathBuf> {
     let beside = library.ancestors().skip(1).take(3).map(|folder| folder.join("bin"));
     let folders = beside.chain(path_folders());
-    let mut all = folders.flat_map(|f| names(flavor).iter().map(move |n| f.join(n)));
+    let mut all = folders.flat_map(|f| names_and_words(flavor).0.iter().map(move |n| f.join(n)));
     let mut asked = BTreeMap::new();
     all.find(|path| {
         let Ok(file) = path.canonicalize() else { return false };
@@ -152,18 +148,13 @@ pub(super) fn of(flavor: Flavor, library: &Path) -> Option<PathBuf> {
     })
 }
 
-/// What `--version` says.
 fn version_of(launcher: &Path) -> Option<String> {
     let said = Command::new(launcher).arg("--version").stdin(Stdio::null()).output().ok()?;
     Some(String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
 fn belongs(flavor: Flavor, version: &str) -> bool {
-    let is = |words: &[&str]| words.iter().any(|w| version.contains(w));
-    match flavor {
-        Flavor::OpenMpi => is(&["Open MPI", "OpenRTE"]),
-        Flavor::Mpich | Flavor::Standard => is(&["HYDRA", "Hydra", "Intel(R) MPI"]),
-    }
+    names_and_words(flavor).1.iter().any(|word| version.contains(word))
 }
 
 fn path_folders() -> Vec<PathBuf> {
@@ -225,11 +216,11 @@ mod tests {
 
     #[test]
     fn command_lines_are_those_of_the_launcher() {
-        let plain = Start { ranks: 2, cpus: &[], oversubscribe: false, set: &[] };
+        let plain = Start { ranks: 2, cpus: &[], oversubscribe: false };
         assert_eq!(line(Flavor::OpenMpi, &plain), "-n 2 --host localhost:2");
         assert_eq!(line(Flavor::Mpich, &plain), "-n 2 -bind-to core");
-        let bound = Start { cpus: &[0, 3], set: &[("UCX_RNDV_THRESH", "20000")], ..plain };
-        let said = "MACHMETER_MPI_CPUS=0,3 UCX_RNDV_THRESH=20000 -n 2";
+        let bound = Start { cpus: &[0, 3], ..plain };
+        let said = "MACHMETER_MPI_CPUS=0,3 -n 2";
         assert_eq!(line(Flavor::Standard, &bound), said);
         assert_eq!(line(Flavor::OpenMpi, &bound), format!("{said} --host localhost:2 --bind-to none"));
         let many = Start { ranks: 8, oversubscribe: true, ..plain };
@@ -241,7 +232,7 @@ mod tests {
             library: "/usr/lib/libmpich.so.12".into(),
             launcher: None,
         };
-        assert!(command(&mpi, &plain).unwrap_err().is_missing());
+        assert!(matches!(command(&mpi, &plain), Err(Error::NoLauncher { .. })));
         let short = Start { cpus: &[1], ..plain };
         assert!(command(&mpi, &short).unwrap_err().to_string().contains("2 rank(s) on 1 CPU(s)"));
     }

@@ -142,7 +142,6 @@ fn candidates(lib: Option<&Path>, launched: Option<&Launched>) -> Vec<PathBuf> {
     files.chain(names.iter().map(PathBuf::from)).collect()
 }
 
-/// An MPI of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     pub flavor: Flavor,
@@ -175,9 +174,11 @@ impl Installed {
         let Some(first) = all.first() else {
             return Err(Error::NotFound { tried: SONAMES.join(", ") });
         };
-        let no_launcher =
-            || Error::NoLauncher { flavor: first.flavor.name(), library: first.library.clone() };
-        all.iter().find(|i| i.launcher.is_some()).cloned().ok_or_else(no_launcher)
+        all.iter().find(|i| i.launcher.is_some()).cloned().ok_or_else(|| first.no_launcher())
+    }
+
+    pub(super) fn no_launcher(&self) -> Error {
+        Error::NoLauncher { flavor: self.flavor.name(), library: self.library.clone() }
     }
 }
 

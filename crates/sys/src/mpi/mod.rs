@@ -3,6 +3,31 @@
 //! [`Session`] starts MPI in this process, [`Comm`] has the calls. Every call checks ranks, tags and lengths, then makes one
 //! indirect call; none allocates. Errors come back as one line: the library is told to return them.
 
+/// A table of C functions of a library, found by name once.
+macro_rules! functions {
+    ($($field:ident $name:literal ($($argument:ty),*) -> $result:ty;)*) => {
+        #[derive(Debug, Clone, Copy)]
+        pub(super) struct Functions {
+            $($field: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        impl Functions {
+            /// Errors: [`Error::Symbol`] when the library lacks one: it is older than MPI 3.0.
+            pub(super) fn of(library: &Opened) -> Result<Self, Error> {
+                Ok(Self {
+                    $($field: {
+                        let address = library.symbol($name)?.as_ptr();
+                        // SAFETY: the library defines this name as the C function of the MPI standard, or of OpenSHMEM 1.4.
+                        unsafe {
+                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(address)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
 mod abi;
 mod call;
 pub mod clock;
@@ -44,11 +69,4 @@ pub enum Error {
     Argument(String),
     #[error("memory for MPI calls: {0}")]
     Memory(#[from] std::io::Error),
-}
-
-impl Error {
-    /// Whether something is not installed, rather than broken: exit code 4.
-    pub fn is_missing(&self) -> bool {
-        matches!(self, Self::NotFound { .. } | Self::Unopened { .. } | Self::Static | Self::NoLauncher { .. })
-    }
 }

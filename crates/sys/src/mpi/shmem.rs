@@ -5,37 +5,12 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use super::library::Opened;
-use super::{Comm, Error, Operation, Session};
+use super::{Comm, Error, Session};
 use crate::fs_root::FsRoot;
 
 const SONAME: &str = "liboshmem.so.40";
 /// `SHMEM_CMP_EQ` of Open MPI's `shmem.h`.
 const CMP_EQ: c_int = 0;
-
-macro_rules! functions {
-    ($($field:ident $name:literal ($($argument:ty),*) -> $result:ty;)*) => {
-        #[derive(Debug, Clone, Copy)]
-        struct Functions {
-            $($field: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            fn of(library: &Opened) -> Result<Self, Error> {
-                Ok(Self {
-                    $($field: {
-                        let address = library.symbol($name)?;
-                        // SAFETY: the library defines this name as the C function of OpenSHMEM 1.4.
-                        unsafe {
-                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(
-                                address.as_ptr(),
-                            )
-                        }
-                    },)*
-                })
-            }
-        }
-    };
-}
 
 functions! {
     init c"shmem_init" () -> ();
@@ -76,18 +51,12 @@ impl Shmem {
         let file = if file.exists() { file } else { PathBuf::from(SONAME) };
         let library = Opened::open(&file)?;
         if !exports_end() {
-            return Err(Error::Argument(
-                "this program does not export _end, which OpenSHMEM needs".to_owned(),
-            ));
+            let why = "this program does not export _end, which OpenSHMEM needs";
+            return Err(Error::Argument(why.to_owned()));
         }
         let functions = Functions::of(&library)?;
         let world = session.world().clone();
-        let mut sizes = [bytes as i64, -(bytes as i64)];
-        world.allreduce_in_place(&mut sizes, Operation::Min)?;
-        if sizes[0] != -sizes[1] {
-            let text = format!("a symmetric memory of {} to {} bytes", sizes[0], -sizes[1]);
-            return Err(Error::Argument(text));
-        }
+        world.even(bytes, "a symmetric memory")?;
         // SAFETY: MPI is initialized, by this thread.
         unsafe { (functions.init)() };
         session.end_by(functions.finalize);

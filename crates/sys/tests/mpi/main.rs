@@ -46,12 +46,12 @@ fn ranks(mpi: &Installed, mode: &str, lib: Option<&Path>) -> Said {
     let tag = format!("tag-{mode}-{}-{}", std::process::id(), monotonic_ns());
     let cpus: Vec<usize> = machmeter_sys::affinity::mask().unwrap().iter().take(2).collect();
     let cpus = if cpus.len() == 2 { &cpus[..] } else { &[] };
-    let start = Start { ranks: 2, cpus, oversubscribe: cpus.is_empty(), set: &[(ranks::MODE, mode)] };
+    let start = Start { ranks: 2, cpus, oversubscribe: cpus.is_empty() };
     let mut command = command(mpi, &start).unwrap();
     command.arg(std::env::current_exe().unwrap());
     // The tag is an argument without meaning, by which ranks that are left are found.
     command.args(["--exact", "ranks::rank", "--nocapture", "--skip", &tag]);
-    command.envs(lib.map(|l| (ranks::LIBRARY, l)));
+    command.env(ranks::MODE, mode).envs(lib.map(|l| (ranks::LIBRARY, l)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let deadline_ns = monotonic_ns() + LIMIT_NS;

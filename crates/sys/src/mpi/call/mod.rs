@@ -17,8 +17,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::Error;
-use super::abi::{Constants, Flavor, Functions};
-use super::launcher::{Launched, launched};
+use super::abi::{Constants, Functions};
+use super::launcher::launched;
 use super::library::Library;
 use crate::process::die_with_parent;
 
@@ -49,11 +49,6 @@ impl Core {
     fn constants(&self) -> &Constants {
         &self.library.constants
     }
-
-    fn abort(&self, code: c_int) {
-        // SAFETY: the world is a live handle until MPI is finalized.
-        let _ = unsafe { self.functions().abort(self.constants().world, code) };
-    }
 }
 
 impl Drop for Core {
@@ -67,7 +62,8 @@ impl Drop for Core {
             }
         } else {
             // Others would wait for this rank until somebody kills them.
-            self.abort(1);
+            // SAFETY: the world is a live handle until MPI is finalized.
+            let _ = unsafe { self.functions().abort(self.constants().world, 1) };
         }
     }
 }
@@ -78,7 +74,6 @@ impl Drop for Core {
 pub struct Session {
     core: Rc<Core>,
     world: Comm,
-    launched: Option<Launched>,
 }
 
 impl Session {
@@ -112,21 +107,11 @@ impl Session {
             let (version, said) = (core.library.version.clone(), world.size);
             return Err(Error::ForeignLauncher { version, said, started });
         }
-        Ok(Self { core, world, launched })
+        Ok(Self { core, world })
     }
 
-    /// All ranks.
     pub fn world(&self) -> &Comm {
         &self.world
-    }
-
-    /// What the launcher said; `None`: this process was started alone.
-    pub fn launched(&self) -> Option<Launched> {
-        self.launched
-    }
-
-    pub fn flavor(&self) -> Flavor {
-        self.core.library.flavor
     }
 
     /// Name and number, as `Open MPI 4.1.4`.
@@ -134,7 +119,6 @@ impl Session {
         &self.core.library.version
     }
 
-    /// The library's file.
     pub fn library(&self) -> &Path {
         &self.core.library.path
     }
@@ -154,15 +138,9 @@ impl Session {
     pub(in crate::mpi) fn end_by(&self, end: unsafe extern "C" fn()) {
         self.core.shmem_end.set(Some(end));
     }
-
-    /// Ends all ranks; the launcher's exit code is `code` where it passes it on.
-    pub fn abort(&self, code: u8) -> ! {
-        self.core.abort(code.into());
-        std::process::abort()
-    }
 }
 
-/// A communicator. Copies mean the same one; it lives until [`Self::free`] or the end of MPI.
+/// A communicator. Copies mean the same one; it lives until the end of MPI.
 #[derive(Debug, Clone)]
 pub struct Comm {
     core: Rc<Core>,
@@ -192,13 +170,12 @@ impl Comm {
         self.size
     }
 
-    /// Ranks of the same color together, ordered by `key`, then by rank; `None` for a rank without a color. Collective.
-    pub fn split(&self, color: Option<u16>, key: i32) -> Result<Option<Self>, Error> {
-        let (constants, mut new) = (self.core.constants(), 0);
-        let colored = color.map_or(constants.undefined, c_int::from);
+    /// Ranks that take part together, in their order; `None` for the others. Collective.
+    pub fn split(&self, takes_part: bool) -> Result<Option<Self>, Error> {
+        let (mut new, color) = (0, if takes_part { 0 } else { self.core.constants().undefined });
         // SAFETY: a live communicator and room for a handle.
-        unsafe { self.core.functions().comm_split(self.handle, colored, key, &raw mut new) }?;
-        color.map(|_| Self::of(&self.core, new)).transpose()
+        unsafe { self.core.functions().comm_split(self.handle, color, 0, &raw mut new) }?;
+        takes_part.then(|| Self::of(&self.core, new)).transpose()
     }
 
     /// A text of each rank, cut at 64 bytes. Collective; all get all.
@@ -221,15 +198,16 @@ impl Comm {
         })
     }
 
-    /// Gives a split communicator back; collective. Refused while copies, requests or windows of it are left, and for the world,
-    /// which is not freed.
-    pub fn free(self) -> Result<(), Error> {
-        let mut handle = self.handle;
-        if handle == self.core.constants().world {
-            return Err(Error::Argument("the world is not freed".to_owned()));
+    /// Whether all ranks give the same number of bytes, of `what`; collective.
+    pub(in crate::mpi) fn even(&self, bytes: usize, what: &str) -> Result<(), Error> {
+        let mut sizes = [bytes as i64, -(bytes as i64)];
+        self.allreduce_in_place(&mut sizes, Operation::Min)?;
+        let [least, most] = [sizes[0], -sizes[1]];
+        if least == most {
+            Ok(())
+        } else {
+            Err(Error::Argument(format!("{what} of {least} to {most} bytes")))
         }
-        // SAFETY: a live communicator; copies of it are told by MPI that it is none (errors are returned).
-        unsafe { self.core.functions().comm_free(&raw mut handle) }
     }
 
     /// `rank` as MPI takes it.
@@ -264,14 +242,11 @@ fn same(len: usize, wanted: usize) -> Result<(), Error> {
     if len == wanted { Ok(()) } else { Err(Error::Argument(format!("{len} elements where {wanted} belong"))) }
 }
 
-/// Elements of messages.
 pub trait Element: Copy + sealed::Kind {}
 /// Elements that can be added up and compared.
 pub trait Number: Element {}
 
-impl Element for u8 {}
-impl Element for i64 {}
-impl Element for f64 {}
+impl<T: Copy + sealed::Kind> Element for T {}
 impl Number for i64 {}
 impl Number for f64 {}
 
@@ -279,30 +254,24 @@ mod sealed {
     use super::Constants;
 
     /// Which datatype an element is.
+    #[allow(private_interfaces, reason = "the trait cannot be named outside")]
     pub trait Kind {
-        #[allow(private_interfaces, reason = "the trait cannot be named outside")]
-        fn of(constants: &Constants) -> usize;
+        const OF: fn(&Constants) -> usize;
     }
 
+    #[allow(private_interfaces, reason = "as above")]
     impl Kind for u8 {
-        #[allow(private_interfaces, reason = "as above")]
-        fn of(constants: &Constants) -> usize {
-            constants.byte
-        }
+        const OF: fn(&Constants) -> usize = |c| c.byte;
     }
 
+    #[allow(private_interfaces, reason = "as above")]
     impl Kind for i64 {
-        #[allow(private_interfaces, reason = "as above")]
-        fn of(constants: &Constants) -> usize {
-            constants.int64
-        }
+        const OF: fn(&Constants) -> usize = |c| c.int64;
     }
 
+    #[allow(private_interfaces, reason = "as above")]
     impl Kind for f64 {
-        #[allow(private_interfaces, reason = "as above")]
-        fn of(constants: &Constants) -> usize {
-            constants.double
-        }
+        const OF: fn(&Constants) -> usize = |c| c.double;
     }
 }
 

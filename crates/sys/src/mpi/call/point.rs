@@ -10,7 +10,7 @@ macro_rules! sends {
         #[inline]
         pub fn $name<T: Element>(&self, data: &[T], to: usize, tag: i32) -> Result<(), Error> {
             let (n, to, tag) = (count(data.len())?, self.peer(to)?, tagged(tag)?);
-            let kind = T::of(self.core.constants());
+            let kind = (T::OF)(self.core.constants());
             // SAFETY: live handles; `n` elements of this kind to read.
             unsafe { self.core.functions().$name(data.as_ptr().cast(), n, kind, to, tag, self.handle) }
         }
@@ -32,7 +32,7 @@ impl Comm {
     pub fn recv<T: Element>(&self, into: &mut [T], from: usize, tag: i32) -> Result<(), Error> {
         let (n, from, tag) = (count(into.len())?, self.peer(from)?, tagged(tag)?);
         let constants = self.core.constants();
-        let (kind, ignored) = (T::of(constants), constants.status_ignore as *mut _);
+        let (kind, ignored) = ((T::OF)(constants), constants.status_ignore as *mut _);
         // SAFETY: live handles; room for `n` elements of this kind; the library's own mark for a status not wanted.
         unsafe {
             self.core.functions().recv(into.as_mut_ptr().cast(), n, kind, from, tag, self.handle, ignored)
@@ -51,20 +51,18 @@ impl Comm {
     ) -> Result<(), Error> {
         let (n, to, tag) = (count(data.len())?, self.peer(to)?, tagged(tag)?);
         let (m, from, constants) = (count(into.len())?, self.peer(from)?, self.core.constants());
-        let (kind, ignored) = (T::of(constants), constants.status_ignore as *mut _);
+        let (kind, ignored) = ((T::OF)(constants), constants.status_ignore as *mut _);
         let (data, into, comm) = (data.as_ptr().cast(), into.as_mut_ptr().cast(), self.handle);
         let f = self.core.functions();
         // SAFETY: live handles; `n` elements to read, room for `m`; the library's own mark for a status not wanted.
         unsafe { f.sendrecv(data, n, kind, to, tag, into, m, kind, from, tag, comm, ignored) }
     }
 
-    /// Whether such a message could be received now, from any rank or with any tag where `None`. Lets MPI make progress.
+    /// Whether such a message could be received now. Lets MPI make progress.
     #[inline]
-    pub fn iprobe(&self, from: Option<usize>, tag: Option<i32>) -> Result<bool, Error> {
-        let (constants, mut flag) = (self.core.constants(), 0);
-        let from = from.map_or(Ok(constants.any_source), |f| self.peer(f))?;
-        let tag = tag.map_or(Ok(constants.any_tag), tagged)?;
-        let ignored = constants.status_ignore as *mut _;
+    pub fn iprobe(&self, from: usize, tag: i32) -> Result<bool, Error> {
+        let (from, tag, mut flag) = (self.peer(from)?, tagged(tag)?, 0);
+        let ignored = self.core.constants().status_ignore as *mut _;
         // SAFETY: a live communicator, room for the answer, the library's own mark for a status not wanted.
         unsafe { self.core.functions().iprobe(from, tag, self.handle, &raw mut flag, ignored) }?;
         Ok(flag != 0)

@@ -41,7 +41,7 @@ impl Request {
     /// Sends the first `bytes` of the outgoing memory.
     #[inline]
     pub fn isend(&mut self, bytes: usize, to: usize, tag: i32) -> Result<(), Error> {
-        let (n, data) = self.readable(bytes)?;
+        let (n, data) = self.part(&self.outgoing, bytes)?;
         let (to, tag, kind) = (self.comm.peer(to)?, tagged(tag)?, self.byte());
         // SAFETY: live handles; `n` bytes that stay until the request is done; room for its handle.
         self.post(|f, comm, handle| unsafe { f.isend(data, n, kind, to, tag, comm, handle) })
@@ -50,22 +50,16 @@ impl Request {
     /// Receives at most `bytes` into the incoming memory.
     #[inline]
     pub fn irecv(&mut self, bytes: usize, from: usize, tag: i32) -> Result<(), Error> {
-        let (n, into) = self.writable(bytes)?;
+        let (n, into) = self.part(&self.incoming, bytes)?;
         let (from, tag, kind) = (self.comm.peer(from)?, tagged(tag)?, self.byte());
         // SAFETY: live handles; room for `n` bytes that stays until the request is done; room for its handle.
         self.post(|f, comm, handle| unsafe { f.irecv(into, n, kind, from, tag, comm, handle) })
     }
 
-    pub fn ibarrier(&mut self) -> Result<(), Error> {
-        self.idle()?;
-        // SAFETY: a live communicator and room for the request's handle.
-        self.post(|f, comm, handle| unsafe { f.ibarrier(comm, handle) })
-    }
-
     /// The first `bytes` of the root's incoming memory go to that of all.
     #[inline]
     pub fn ibcast(&mut self, bytes: usize, root: usize) -> Result<(), Error> {
-        let (n, data) = self.writable(bytes)?;
+        let (n, data) = self.part(&self.incoming, bytes)?;
         let (root, kind) = (self.comm.peer(root)?, self.byte());
         // SAFETY: live handles; `n` bytes that stay until the request is done; room for its handle.
         self.post(|f, comm, handle| unsafe { f.ibcast(data, n, kind, root, comm, handle) })
@@ -75,7 +69,8 @@ impl Request {
     #[inline]
     pub fn iallreduce(&mut self, doubles: usize, op: Operation) -> Result<(), Error> {
         let bytes = doubles.saturating_mul(size_of::<f64>());
-        let ((_, data), (_, into), n) = (self.readable(bytes)?, self.writable(bytes)?, count(doubles)?);
+        let ((_, data), (_, into), n) =
+            (self.part(&self.outgoing, bytes)?, self.part(&self.incoming, bytes)?, count(doubles)?);
         let constants = self.comm.core.constants();
         let (kind, op) = (constants.double, op.handle(constants));
         // SAFETY: live handles; `n` aligned numbers each, which stay until the request is done; room for its handle.
@@ -86,7 +81,8 @@ impl Request {
     #[inline]
     pub fn ialltoall(&mut self, bytes_each: usize) -> Result<(), Error> {
         let bytes = bytes_each.saturating_mul(self.comm.size);
-        let ((_, data), (_, into), n) = (self.readable(bytes)?, self.writable(bytes)?, count(bytes_each)?);
+        let ((_, data), (_, into), n) =
+            (self.part(&self.outgoing, bytes)?, self.part(&self.incoming, bytes)?, count(bytes_each)?);
         let kind = self.byte();
         // SAFETY: live handles; `n` bytes for each rank on both sides, which stay until it is done; room for its handle.
         self.post(|f, comm, handle| unsafe { f.ialltoall(data, n, kind, into, n, kind, comm, handle) })
@@ -105,19 +101,6 @@ impl Request {
         Ok(())
     }
 
-    /// Whether it is done, or nothing is in flight. Lets MPI make progress.
-    #[inline]
-    pub fn test(&mut self) -> Result<bool, Error> {
-        if self.in_flight {
-            let ignored = self.comm.core.constants().status_ignore as *mut c_void;
-            let (mut done, handle): (c_int, _) = (0, &raw mut self.handle);
-            // SAFETY: a request in flight; room for the answer; the library's own mark for a status not wanted.
-            unsafe { self.comm.core.functions().test(handle, &raw mut done, ignored) }?;
-            self.in_flight = done == 0;
-        }
-        Ok(!self.in_flight)
-    }
-
     fn byte(&self) -> usize {
         self.comm.core.constants().byte
     }
@@ -127,18 +110,15 @@ impl Request {
         if self.in_flight { Err(Error::Argument("its request is in flight".to_owned())) } else { Ok(()) }
     }
 
+    /// The first `bytes` of one of its memories, as a count, and where they begin.
     #[inline]
-    fn readable(&self, bytes: usize) -> Result<(c_int, *const c_void), Error> {
+    fn part(&self, memory: &Region, bytes: usize) -> Result<(c_int, *mut c_void), Error> {
         self.idle()?;
-        fits(bytes, &self.outgoing)?;
-        Ok((count(bytes)?, self.outgoing.start().as_ptr().cast()))
-    }
-
-    #[inline]
-    fn writable(&self, bytes: usize) -> Result<(c_int, *mut c_void), Error> {
-        self.idle()?;
-        fits(bytes, &self.incoming)?;
-        Ok((count(bytes)?, self.incoming.start().as_ptr().cast()))
+        let room = memory.bytes();
+        if bytes > room {
+            return Err(Error::Argument(format!("{bytes} bytes in a memory of {room}")));
+        }
+        Ok((count(bytes)?, memory.start().as_ptr().cast()))
     }
 
     /// Makes a call that takes the communicator and room for the request's handle.
@@ -151,13 +131,6 @@ impl Request {
         self.in_flight = true;
         Ok(())
     }
-}
-
-/// Whether `bytes` lie in a memory.
-#[inline]
-fn fits(bytes: usize, memory: &Region) -> Result<(), Error> {
-    let room = memory.bytes();
-    if bytes <= room { Ok(()) } else { Err(Error::Argument(format!("{bytes} bytes in a memory of {room}"))) }
 }
 
 impl Drop for Request {

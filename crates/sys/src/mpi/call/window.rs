@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-use super::{Comm, Operation, count};
+use super::{Comm, count};
 use crate::mpi::Error;
 use crate::region::Region;
 
@@ -30,29 +30,16 @@ pub struct Window {
 impl Comm {
     /// Memory of `bytes` on every rank, open to all (`MPI_Win_lock_all`); collective. Errors: uneven sizes.
     pub fn window(&self, bytes: usize) -> Result<Window, Error> {
-        let mut sizes = [bytes as i64, -(bytes as i64)];
-        self.allreduce_in_place(&mut sizes, Operation::Min)?;
-        if sizes[0] != -sizes[1] {
-            return Err(Error::Argument(format!("a window of {} to {} bytes", sizes[0], -sizes[1])));
-        }
+        self.even(bytes, "a window")?;
         let origin_bytes =
             bytes.checked_next_multiple_of(WORD_BYTES).and_then(|b| b.checked_add(2 * WORD_BYTES));
         let too_large = || Error::Argument(format!("a window of {bytes} bytes"));
         let origin = ManuallyDrop::new(Region::new(origin_bytes.ok_or_else(too_large)?)?);
         let (functions, constants) = (self.core.functions(), self.core.constants());
-        let (mut handle, mut base) = (0, std::ptr::null_mut::<u8>());
+        let (mut handle, mut base, room) = (0, std::ptr::null_mut::<u8>(), bytes as isize);
         let place = (&raw mut base).cast::<c_void>();
         // SAFETY: live handles; room for an address and a handle.
-        unsafe {
-            functions.win_allocate(
-                bytes as isize,
-                1,
-                constants.info_null,
-                self.handle,
-                place,
-                &raw mut handle,
-            )
-        }?;
+        unsafe { functions.win_allocate(room, 1, constants.info_null, self.handle, place, &raw mut handle) }?;
         // SAFETY: the new window and the handler that returns errors.
         unsafe { functions.win_set_errhandler(handle, constants.errors_return) }?;
         // SAFETY: the new window, which is not locked yet.
@@ -68,11 +55,6 @@ impl Comm {
 }
 
 impl Window {
-    /// Of the memory on every rank.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// As many bytes as the window has. Errors: a call was not flushed yet.
     pub fn origin(&mut self) -> Result<&mut [u8], Error> {
         self.flushed()?;
@@ -100,15 +82,15 @@ impl Window {
         unsafe { self.comm.core.functions().get(into, n, kind, from, at, n, kind, self.handle) }
     }
 
-    /// Adds `value` to the 64-bit number at `at` of rank `to`, or replaces it; what was there is [`Self::fetched`] after a flush.
+    /// Adds `value` to the 64-bit number at `at` of rank `to`; what was there is [`Self::fetched`] after a flush.
     #[inline]
-    pub fn fetch_and_op(&mut self, value: i64, to: usize, at: usize, replace: bool) -> Result<(), Error> {
+    pub fn fetch_and_op(&mut self, value: i64, to: usize, at: usize) -> Result<(), Error> {
         self.span(WORD_BYTES, at)?;
         aligned(at)?;
         self.flushed()?;
         let (to, at, constants) = (self.target(to)?, at as isize, self.comm.core.constants());
         let words = self.words();
-        let (kind, op) = (constants.int64, if replace { constants.replace } else { constants.sum });
+        let (kind, op) = (constants.int64, constants.sum);
         // SAFETY: the first of the two words behind the origin, which no call works on.
         unsafe { words.write(value) };
         // SAFETY: two words lie there.
@@ -203,7 +185,6 @@ impl Window {
     }
 }
 
-/// Whether a number at `at` is aligned.
 #[inline]
 fn aligned(at: usize) -> Result<(), Error> {
     let aligned = at.is_multiple_of(WORD_BYTES);
