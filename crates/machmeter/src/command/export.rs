@@ -122,7 +122,7 @@ fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Ex
     }
     let (goal, replay) = schedule(&calls).map_err(wrong)?;
     for (name, count) in &replay.left_out {
-        output::say(&format!("left out: {count} calls of MPI_{name}"));
+        output::say(&format!("left out: {count} {name}"));
     }
     let mut bytes = Vec::new();
     (format.write)(&goal, &mut bytes).map_err(|e| wrong(e.to_string()))?;
