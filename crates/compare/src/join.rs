@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use machmeter_data::{Metric, Record};
 use machmeter_stats::quantile::median_of;
 
+use crate::absent;
 use crate::advice::advice;
 use crate::assumed;
 use crate::comparison::{Comparison, Counts, Group, Row, RunName, Scale, Side, Verdict};
@@ -20,13 +21,27 @@ type Figures<'a> = BTreeMap<String, Vec<&'a Metric>>;
 /// Compares the runs of `b` with those of `a`. Never fails: what cannot be compared is a row with the reason.
 pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison {
     let mut notes = Vec::new();
-    let of_a = by_key(a.iter(), options, &mut notes);
-    let of_b = by_key(b.iter(), options, &mut notes);
-    let earlier = by_key(before(a, b, options.history), options, &mut Vec::new());
+    let past: Vec<&Record> = before(a, b, options.history).collect();
+    let mut of_a = by_key(a.iter(), options, &mut notes);
+    let mut of_b = by_key(b.iter(), options, &mut notes);
+    let mut earlier = by_key(past.iter().copied(), options, &mut Vec::new());
+    let absent = {
+        let all = of_a.iter().chain(&of_b).map(|(key, of)| (key, of[0]));
+        let named = all.filter(|(_, m)| absent::is_named(m)).collect();
+        let of = |runs: &mut dyn Iterator<Item = &Record>| -> Vec<(String, Metric)> {
+            runs.flat_map(|r| absent::unnamed(r, &named)).collect()
+        };
+        [of(&mut a.iter()), of(&mut b.iter()), of(&mut past.iter().copied())]
+    };
+    for (of, absent) in [&mut of_a, &mut of_b, &mut earlier].into_iter().zip(&absent) {
+        for (key, m) in absent {
+            of.entry(key.clone()).or_default().push(m);
+        }
+    }
     let on_page = on_page(a);
     let none = Vec::new();
     let (mut rows, mut pairs) = (Vec::new(), Vec::new());
-    for key in ordered(a, &of_a) {
+    for key in ordered(a.iter().chain(b), &of_a) {
         let Some(mb) = of_b.get(key) else { continue };
         let ma = &of_a[key];
         let pair = Pair::new(ma, mb, earlier.get(key).unwrap_or(&none));
@@ -134,11 +149,11 @@ fn are_alike(r: &Record, a: &Record) -> bool {
     median_of(&off).is_none_or(|off| off <= OTHER_STATE_SD)
 }
 
-/// Keys of the first side, those of one id together, otherwise in the order of its runs.
-fn ordered<'a>(runs: &[Record], of: &'a Figures<'_>) -> Vec<&'a String> {
+/// Keys of the first side, those of one id together, otherwise in the order of `runs`.
+fn ordered<'a, 'r>(runs: impl Iterator<Item = &'r Record>, of: &'a Figures<'_>) -> Vec<&'a String> {
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
     let mut places: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for m in runs.iter().flat_map(|r| &r.metrics) {
+    for m in runs.flat_map(|r| &r.metrics) {
         let next = ids.len();
         let id = *ids.entry(&m.id).or_insert(next);
         let next = places.len();

@@ -8,6 +8,7 @@
 //! differ by), `judge` (verdicts).
 #![forbid(unsafe_code)]
 
+mod absent;
 mod advice;
 mod assumed;
 mod between;

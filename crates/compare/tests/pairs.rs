@@ -201,6 +201,36 @@ fn sides_whose_runs_overlap_are_no_change() {
 }
 
 #[test]
+fn a_source_that_one_side_does_not_name_took_no_more_there_than_its_rest() {
+    let share = |source: &str, kind: &str, value: f64, known: f64| {
+        let ci = Interval::new(0.95, value - known, value + known, "correlated-mean");
+        let mut m =
+            metric("noise.source_fraction", Unit::One, Better::Lower, value, "time-share").with_ci(ci);
+        m.params =
+            [("cpu", "1"), ("source", source), ("kind", kind)].map(|(k, v)| (k.to_owned(), v.into())).into();
+        m
+    };
+    let tick = || share("timer tick", "tick", 0.003, 0.0005);
+    let hog = || share("hog", "thread", 0.08, 0.01);
+    let verdict = |a: Vec<Metric>, b: Vec<Metric>| {
+        let c = compare(&[record("a", a)], &[record("b", b)], &Options::default());
+        let of_hog = |r: &&Row| r.key.contains("hog");
+        c.rows.iter().find(of_hog).map(|r| (r.verdict.name(), r.a.value.unwrap(), r.b.value.unwrap()))
+    };
+    assert_eq!(verdict(vec![tick()], vec![tick(), hog()]), Some(("worse", 0.0, 0.08)));
+    assert_eq!(verdict(vec![tick(), hog()], vec![tick()]), Some(("better", 0.08, 0.0)));
+    assert_eq!(
+        verdict(vec![tick()], vec![tick(), share("hog", "thread", 0.0001, 0.0001)]).unwrap().0,
+        "same"
+    );
+    // The rest of threads may have been the hog, what nobody saw the cause of may have been anything, and nobody looked.
+    for may_be in [share("other thread", "thread", 0.07, 0.01), share("unknown", "unknown", 0.07, 0.01)] {
+        assert_eq!(verdict(vec![tick(), may_be], vec![tick(), hog()]).unwrap().0, "unclear");
+    }
+    assert_eq!(verdict(vec![], vec![tick(), hog()]), None);
+}
+
+#[test]
 fn history_is_of_the_first_sides_state_and_before_it() {
     let run = |id: &str, at: u32, v: f64, kernel: &str| {
         let mut r = record(id, vec![cost(v)]);

@@ -2,32 +2,48 @@
 
 use machmeter_engine::placement::Placement;
 use machmeter_sys::affinity;
+use machmeter_sys::clock::{self, SourceId};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{self, ScopedPlacedThread};
 
 use super::attribute::Witness;
+use super::own::WakeUp;
 
 /// The main thread looks after the witness this often, ns.
 const ATTEND_NS: u64 = 50_000_000;
 /// A loop that is later than this is not getting to run, ns.
 const GRACE_NS: u64 = 100_000_000;
 
-/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run is lifted, to end.
-pub(super) fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &[ScopedPlacedThread<'_, T>]) {
+/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run is lifted, to end. Returns when it was
+/// awake, by the clock `source`.
+pub(super) fn attend<T>(
+    until_ns: u64,
+    source: SourceId,
+    witness: Option<&dyn Witness>,
+    threads: &[ScopedPlacedThread<'_, T>],
+) -> Vec<WakeUp> {
+    let mut wake_ups: Vec<WakeUp> = Vec::new();
+    let mut woken: Option<(Option<usize>, u64)> = None;
     loop {
         let now = thread::monotonic_ns();
         if threads.iter().all(ScopedPlacedThread::is_finished) {
-            return;
+            return wake_ups;
         }
         if now >= until_ns + GRACE_NS {
             for t in threads.iter().filter(|t| !t.is_finished() && !t.placed().policy.is_real_time()) {
                 // Without the right to lift it, it ends when it gets to run.
                 let _ = sched::apply_to(t.placed().tid, Policy::ordinary());
             }
-            return;
+            return wake_ups;
+        }
+        if let Some(((cpu, start_ticks), end_ticks)) = woken.zip(clock::now(source).ok()) {
+            let mut cpus = [cpu, affinity::current_cpu()].into_iter().flatten().collect::<Vec<_>>();
+            cpus.dedup();
+            wake_ups.extend(cpus.into_iter().map(|cpu| WakeUp { cpu, start_ticks, end_ticks }));
         }
         let next_ns = if now < until_ns { until_ns } else { until_ns + GRACE_NS };
         thread::nanosleep_until((now + ATTEND_NS).min(next_ns));
+        woken = clock::now(source).ok().map(|ticks| (affinity::current_cpu(), ticks));
         if let Some(w) = witness {
             w.drain();
         }

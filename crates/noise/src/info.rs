@@ -45,7 +45,7 @@ machmeter_data::metrics! {
     }
     ["cpu", "rank"] One Lower weakened by [Clock] {
         OWN = "noise.own_fraction"
-            "Share of wall time that the meter took for its own notes; it is in no other figure.";
+            "Share of wall time that the meter took for its own notes and wake-ups; it is in no other figure.";
     }
     ["operation", "ranks"] Nanoseconds Lower weakened by [Preemption, Clock] {
         COLLECTIVE = "noise.collective"

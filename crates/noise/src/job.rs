@@ -17,6 +17,7 @@ use super::attribute::{Meter, Witness};
 use super::listing::{listing_ticks, pause_ticks};
 use super::measure::{Gap, Schedule, threshold_ticks};
 use super::on_cpu::{Calibrate, Measuring, OfQuantum, Recorded, Start};
+use super::own;
 use super::run::real_time_share;
 use super::samples::{Lengths, Setup};
 
@@ -32,6 +33,8 @@ const STALL_NS: f64 = 500.0;
 const PAUSE_NS: f64 = 20_000.0;
 /// A note writes to at most eight cache lines; from memory, with their translations, that is a microsecond.
 const NOTE_NS: f64 = 1_000.0;
+/// An interrupt with two switches takes no longer, the exits to a hypervisor in it included (entry lags: `docs/noise/attribution.md`).
+const LAG_NS: f64 = 10_000.0;
 /// Detours per second for which the list has room: five times those of 1 us or more beside a noisy neighbor.
 const LISTED_PER_SECOND: f64 = 5_000.0;
 /// Memory for lists of gaps over all CPUs at most, bytes.
@@ -154,7 +157,7 @@ impl Job<'_> {
         witness: Option<Box<dyn Witness>>,
     ) -> Result<(Vec<Recorded>, ActivityLog), ProbeError> {
         let capacity = self.gap_capacity(schedule);
-        let (outcome, meters) = std::thread::scope(|scope| {
+        let (outcome, meters, wake_ups) = std::thread::scope(|scope| {
             let (ready_tx, ready_rx) = mpsc::channel();
             let mut starts = Vec::new();
             let mut threads = Vec::new();
@@ -207,12 +210,17 @@ impl Job<'_> {
                 let _ = s.send(Start { t0_ticks, wake_ns: t0_ns - SPIN_NS });
             }
             let length_ns = self.host.rate.ns(schedule.window_ticks * schedule.windows as u64) as u64;
-            attend(t0_ns + length_ns, witness.as_deref(), &threads);
+            let wake_ups = attend(t0_ns + length_ns, self.host.source(), witness.as_deref(), &threads);
             let recorded: Vec<_> = threads.into_iter().map(ScopedPlacedThread::join).collect();
-            Ok((recorded, meters))
+            Ok((recorded, meters, wake_ups))
         })?;
         let begun = |r: Option<Recorded>| r.ok_or_else(|| cannot("a measuring thread could not begin"));
-        let recorded = outcome.into_iter().map(|r| begun(r.map_err(cannot)?)).collect::<Result<_, _>>()?;
+        let mut recorded =
+            outcome.into_iter().map(|r| begun(r.map_err(cannot)?)).collect::<Result<Vec<_>, _>>()?;
+        let lag_ticks = self.host.rate.ticks(LAG_NS);
+        for Recorded { samples, t0_ticks } in &mut recorded {
+            own::book(samples, &wake_ups, &Schedule { t0_ticks: *t0_ticks, ..*schedule }, lag_ticks);
+        }
         let activity_log = witness.map_or_else(ActivityLog::none, |w| w.finish(&meters));
         Ok((recorded, activity_log))
     }

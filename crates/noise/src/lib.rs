@@ -17,6 +17,7 @@ mod listing;
 pub mod measure;
 mod notes;
 mod on_cpu;
+mod own;
 pub mod ranks;
 mod run;
 pub mod samples;

@@ -197,21 +197,25 @@ impl Notes for Buffers<'_> {
     }
 }
 
+/// Windows that a gap covers, with the ticks of it in each; the first is the one in which it counts.
+pub(crate) fn parts(gap: &Gap, schedule: &super::measure::Schedule) -> impl Iterator<Item = (usize, u32)> {
+    let (t0, w) = (schedule.t0_ticks, schedule.window_ticks);
+    let (from, to) = (gap.start_ticks.max(t0) - t0, gap.end_ticks.max(t0) - t0);
+    let (first, last) = ((from / w) as usize, (to / w) as usize);
+    (first..last.saturating_add(1).min(schedule.windows.max(first))).map(move |k| {
+        let part = to.min((k as u64 + 1) * w).saturating_sub(from.max(k as u64 * w));
+        (k, u32::try_from(part).unwrap_or(u32::MAX))
+    })
+}
+
 /// The sums that a list of gaps gives, all of them detours: for imported lists.
 pub(crate) fn sums_of(gaps: &[Gap], schedule: &super::measure::Schedule) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); schedule.windows];
-    let (t0, w) = (schedule.t0_ticks, schedule.window_ticks);
     for g in gaps {
-        let (from, to) = (g.start_ticks.max(t0) - t0, g.end_ticks.max(t0) - t0);
-        let first = (from / w) as usize;
-        if let Some(s) = sums.get_mut(first) {
-            s.detours += 1;
-        }
-        let last = (to / w) as usize;
-        for (k, s) in sums.iter_mut().enumerate().take(last.saturating_add(1)).skip(first) {
-            let (a, b) = (k as u64 * w, (k as u64 + 1) * w);
-            let part = to.min(b).saturating_sub(from.max(a));
-            s.detour_ticks = s.detour_ticks.saturating_add(u32::try_from(part).unwrap_or(u32::MAX));
+        for (i, (window, ticks)) in parts(g, schedule).enumerate() {
+            let Some(s) = sums.get_mut(window) else { break };
+            s.detours += u32::from(i == 0);
+            s.detour_ticks = s.detour_ticks.saturating_add(ticks);
         }
     }
     sums

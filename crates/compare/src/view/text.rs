@@ -82,9 +82,9 @@ pub(super) fn shown(c: &Comparison, all: bool) -> Vec<&Row> {
     rows.take(if all { usize::MAX } else { ROWS }).collect()
 }
 
-/// Metric and the values of its parameters, what it is of first: `ops.cost getppid libc latency`.
+/// Metric and the values of its parameters, what it is of first: `ops.cost getppid libc latency`, `noise.source_fraction sshd 1 thread`.
 pub(super) fn name(row: &Row) -> String {
-    let of = |word: &&str| word.starts_with("operation=");
+    let of = |word: &&str| ["operation=", "source="].iter().any(|of| word.starts_with(of));
     let (first, rest): (Vec<&str>, Vec<&str>) = row.params.split(' ').filter(|w| !w.is_empty()).partition(of);
     let value = |word: &str| word.split_once('=').map_or(word, |(_, v)| v).to_owned();
     let words = first.into_iter().chain(rest).map(value);

@@ -92,7 +92,7 @@ impl TraceSession {
         let page = PageFormat::parse(&header).ok_or_else(|| not_understood("events/header_page"))?;
         let (formats, skipped_events) = enable_events(&instance, &config.events);
         let decoder = Decoder::new(page, &formats);
-        let lane = |cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 };
+        let lane = |cpu| Lane { cpu: cpu as u16, events: Vec::new() };
         let lanes = config.cpus.iter().map(lane).collect();
         let page = vec![0; decoder.page.subbuf_bytes];
         let session = Self { instance, decoder, lanes, clock, skipped_events, page };
@@ -124,12 +124,14 @@ impl TraceSession {
         self.instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         self.drain()?;
         let Self { instance, decoder, lanes, clock, skipped_events, .. } = self;
-        drop(instance);
         let mut dropped = Vec::new();
         let mut events = Vec::with_capacity(lanes.iter().map(|l| l.events.len()).sum());
         for mut lane in lanes {
             let cpu = usize::from(lane.cpu);
-            dropped.push(Dropped { cpu, events: lane.dropped });
+            // Without overwriting, the kernel notes losses only in its statistics.
+            let stats = instance.read(&format!("per_cpu/cpu{cpu}/stats"));
+            let lost = lost(&stats.map_err(in_step("reading what was lost"))?);
+            dropped.push(Dropped { cpu, events: lost });
             events.append(&mut lane.events);
         }
         // Each lane is in order already, which a stable sort makes use of.
@@ -144,8 +146,6 @@ impl TraceSession {
 struct Lane {
     cpu: u16,
     events: Vec<TraceEvent>,
-    /// Events the kernel lost since the start, for whatever reason.
-    dropped: u64,
 }
 
 /// Reads all that one CPU has recorded. The file is opened each time, so that nothing keeps the instance from being removed.
@@ -162,9 +162,6 @@ fn read_lane(instance: &Instance, decoder: &mut Decoder, lane: &mut Lane, page: 
         };
         decoder.decode(&page[..len], lane.cpu, &mut lane.events);
     }
-    drop(pipe);
-    // Without overwriting, the kernel notes losses only in its statistics.
-    lane.dropped = lost(&instance.read(&format!("per_cpu/cpu{}/stats", lane.cpu))?);
     Ok(())
 }
 
