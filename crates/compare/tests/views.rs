@@ -58,6 +58,19 @@ fn the_table_says_what_was_found_first_and_what_was_not() {
 }
 
 #[test]
+fn limits_beyond_the_tenfold_are_no_numbers() {
+    let wild = || {
+        let ci = machmeter_data::Interval::new(0.95, 1.0, 1e4, "rank");
+        record(
+            "w",
+            vec![metric("noise.detour_rate", Unit::Hertz, Better::Lower, 100.0, "median").with_ci(ci)],
+        )
+    };
+    let t = text(&compare(&[wild()], &[wild()], &Options::default()), 100, false);
+    assert!(t.contains("(</10 to >x10)"), "{t}");
+}
+
+#[test]
 fn csv_has_as_many_fields_in_every_line() {
     let c = csv(&sample());
     let fields = |line: &str| {

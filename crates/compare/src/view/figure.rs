@@ -5,6 +5,9 @@ use machmeter_data::quantity::{digits, human};
 
 use crate::comparison::{Comparison, Row, Scale, Side, SpreadFrom, Verdict};
 
+/// Largest relative change that is told as a number: the tenfold.
+const MOST_TOLD: f64 = 9.0;
+
 /// A side's value with its unit, `9.47 ns`, or `-`.
 pub(super) fn value(side: &Side, row: &Row) -> String {
     side.value.map_or_else(|| "-".to_owned(), |v| human(v, row.unit))
@@ -26,10 +29,19 @@ pub(super) fn change(row: &Row, change: f64) -> String {
 pub(super) fn change_and_range(row: &Row) -> String {
     let told = row.change.map_or(String::new(), |c| change(row, c));
     let Some(ci) = &row.change_ci else { return told };
-    let (low, high) = (change(row, ci.low), change(row, ci.high));
+    let (low, high) = (limit(row, ci.low), limit(row, ci.high));
     match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((number, a)), Some((_, b))) if a == b => format!("{told} ({number} to {high})"),
         _ => format!("{told} ({low} to {high})"),
+    }
+}
+
+/// An end of an interval: beyond a tenth or the tenfold no figure is known.
+fn limit(row: &Row, end: f64) -> String {
+    match row.scale {
+        Scale::Relative if end > MOST_TOLD => ">x10".to_owned(),
+        Scale::Relative if end < 1.0 / (1.0 + MOST_TOLD) - 1.0 => "</10".to_owned(),
+        _ => change(row, end),
     }
 }
 
@@ -80,7 +92,7 @@ pub(super) fn resolution(c: &Comparison) -> String {
     seen.sort_by(f64::total_cmp);
     let at = |p| machmeter_stats::quantile::quantile(&seen, p);
     let (Some(best), Some(typical), Some(worst)) = (at(0.0), at(0.5), at(1.0)) else { return String::new() };
-    let words = |size: f64| if size >= 9.0 { "more than x10".to_owned() } else { percent(size) };
+    let words = |size: f64| if size >= MOST_TOLD { "more than x10".to_owned() } else { percent(size) };
     let basis = [
         (SpreadFrom::Sides, "measured by the runs of both sides"),
         (SpreadFrom::Earlier, "measured by earlier runs"),
