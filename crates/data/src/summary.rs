@@ -244,8 +244,10 @@ pub struct Told {
     pub name: String,
     /// The figures in the same order: `5.14 | 31.8 ns`.
     pub figures: String,
-    /// Half width of the interval as a share of a single figure: `41.3 %`.
-    pub half_width: Option<String>,
+    /// Half width of the interval of a single figure, as a share of it.
+    pub half_width: Option<f64>,
+    /// The same in words: `± 4.13 %`, or the ends of one that reaches far, `0.535 to 11.6 %`.
+    pub interval: Option<String>,
     /// Whether one of them is of a core that was shared.
     pub is_shared: bool,
     /// The first figure beside where it usually lies.
@@ -281,10 +283,12 @@ impl Row {
         let conditions: Vec<&str> = shown.iter().map(|(c, _)| *c).filter(|c| !c.is_empty()).collect();
         let name = [&self.name[..], &conditions.join(" | ")];
         let name: Vec<&str> = name.into_iter().filter(|t| !t.is_empty()).collect();
+        let (half_width, interval) = interval(&shown).unzip();
         Some(Told {
             name: name.join(", "),
             figures: joined(&texts)?,
-            half_width: half_width(&shown).map(|h| human(h, Unit::One)),
+            half_width,
+            interval,
             is_shared: shown.iter().any(|(_, s)| s.metric.is_shared()),
             compared: self.compared(metrics),
         })
@@ -301,15 +305,21 @@ fn joined(texts: &[String]) -> Option<String> {
     Some(parts.join(" | "))
 }
 
-/// The half width of the interval of a single figure as a share of it. None of what was found exactly, as a limit of bytes, nor
-/// of what another hardware thread slowed down: its lower end is what it may cost alone, no error.
-fn half_width(shown: &[(&str, Shown<'_>)]) -> Option<f64> {
+/// Half width of the interval of a single figure as a share of it, and the interval in words. None of what was found exactly, as a limit
+/// of bytes, nor of what another hardware thread slowed down: its lower end is what it may cost alone, no error.
+fn interval(shown: &[(&str, Shown<'_>)]) -> Option<(f64, String)> {
     let [(_, only)] = shown else { return None };
     // A bracket holds the next possible sizes, not an error.
     let is_error = only.metric.value == Some(only.value) && only.value > 0.0 && !only.metric.is_shared();
     let ci = only.metric.ci.as_ref().filter(|ci| is_error && ci.method != "bracket")?;
-    Some((only.value - ci.low).max(ci.high - only.value) / only.value).filter(|h| *h > 0.0)
+    let half = (only.value - ci.low).max(ci.high - only.value) / only.value;
+    let ends = || span(ci.low, ci.high, only.unit);
+    let words = if half < FAR { format!("± {}", human(half, Unit::One)) } else { ends() };
+    (half > 0.0).then_some((half, words))
 }
+
+/// From this share of a figure on an interval is lopsided, since it cannot reach below zero: both ends are told.
+const FAR: f64 = 0.5;
 
 #[cfg(test)]
 mod tests;

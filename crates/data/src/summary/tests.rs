@@ -1,7 +1,7 @@
 //! Rows found among metrics, and judgments of several probes.
 
 use super::*;
-use crate::metric::{MetricInfo, params};
+use crate::metric::{Interval, MetricInfo, params};
 
 const INFO: MetricInfo = MetricInfo::of("memory.bandwidth", Unit::BytesPerSecond);
 
@@ -66,4 +66,17 @@ fn the_worse_of_two_judgments_stands() {
     all.add(Summary { fitness: vec![of(PURPOSES[0], Fit::Unknown)], ..Summary::default() });
     let reasons: Vec<&str> = all.fitness.iter().map(|f| f.reason.as_str()).collect();
     assert_eq!(reasons, ["No", "Partly"]);
+}
+
+#[test]
+fn an_interval_that_reaches_far_is_told_by_its_ends() {
+    let words = |low: f64, high: f64| {
+        let metrics = [rate("copy", 1, 1e9).with_ci(Interval::new(0.95, low, high, "rank"))];
+        const COPY: RowInfo =
+            RowInfo::new("MEMORY", "copy", &[Pick::new("", "memory.bandwidth{kernel=copy}")]);
+        rows(&[COPY], &metrics)[0].told(&metrics).unwrap().interval
+    };
+    assert_eq!(words(0.96e9, 1.02e9).as_deref(), Some("± 4.00 %"));
+    assert_eq!(words(0.13e9, 2.9e9).as_deref(), Some("130 MB/s to 2.90 GB/s"));
+    assert_eq!(words(1e9, 1e9), None);
 }

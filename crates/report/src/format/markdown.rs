@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use machmeter_data::quantity::digits;
+use machmeter_data::quantity::{digits, human};
 use machmeter_data::shape::Matrix;
 use machmeter_data::summary::Row;
-use machmeter_data::{Metric, Record, Table, finite};
+use machmeter_data::{Metric, Record, Table, Unit, finite};
 
 use super::ExportError;
 use crate::identity::Identity;
@@ -62,7 +62,7 @@ fn summary(out: &mut dyn io::Write, record: &Record) -> io::Result<()> {
         let Some(told) = row.told(&record.metrics) else { continue };
         let mark = if told.is_shared { "~ " } else { "" };
         let figures = clean(&format!("{mark}{}", told.figures), 16);
-        let half_width = told.half_width.unwrap_or_default();
+        let half_width = told.half_width.map(|h| human(h, Unit::One)).unwrap_or_default();
         let cells = [clean(&row.section, 10), clean(&told.name, 34), figures, half_width];
         writeln!(out, "{}", columns.row(&cells))?;
     }

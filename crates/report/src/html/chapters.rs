@@ -97,15 +97,14 @@ fn is_picture(dataset: &Dataset) -> bool {
     }
 }
 
-/// The rows of a probe but those of which a table has all: what, figure, and the farther end of its interval as a share.
+/// The rows of a probe but those of which a table has all: what, figure, and its interval.
 fn rows(page: &mut String, record: &Record, name: &str) {
     let own = |r: &&Row| r.section != "TAKEN" && r.figures.first().is_some_and(|f| probe(&f.id) == name);
     let told: Vec<_> =
         record.summary.rows.iter().filter(own).filter_map(|r| r.told(&record.metrics)).collect();
     each(page, ("<dl class=\"rows\">", "</dl>"), &told, |page, t| {
-        let spread = t.half_width.as_ref().map(|h| format!("± {h}"));
         let shared = t.is_shared.then(|| "core shared".to_owned());
-        let beside = spread.into_iter().chain(shared).collect::<Vec<_>>().join(", ");
+        let beside = t.interval.clone().into_iter().chain(shared).collect::<Vec<_>>().join(", ");
         let (name, figures) = (esc(&t.name), esc(&t.figures));
         put!(page, "<div><dt>{name}</dt><dd><b>{figures}</b> <span>{beside}</span></dd></div>");
     });

@@ -1,9 +1,10 @@
 //! The page: what the machine is fit for, a row for each figure, pictures of them, and the notes that change what is read. Of several
 //! probes it is short, to be read in ten seconds; of one it has all rows.
 
+use machmeter_data::quantity::human;
 use machmeter_data::record::Warning;
 use machmeter_data::summary::{Compared, Fit, Fitness, Place, Row, Told, span};
-use machmeter_data::{Check, CheckState, Record, Shape};
+use machmeter_data::{Check, CheckState, Record, Shape, Unit};
 
 use super::{TerminalStyle, decades, pictures, printable, push_wrapped, wrap};
 use crate::identity::Identity;
@@ -130,9 +131,10 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
     let longest =
         |of: &dyn Fn(&Told) -> String| all.iter().map(|(_, t)| of(t).chars().count()).max().unwrap_or(0);
     let figures = longest(&|t| t.figures.clone()).max(FIGURE);
-    let [room, most] = [BESIDE, 1].map(|beside| style.width.saturating_sub(HEADING + figures + beside));
-    let width = longest(&|t| t.name.clone()).min(room.max(NAME)).min(most);
     let intervals = longest(&|t| beside_figures(t, style));
+    let beside = BESIDE.max(intervals + 4);
+    let [room, most] = [beside, 1].map(|beside| style.width.saturating_sub(HEADING + figures + beside));
+    let width = longest(&|t| t.name.clone()).min(room.max(NAME)).min(most);
     let mut section = ("", 0);
     for (row, told) in &all {
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
@@ -152,6 +154,8 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
         let strip = compared.and_then(|c| strip(c, room.saturating_sub(intervals + 2), style));
         let beside = match strip {
             Some(strip) => format!("{beside:<intervals$}  {strip}"),
+            // A part of an interval would be another figure.
+            None if told.interval.is_some() && beside.chars().count() > room => half_width(told, style),
             None => beside.chars().take(room).collect(),
         };
         let figure = match compared {
@@ -164,10 +168,17 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
 
 /// The interval and the mark of a shared core.
 fn beside_figures(told: &Told, style: &TerminalStyle) -> String {
-    let sign = if style.ascii { "+-" } else { "±" };
-    let half_width = told.half_width.as_ref().map(|h| format!("{sign} {h}"));
+    let interval = told.interval.as_ref().map(|i| text(i, style));
     let shared = told.is_shared.then(|| "core shared".to_owned());
-    half_width.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
+    interval.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
+}
+
+fn half_width(told: &Told, style: &TerminalStyle) -> String {
+    told.half_width.map(|h| text(&format!("± {}", human(h, Unit::One)), style)).unwrap_or_default()
+}
+
+fn text(interval: &str, style: &TerminalStyle) -> String {
+    if style.ascii { interval.replace('±', "+-") } else { interval.to_owned() }
 }
 
 /// A figure's place in what is usual on machines of its kind, and the range where there is room: `··▒▒●▒▒··  16.1 to 105 ns`.
