@@ -155,7 +155,10 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
         let beside = match strip {
             Some(strip) => format!("{beside:<intervals$}  {strip}"),
             // A part of an interval would be another figure.
-            None if told.interval.is_some() && beside.chars().count() > room => half_width(told, style),
+            None if told.interval.is_some() => {
+                let fits = |text: &String| text.chars().count() <= room;
+                [beside, half_width(told, style)].into_iter().find(fits).unwrap_or_default()
+            }
             None => beside.chars().take(room).collect(),
         };
         let figure = match compared {
