@@ -246,7 +246,7 @@ pub struct Told {
     pub figures: String,
     /// Half width of the interval of a single figure, as a share of it.
     pub half_width: Option<f64>,
-    /// The same in words: `± 4.13 %`, or the ends of one that reaches far, `0.535 to 11.6 %`.
+    /// The same in words: `± 4.13 %`, the ends of one that reaches far, `0.535 to 11.6 %`, or the one of a bound.
     pub interval: Option<String>,
     /// Whether one of them is of a core that was shared.
     pub is_shared: bool,
@@ -313,8 +313,13 @@ fn interval(shown: &[(&str, Shown<'_>)]) -> Option<(f64, String)> {
     let is_error = only.metric.value == Some(only.value) && only.value > 0.0 && !only.metric.is_shared();
     let ci = only.metric.ci.as_ref().filter(|ci| is_error && ci.method != "bracket")?;
     let half = (only.value - ci.low).max(ci.high - only.value) / only.value;
-    let ends = || span(ci.low, ci.high, only.unit);
-    let words = if half < FAR { format!("± {}", human(half, Unit::One)) } else { ends() };
+    let text = |value: f64| human(value, only.unit);
+    let words = match half {
+        _ if ci.high <= only.value => format!("at least {}", text(ci.low)),
+        _ if ci.low >= only.value => format!("at most {}", text(ci.high)),
+        _ if half < FAR => format!("± {}", human(half, Unit::One)),
+        _ => span(ci.low, ci.high, only.unit),
+    };
     (half > 0.0).then_some((half, words))
 }
 

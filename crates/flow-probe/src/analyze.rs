@@ -114,7 +114,7 @@ fn ideas(kernel: Kernel) -> [bool; 3] {
 }
 
 /// The kernel's time of each run: all that is not apply, ns.
-fn kernel_ns(t: &Timed) -> Vec<f64> {
+pub(crate) fn kernel_ns(t: &Timed) -> Vec<f64> {
     let apply = Name::Apply as usize;
     t.total_ns.iter().map(|r| r.iter().sum::<f64>() - r[apply]).collect()
 }

@@ -105,12 +105,12 @@ machmeter_data::rows! { ROWS:
             "fast" "flow.efficiency{kernel=fused-mirror-bitmap,granularity=1}",
             "published" "flow.efficiency{kernel=table-copy-heap,granularity=1}",
         ];
-        detail "overhead an apply, {graph}" each "graph": [
-            "fast" "flow.overhead{kernel=fused-mirror-bitmap,granularity=1}",
-            "published" "flow.overhead{kernel=table-copy-heap,granularity=1}",
+        detail "firings of the source a second, {graph}" each "graph": [
+            "fast" "flow.rate{kernel=fused-mirror-bitmap,granularity=1}",
+            "published" "flow.rate{kernel=table-copy-heap,granularity=1}",
         ];
-        detail "published over fast, {graph}" each "graph": [
-            "time" "flow.published_ratio{granularity=1}",
+        detail "kernel's time, published over fast, {graph}" each "graph": [
+            "in all" "flow.published_ratio{granularity=1}",
             "by mirrored queues" "flow.worth{granularity=1,idea=mirrored queues}",
             "by the bitmap" "flow.worth{granularity=1,idea=bitmap}",
             "by fused boxes" "flow.worth{granularity=1,idea=fused boxes}",

@@ -8,9 +8,11 @@ use machmeter_data::shape::{
 use machmeter_data::{Dataset, Metric, MetricInfo, Shape};
 use machmeter_flow::Group;
 use machmeter_flow::table::{MOST_CORRECTION, Table};
+use machmeter_stats::quantile::median_of;
 
+use crate::analyze::{kernel_ns, keys};
 use crate::graphs::Timed;
-use crate::info::{LATENCY, OVERHEAD, RATE};
+use crate::info::{EFFICIENCY, LATENCY, OVERHEAD, RATE};
 use crate::profile::{BoxCost, Levels, Profiled};
 
 const BUCKETS: usize = 100;
@@ -23,7 +25,7 @@ pub(crate) fn datasets(
 ) -> Vec<Dataset> {
     let measured: Vec<&Timed> = timed.iter().filter(|t| !t.total_ns.is_empty()).collect();
     let mut out = Vec::new();
-    out.extend(graphs(&measured));
+    out.extend(graphs(&measured, metrics));
     out.extend(shares(&measured));
     out.extend(calibration.map(|c| self::calibration(&c)));
     out.extend(measured.iter().map(|t| names(t)));
@@ -52,16 +54,18 @@ fn title(t: &Timed) -> String {
     format!("{}, {}{granularity}", t.graph, t.kernel)
 }
 
-fn graphs(timed: &[&Timed]) -> Option<Dataset> {
+fn graphs(timed: &[&Timed], metrics: &[Metric]) -> Option<Dataset> {
     let row = |t: &&Timed| {
-        let efficiency = t.table.efficiency().unwrap_or(0.0);
+        let keys = keys(t);
+        let value = |info: &MetricInfo| metrics.iter().find(|m| m.id == info.id && m.params == keys)?.value;
+        let cell = |value: Option<f64>| value.map_or(Cell::Empty(()), Cell::Number);
         let cells = vec![
             Cell::Number(t.boxes as f64),
             Cell::Number(t.schedules as f64),
             Cell::Number(t.queues as f64),
-            Cell::Text(format!("{:.2} %", 100.0 * efficiency)),
-            Cell::Number(t.table.overhead_ns().unwrap_or(0.0)),
-            Cell::Number(t.table.total_ns() * (1.0 - efficiency)),
+            value(&EFFICIENCY).map_or(Cell::Empty(()), percent),
+            cell(value(&OVERHEAD)),
+            cell(median_of(&kernel_ns(t))),
             Cell::Number(t.copied_bytes as f64),
         ];
         TableRow { name: title(t), cells }
@@ -76,7 +80,7 @@ fn graphs(timed: &[&Timed]) -> Option<Dataset> {
         ("in all", ns),
         ("copied", Some(Unit::Bytes)),
     ];
-    let caption = "Graphs by kernel, of the last timed run: table or fused boxes, queues that copy or are mirrored, a heap or a bitmap of ready \
+    let caption = "Graphs by kernel, medians of timed runs: table or fused boxes, queues that copy or are mirrored, a heap or a bitmap of ready \
                    schedules. Efficiency is the share of the time that boxes work. A fused box is one apply, so that kernels with and without are compared by the overhead in all.";
     let shape = table(&columns, timed.iter().map(row));
     (!timed.is_empty()).then(|| Dataset::new("flow.graphs", "Graphs", caption, shape))
@@ -85,10 +89,15 @@ fn graphs(timed: &[&Timed]) -> Option<Dataset> {
 fn shares(timed: &[&Timed]) -> Option<Dataset> {
     let row = |t: &&Timed| TableRow {
         name: title(t),
-        cells: t.table.shares().into_iter().map(|(_, s)| Cell::Text(format!("{:.1} %", 100.0 * s))).collect(),
+        cells: t
+            .table
+            .shares()
+            .into_iter()
+            .map(|(_, s)| told(s, |s| Cell::Text(format!("{:.1} %", 100.0 * s))))
+            .collect(),
     };
     let columns: Vec<Column<'_>> = Group::ALL[1..].iter().map(|g| (g.text(), None)).collect();
-    let caption = "Shares of the kernel's time by what it does, of the last timed run.";
+    let caption = "Shares of the kernel's time by what it does, of the last timed run; -: less than the timer's own part is known to.";
     let shape = table(&columns, timed.iter().map(row));
     (!timed.is_empty()).then(|| Dataset::new("flow.shares", "Shares of the overhead", caption, shape))
 }
@@ -107,28 +116,36 @@ fn calibration(c: &[[f64; 4]; 2]) -> Dataset {
 /// Below a step of the clock single values say nothing; the counter of some machines moves by 10 ns.
 const STEP_NS: f64 = 10.0;
 
+fn percent(share: f64) -> Cell {
+    Cell::Text(format!("{:.2} %", 100.0 * share))
+}
+
+/// A time or share from which the timer's own part was taken; what is left below zero is less than that is known to.
+fn told(value: f64, cell: impl Fn(f64) -> Cell) -> Cell {
+    if value < 0.0 { Cell::Text("-".to_owned()) } else { cell(value) }
+}
+
 /// Times of each name, in the published columns and those behind them.
 pub(crate) fn times(t: &Table) -> Shape {
     let single = |ns: f64| if ns < STEP_NS { Cell::Text("< 10 ns".to_owned()) } else { Cell::Number(ns) };
-    let percent = |share: f64| Cell::Text(format!("{:.2} %", 100.0 * share));
     let rows = t.rows.iter().map(|r| TableRow {
         name: r.name.clone(),
         cells: vec![
             Cell::Number(r.called as f64),
-            Cell::Number(r.total_ns),
-            Cell::Number(r.mean_ns),
+            told(r.total_ns, Cell::Number),
+            told(r.mean_ns, Cell::Number),
             Cell::Number(r.deviation_ns),
             single(r.least_ns),
             Cell::Number(r.most_ns),
-            percent(r.percent / 100.0),
-            Cell::Number(r.per_firing_ns),
+            told(r.percent / 100.0, percent),
+            told(r.per_firing_ns, Cell::Number),
             r.correction.map_or(Cell::Empty(()), percent),
             r.p50_ns.map_or(Cell::Empty(()), single),
             r.p99_ns.map_or(Cell::Empty(()), single),
             // Of calls shorter than a stamp nothing single is known.
             r.tail
                 .filter(|_| r.correction.is_none_or(|c| c <= MOST_CORRECTION))
-                .map_or(Cell::Empty(()), percent),
+                .map_or(Cell::Empty(()), |tail| percent(tail.max(0.0))),
         ],
     });
     let ns = Some(Unit::Nanoseconds);
@@ -151,7 +168,8 @@ pub(crate) fn times(t: &Table) -> Shape {
 
 fn names(t: &Timed) -> Dataset {
     let caption = "Exclusive times of the last timed run, the timer's own part taken off; corr is that part of what was stamped. Above 50 % single calls \
-                   are shorter than a stamp. Tail: share of the time in calls of more than ten times the mean.";
+                   are shorter than a stamp. -: less than that part is known to. Tail: share of \
+                   the time in calls of more than ten times the mean.";
     let id = format!("flow.names.{}.{}.{}", t.graph, t.kernel, t.granularity);
     Dataset::new(&id, format!("Times, {}", title(t)), caption, times(&t.table))
 }
@@ -319,4 +337,16 @@ fn predicted(timed: &[Timed]) -> Option<Dataset> {
     let some = !rows.is_empty();
     let shape = table(&columns, rows.into_iter());
     some.then(|| Dataset::new("flow.predicted", "Predicted in virtual time", caption, shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_below_zero() {
+        assert_eq!(told(-20.5, Cell::Number), Cell::Text("-".to_owned()));
+        assert_eq!(told(-1e-9, percent), Cell::Text("-".to_owned()));
+        assert_eq!(told(1.5, Cell::Number), Cell::Number(1.5));
+    }
 }

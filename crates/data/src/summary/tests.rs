@@ -78,5 +78,7 @@ fn an_interval_that_reaches_far_is_told_by_its_ends() {
     };
     assert_eq!(words(0.96e9, 1.02e9).as_deref(), Some("± 4.00 %"));
     assert_eq!(words(0.13e9, 2.9e9).as_deref(), Some("130 MB/s to 2.90 GB/s"));
+    assert_eq!(words(0.92e9, 1e9).as_deref(), Some("at least 920 MB/s"));
+    assert_eq!(words(1e9, 1.2e9).as_deref(), Some("at most 1.20 GB/s"));
     assert_eq!(words(1e9, 1e9), None);
 }
