@@ -76,15 +76,23 @@ fn of_runs(info: &MetricInfo, keys: Keys, values: &[f64]) -> Option<Metric> {
     })
 }
 
+/// Of so many runs without (0) or with timers (1), those during which nobody took the CPU from any of `timed`; where there are none, all.
+pub(crate) fn undisturbed(timed: &[&Timed], with_timers: usize, runs: usize) -> Vec<usize> {
+    let is_alone = |i: &usize| timed.iter().all(|t| t.preempted.get(*i).is_none_or(|n| n[with_timers] == 0));
+    let alone: Vec<usize> = (0..runs).filter(is_alone).collect();
+    if alone.is_empty() { (0..runs).collect() } else { alone }
+}
+
 fn of_graph(t: &Timed) -> Vec<Metric> {
     let (apply, kernel_ns) = (Name::Apply as usize, kernel_ns(t));
-    let efficiency: Vec<f64> = t.total_ns.iter().map(|r| r[apply] / r.iter().sum::<f64>()).collect();
+    let runs = undisturbed(&[t], 1, kernel_ns.len());
+    let of = |f: &dyn Fn(usize) -> f64| runs.iter().map(|i| f(*i)).collect::<Vec<f64>>();
+    let efficiency = of(&|i| t.total_ns[i][apply] / t.total_ns[i].iter().sum::<f64>());
     let mut out: Vec<Metric> = of_runs(&EFFICIENCY, keys(t), &efficiency).into_iter().collect();
-    let overheads = kernel_ns.iter().zip(&t.called).map(|(ns, called)| ns / called[apply].max(1) as f64);
-    out.extend(of_runs(&OVERHEAD, keys(t), &overheads.collect::<Vec<_>>()));
+    let overheads = of(&|i| kernel_ns[i] / t.called[i][apply].max(1) as f64);
+    out.extend(of_runs(&OVERHEAD, keys(t), &overheads));
     for name in Name::ALL.iter().filter(|n| **n != Name::Apply) {
-        let shares: Vec<f64> =
-            t.total_ns.iter().zip(&kernel_ns).map(|(r, ns)| r[*name as usize] / ns).collect();
+        let shares = of(&|i| t.total_ns[i][*name as usize] / kernel_ns[i]);
         let mut keys = keys(t);
         keys.insert("timer".to_owned(), Name::TEXTS[*name as usize].into());
         out.extend(of_runs(&SHARE, keys, &shares).filter(|m| m.value.is_some_and(|v| v >= LEAST_SHARE)));
@@ -96,7 +104,8 @@ fn of_graph(t: &Timed) -> Vec<Metric> {
 fn walls_ns(t: &Timed, rows: &Rows) -> Vec<f64> {
     let is_it = |r: &&Row| r.operation == "run" && r.params == keys(t);
     let wall = |p: &Pair| p.long_ticks.max(1) as f64 * rows.ns_per_tick();
-    rows.part(PART).find(is_it).map(|r| r.pairs.iter().map(wall).collect()).unwrap_or_default()
+    let Some(row) = rows.part(PART).find(is_it) else { return Vec::new() };
+    undisturbed(&[t], 0, row.pairs.len()).into_iter().map(|i| wall(&row.pairs[i])).collect()
 }
 
 fn apply_rate(t: &Timed, rows: &Rows) -> Option<Metric> {
@@ -121,16 +130,17 @@ pub(crate) fn kernel_ns(t: &Timed) -> Vec<f64> {
 
 /// Time of each of the eight kernels in one round, by bits of the ideas they have.
 fn rounds(timed: &[Timed], graph: &str, granularity: u32) -> Option<Vec<[f64; 8]>> {
-    let mut by_bits: Vec<Option<Vec<f64>>> = vec![None; 8];
+    let mut by_bits: Vec<Option<&Timed>> = vec![None; 8];
     for kernel in Kernel::all() {
         let is_it =
             |t: &&Timed| t.graph == graph && t.granularity == granularity && t.kernel == kernel.name();
         let bits = ideas(kernel).iter().enumerate().map(|(i, has)| usize::from(*has) << i).sum::<usize>();
-        by_bits[bits] = timed.iter().find(is_it).map(kernel_ns);
+        by_bits[bits] = timed.iter().find(is_it);
     }
-    let by_bits: Vec<Vec<f64>> = by_bits.into_iter().collect::<Option<_>>()?;
-    let n = by_bits.iter().map(Vec::len).min()?;
-    Some((0..n).map(|i| std::array::from_fn(|bits| by_bits[bits][i])).collect())
+    let by_bits: Vec<&Timed> = by_bits.into_iter().collect::<Option<_>>()?;
+    let ns: Vec<Vec<f64>> = by_bits.iter().map(|t| kernel_ns(t)).collect();
+    let runs = undisturbed(&by_bits, 1, ns.iter().map(Vec::len).min()?);
+    Some(runs.into_iter().map(|i| std::array::from_fn(|bits| ns[bits][i])).collect())
 }
 
 /// What an idea takes away of the excess: the mean over all orders of introducing the three (Shapley 1953), which adds up.
@@ -155,8 +165,10 @@ fn worth(timed: &[Timed]) -> Vec<Metric> {
             o.graph == t.graph && o.granularity == t.granularity && o.kernel == Kernel::CLASSIC.name()
         };
         if let Some(classic) = timed.iter().find(is_classic) {
-            let ratios: Vec<f64> = kernel_ns(classic).iter().zip(kernel_ns(t)).map(|(a, b)| a / b).collect();
-            out.extend(of_runs(&RATIO, keys(), &ratios));
+            let (a, b) = (kernel_ns(classic), kernel_ns(t));
+            let ratio = |i: usize| a[i] / b[i];
+            let runs = undisturbed(&[classic, t], 1, a.len().min(b.len()));
+            out.extend(of_runs(&RATIO, keys(), &runs.into_iter().map(ratio).collect::<Vec<_>>()));
         }
         if let Some(rounds) = rounds(timed, &t.graph, t.granularity) {
             for (i, idea) in IDEAS.iter().enumerate() {
@@ -238,6 +250,33 @@ fn knees(metrics: &[Metric]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_from_which_the_cpu_was_taken_tell_only_where_there_are_no_others() {
+        let apply = Name::Apply as usize;
+        let run = |kernel_ns: f64| {
+            let mut r = vec![0.0; Name::ALL.len()];
+            (r[apply], r[(apply + 1) % Name::ALL.len()]) = (1000.0, kernel_ns);
+            r
+        };
+        let of = |kernel: Kernel, ns: [f64; 3], preempted: [u64; 3]| Timed {
+            graph: "g".to_owned(),
+            kernel: kernel.name(),
+            granularity: 1,
+            called: vec![vec![10; Name::ALL.len()]; 3],
+            total_ns: ns.map(run).to_vec(),
+            preempted: preempted.map(|n| [0, n]).to_vec(),
+            ..Timed::default()
+        };
+        let value =
+            |metrics: &[Metric], id: &str| metrics.iter().find(|m| m.id == id).unwrap().value.unwrap();
+        let fast = of(Kernel::FAST, [10.0, 4000.0, 4000.0], [0, 1, 2]);
+        assert_eq!(value(&of_graph(&fast), OVERHEAD.id), 1.0);
+        let classic = of(Kernel::CLASSIC, [20.0, 30.0, 7000.0], [0, 0, 1]);
+        assert_eq!(value(&worth(&[fast, classic]), RATIO.id), 2.0);
+        let never_alone = of(Kernel::FAST, [10.0, 20.0, 30.0], [1, 1, 1]);
+        assert_eq!(value(&of_graph(&never_alone), OVERHEAD.id), 2.0);
+    }
 
     #[test]
     fn shares_of_ideas_add_up_whatever_they_do_together() {

@@ -9,7 +9,7 @@ use machmeter_flow::table::{Table, at_quantile};
 use machmeter_flow::timer::{Spread, Sums};
 use machmeter_flow::{Choice, Graph, Name, Program, Sampling, graphs};
 use machmeter_sys::clock::{self, OrderedCounter, SourceId, TickSource};
-use machmeter_sys::thread::monotonic_ns;
+use machmeter_sys::thread::{Usage, monotonic_ns};
 use serde::{Deserialize, Serialize};
 
 use crate::Params;
@@ -54,6 +54,9 @@ pub(crate) struct Timed {
     /// Of each run, in the order of [`Name::TEXTS`]: calls, and time without the timer's own part, ns.
     pub(crate) called: Vec<Vec<u64>>,
     pub(crate) total_ns: Vec<Vec<f64>>,
+    /// How often others took the CPU, of each run without timers and with them.
+    #[serde(default)]
+    pub(crate) preempted: Vec<[u64; 2]>,
     /// The table of the last run.
     pub(crate) table: Table,
     pub(crate) broken: Vec<String>,
@@ -130,13 +133,18 @@ impl<'a> Job<'a> {
     ) -> Result<u64, String> {
         let mut plain = self.program()?;
         let ticks = || clock::now(source).map_err(|e| e.to_string());
+        let preempted = |since: &Usage| Usage::of_current_thread().since(since).involuntary_switches;
+        let usage = Usage::of_current_thread();
         let begin = ticks()?;
         plain.run(Sampling::Never, u64::MAX, seed);
         let took = ticks()?.saturating_sub(begin);
+        let without = preempted(&usage);
         drop(plain);
         let mut timed = self.program()?;
         timed.log().calibrate();
+        let usage = Usage::of_current_thread();
         timed.run(sampling, u64::MAX, seed);
+        self.timed.preempted.push([without, preempted(&usage)]);
         let sums = timed.log().sums();
         self.timed.called.push(sums.all().iter().map(|s| s.called).collect());
         self.timed.total_ns.push(sums.all().iter().map(|s| s.total_ticks() * ns_per_tick).collect());

@@ -10,7 +10,7 @@ use machmeter_flow::Group;
 use machmeter_flow::table::{MOST_CORRECTION, Table};
 use machmeter_stats::quantile::median_of;
 
-use crate::analyze::{kernel_ns, keys};
+use crate::analyze::{kernel_ns, keys, undisturbed};
 use crate::graphs::Timed;
 use crate::info::{EFFICIENCY, LATENCY, OVERHEAD, RATE};
 use crate::profile::{BoxCost, Levels, Profiled};
@@ -56,7 +56,8 @@ fn title(t: &Timed) -> String {
 
 fn graphs(timed: &[&Timed], metrics: &[Metric]) -> Option<Dataset> {
     let row = |t: &&Timed| {
-        let keys = keys(t);
+        let (keys, ns) = (keys(t), kernel_ns(t));
+        let of_runs: Vec<f64> = undisturbed(&[t], 1, ns.len()).into_iter().map(|i| ns[i]).collect();
         let value = |info: &MetricInfo| metrics.iter().find(|m| m.id == info.id && m.params == keys)?.value;
         let cell = |value: Option<f64>| value.map_or(Cell::Empty(()), Cell::Number);
         let cells = vec![
@@ -65,7 +66,7 @@ fn graphs(timed: &[&Timed], metrics: &[Metric]) -> Option<Dataset> {
             Cell::Number(t.queues as f64),
             value(&EFFICIENCY).map_or(Cell::Empty(()), percent),
             cell(value(&OVERHEAD)),
-            cell(median_of(&kernel_ns(t))),
+            cell(median_of(&of_runs)),
             Cell::Number(t.copied_bytes as f64),
         ];
         TableRow { name: title(t), cells }
@@ -80,7 +81,7 @@ fn graphs(timed: &[&Timed], metrics: &[Metric]) -> Option<Dataset> {
         ("in all", ns),
         ("copied", Some(Unit::Bytes)),
     ];
-    let caption = "Graphs by kernel, medians of timed runs: table or fused boxes, queues that copy or are mirrored, a heap or a bitmap of ready \
+    let caption = "Graphs by kernel, medians of timed runs during which nobody took the CPU (where there were none, of all): table or fused boxes, queues that copy or are mirrored, a heap or a bitmap of ready \
                    schedules. Efficiency is the share of the time that boxes work. A fused box is one apply, so that kernels with and without are compared by the overhead in all.";
     let shape = table(&columns, timed.iter().map(row));
     (!timed.is_empty()).then(|| Dataset::new("flow.graphs", "Graphs", caption, shape))
