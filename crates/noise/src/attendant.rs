@@ -1,5 +1,9 @@
 //! The main thread while the loops run: it looks after the witness and keeps out of the way.
 
+use std::convert::Infallible;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
 use machmeter_engine::placement::Placement;
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{self, SourceId};
@@ -14,21 +18,19 @@ const ATTEND_NS: u64 = 50_000_000;
 /// A loop that is later than this is not getting to run, ns.
 const GRACE_NS: u64 = 100_000_000;
 
-/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run is lifted, to end. Returns when it was
-/// awake, by the clock `source`.
+/// Sleeps until the loops are `over`, each of which holds a sender, looking after the witness. A thread that does not get to run is
+/// lifted, to end. Returns when it was awake, by the clock `source`.
 pub(super) fn attend<T>(
     until_ns: u64,
     source: SourceId,
     witness: Option<&dyn Witness>,
     threads: &[ScopedPlacedThread<'_, T>],
+    over: &Receiver<Infallible>,
 ) -> Vec<WakeUp> {
     let mut wake_ups: Vec<WakeUp> = Vec::new();
     let mut woken: Option<(Option<usize>, u64)> = None;
     loop {
         let now = thread::monotonic_ns();
-        if threads.iter().all(ScopedPlacedThread::is_finished) {
-            return wake_ups;
-        }
         if now >= until_ns + GRACE_NS {
             for t in threads.iter().filter(|t| !t.is_finished() && !t.placed().policy.is_real_time()) {
                 // Without the right to lift it, it ends when it gets to run.
@@ -42,7 +44,10 @@ pub(super) fn attend<T>(
             wake_ups.extend(cpus.into_iter().map(|cpu| WakeUp { cpu, start_ticks, end_ticks }));
         }
         let next_ns = if now < until_ns { until_ns } else { until_ns + GRACE_NS };
-        thread::nanosleep_until((now + ATTEND_NS).min(next_ns));
+        let wake_ns = if witness.is_some() { next_ns.min(now + ATTEND_NS) } else { next_ns };
+        if over.recv_timeout(Duration::from_nanos(wake_ns - now)) == Err(RecvTimeoutError::Disconnected) {
+            return wake_ups;
+        }
         woken = clock::now(source).ok().map(|ticks| (affinity::current_cpu(), ticks));
         if let Some(w) = witness {
             w.drain();

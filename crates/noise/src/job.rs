@@ -159,6 +159,7 @@ impl Job<'_> {
         let capacity = self.gap_capacity(schedule);
         let (outcome, meters, wake_ups) = std::thread::scope(|scope| {
             let (ready_tx, ready_rx) = mpsc::channel();
+            let (running, over) = mpsc::channel();
             let mut starts = Vec::new();
             let mut threads = Vec::new();
             for (index, &cpu) in self.cpus.iter().enumerate() {
@@ -174,8 +175,11 @@ impl Job<'_> {
                     ready,
                     start,
                 });
-                let source = self.host.source();
-                let work = move || dispatch(source, measuring);
+                let (source, running) = (self.host.source(), running.clone());
+                let work = move || {
+                    let _running = running;
+                    dispatch(source, measuring)
+                };
                 match spawn_placed_scoped(scope, "mm-noise", Some(cpu), self.placement.policy, work) {
                     Ok(t) => threads.push(t),
                     // Dropping the senders ends the threads that wait.
@@ -183,7 +187,7 @@ impl Job<'_> {
                 }
                 starts.push(start_tx);
             }
-            drop(ready_tx);
+            drop((ready_tx, running));
             for _ in 0..threads.len() {
                 if let Ok(Err(e)) = ready_rx.recv() {
                     return Err(cannot(e));
@@ -210,7 +214,8 @@ impl Job<'_> {
                 let _ = s.send(Start { t0_ticks, wake_ns: t0_ns - SPIN_NS });
             }
             let length_ns = self.host.rate.ns(schedule.window_ticks * schedule.windows as u64) as u64;
-            let wake_ups = attend(t0_ns + length_ns, self.host.source(), witness.as_deref(), &threads);
+            let until_ns = t0_ns + length_ns;
+            let wake_ups = attend(until_ns, self.host.source(), witness.as_deref(), &threads, &over);
             let recorded: Vec<_> = threads.into_iter().map(ScopedPlacedThread::join).collect();
             Ok((recorded, meters, wake_ups))
         })?;
