@@ -25,7 +25,7 @@ machmeter_data::metrics! {
         MET = "interactive.deadlines_met"
             "Share of all scheduled releases that were executed and done by their deadline.";
         DESIRED_CPU = "interactive.desired_cpu"
-            "CPU time got over CPU time asked for, of all scheduled releases. Of gaming: over wall time.";
+            "CPU time got over CPU time asked for, of all scheduled releases; what a job took beyond its request does not count. Of gaming: over wall time.";
     }
     ["task", "load"] Count Neither weakened by [] {
         SCHEDULED = "interactive.scheduled" "Releases by schedule; equals recorded + dropped.";
@@ -37,7 +37,7 @@ machmeter_data::metrics! {
         DROPPED = "interactive.dropped" "Releases that were given up.";
         MISS_RUN = "interactive.longest_miss_run" "Longest run of consecutive releases that missed their deadline.";
         SAFE_BUFFER = "interactive.safe_buffer"
-            "Fewest periods of buffer without an xrun in this recording; none when even the largest ran dry.";
+            "Fewest periods of buffer without an xrun in this recording; none when even the largest that the task tells of ran dry.";
     }
     ["task", "load"] Nanoseconds Neither weakened by [Frequency, SharedCore, Clock] {
         CPU = "interactive.cpu" "CPU time per executed job by the thread's clock: median and quantiles.";
@@ -47,14 +47,15 @@ machmeter_data::metrics! {
             "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree.";
     }
     ["task", "load", "buffers"] Count Lower weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
-        XRUNS = "interactive.xruns" "Times an audio buffer of so many periods ran dry.";
+        XRUNS = "interactive.xruns"
+            "Times an audio buffer of so many periods ran dry; refused of buffers longer than what the task gives up.";
     }
     ["task", "load", "definition"] Hertz Higher weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
         LOW_RATE = "interactive.low_rate"
             "1 % low of the frame rate: `percentile` is the rate at the 99th percentile of frame times, `tail-mean` that of the mean of the slowest 1 %.";
     }
     ["task", "load"] Hertz Lower weakened by [Frequency, Preemption, WakeUp, Clock, ClockOffset] {
-        STUTTERS = "interactive.stutters" "Frames that took more than 1.5 times the median frame time, per second.";
+        STUTTERS = "interactive.stutters" "Frames that took more than 1.5 times the task's own frame time (its period, or what a frame costs by itself), per second.";
     }
     ["load", "task"] Hertz Higher weakened by [Frequency, Preemption, SharedCore] {
         LOAD_WORK = "interactive.load_work"
@@ -95,7 +96,7 @@ pub const CODES: &[Code] = &[
     code! { "W311" "segment not whole",
         what: "A recording of a cell ended early or its process died.",
         why: "The cell's figures rest on what was recorded until then.",
-        how: "The process of the task ended, was killed, or could not be read in time.",
+        how: "The process of the task ended, was killed, had no room for more jobs, or could not be read in time.",
         next: "See the text for the cause; repeat the run.",
     },
     code! { "W312" "load not at work",
@@ -121,7 +122,7 @@ pub const CODES: &[Code] = &[
     code! { "W315" "accounts disagree",
         what: "The kernel's run delay of a cell cannot be the waits that were recorded, by more than 10 % and 1 ms per second.",
         why: "The split into waiting and working cannot be trusted in that cell.",
-        how: "schedstat holds all preemption (less steal), and of the waits to be woken the part on a run queue: less or more than that is wrong.",
+        how: "schedstat holds all preemption (less steal and looks at clocks, the median of the jobs), and of the waits to be woken the part on a run queue: less or more than that is wrong.",
         next: "Look for steal (E110), real-time throttling (E306), another user's real-time threads.",
     },
     code! { "W316" "CPU demand missed",
@@ -133,7 +134,7 @@ pub const CODES: &[Code] = &[
     code! { "W317" "steal during the run",
         what: "The hypervisor took more than 0.5 % of the CPUs during some segments.",
         why: "Lateness of those segments is not the scheduler's doing alone.",
-        how: "Steal time in /proc/stat around each segment.",
+        how: "Steal time of the measured CPUs in /proc/stat around each segment.",
         next: "A dedicated instance, or a quieter time.",
     },
     code! { "W318" "policy held back",
@@ -154,19 +155,19 @@ machmeter_data::rows! { ROWS:
     "WAKE-UP" {
         row "{task} p99" each "task": [
             "idle" "interactive.lateness{load=none}" quantile("0.99"),
-            "under {load}" "interactive.lateness{!load=none}" quantile("0.99") greatest,
+            "under {load}" "interactive.lateness{!load=none}" quantile("0.99") worst,
         ];
         detail "{task} longest" each "task": [
             "idle" "interactive.lateness{load=none}" max,
-            "under {load}" "interactive.lateness{!load=none}" max greatest,
+            "under {load}" "interactive.lateness{!load=none}" max worst,
         ];
         detail "{task} deadlines met" each "task": [
             "idle" "interactive.deadlines_met{load=none}",
-            "under {load}" "interactive.deadlines_met{!load=none}" least,
+            "under {load}" "interactive.deadlines_met{!load=none}" worst,
         ];
         detail "{task} buffers that suffice" each "task": [
             "idle" "interactive.safe_buffer{load=none}",
-            "under {load}" "interactive.safe_buffer{!load=none}" greatest,
+            "under {load}" "interactive.safe_buffer{!load=none}" worst,
         ];
     }
 }

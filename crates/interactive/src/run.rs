@@ -7,9 +7,11 @@ use machmeter_engine::{
 };
 use machmeter_stats::random::Random;
 use machmeter_sys::cgroup::Group;
+use machmeter_sys::counters;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::pressure::{self, Resource};
-use machmeter_sys::{counters, sched, thread};
+use machmeter_sys::topology::CpuSet;
+use machmeter_sys::{guard, sched, thread};
 
 use super::analyze::distinct;
 use super::oracle::Summary;
@@ -18,9 +20,11 @@ use super::worker::{TaskProcess, TaskRequest};
 
 /// From the order to begin until the first release, ns: the task's thread wakes, touches its memory, sleeps.
 const LEAD_NS: u64 = 30_000_000;
+/// Between a look at counters (0.2 ms of CPU) and the first release or the end, ns, so that it disturbs no job.
+const APART_NS: u64 = 10_000_000;
 /// A load works for this long before a task is measured under it, ns.
 const SETTLE_NS: u64 = 250_000_000;
-/// Time that a segment takes beside its length: the lead, the answer, counters; ns.
+/// Time that a segment takes beside its length: the lead, the looks, the answer; ns.
 const BESIDE_NS: u64 = 60_000_000;
 /// Time that starting and ending a load takes, ns.
 const LOAD_NS: u64 = SETTLE_NS + 350_000_000;
@@ -156,7 +160,9 @@ impl<'a> Recorder<'a> {
                 return Ok(true);
             }
         };
-        wait_until(thread::monotonic_ns() + if running.processes().is_empty() { 0 } else { SETTLE_NS });
+        guard::sleep_until(
+            thread::monotonic_ns() + if running.processes().is_empty() { 0 } else { SETTLE_NS },
+        );
         let mut going = true;
         for (k, &task) in tasks.iter().enumerate() {
             let tasks_left = (tasks.len() - k) as u64;
@@ -235,12 +241,12 @@ impl<'a> Recorder<'a> {
         let start_ns = thread::monotonic_ns() + LEAD_NS;
         let process = &mut self.processes[task];
         let mut trouble = process.go(start_ns, length_ns).err();
-        wait_until(start_ns);
-        let before = Around::look(load);
+        guard::sleep_until(start_ns - APART_NS);
+        let before = Around::look(load, &self.host.cpus);
         if trouble.is_none() {
-            wait_until(start_ns + length_ns);
+            // One sleep: a rhythm of this process would be load none's.
+            guard::sleep_until(start_ns + length_ns + APART_NS);
         }
-        let after = Around::look(load);
         if deadline::stop_requested() {
             process.stop();
         }
@@ -252,7 +258,7 @@ impl<'a> Recorder<'a> {
             }
         };
         segment.start_ns -= self.begun_ns.min(segment.start_ns);
-        before.until(&after, &mut segment);
+        before.until(&Around::look(load, &self.host.cpus), &mut segment);
         if let Some(why) = load.failure() {
             trouble.get_or_insert(format!("the load ended: {why}"));
         }
@@ -266,7 +272,7 @@ impl<'a> Recorder<'a> {
                 Err(e) => *why = format!("{why}; {e}"),
             }
         }
-        segment.trouble = trouble;
+        segment.trouble = both(trouble, segment.trouble);
         segment
     }
 
@@ -286,16 +292,18 @@ impl<'a> Recorder<'a> {
 struct Around {
     at_ns: u64,
     work: u64,
+    /// From the CPUs that are measured.
     steal_ns: Option<u64>,
     cpu_waits_ns: Option<u64>,
 }
 
 impl Around {
-    fn look(load: &dyn RunningLoad) -> Self {
+    fn look(load: &dyn RunningLoad, cpus: &CpuSet) -> Self {
+        let times = counters::cpu_times().ok();
         Self {
             at_ns: thread::monotonic_ns(),
             work: load.work(),
-            steal_ns: counters::cpu_times().ok().map(|t| t.steal_ns()),
+            steal_ns: times.map(|t| cpus.iter().filter_map(|c| t.on_cpu(c)).map(|c| c.steal_ns).sum()),
             cpu_waits_ns: pressure::of_machine(&FsRoot::host(), Resource::Cpu).ok().map(|p| p.some.total_ns),
         }
     }
@@ -337,11 +345,9 @@ fn merge(into: &mut Vec<String>, from: &[String]) {
     *into = distinct(into.drain(..));
 }
 
-/// Sleeps, or less when a signal asks to stop.
-fn wait_until(until_ns: u64) {
-    while thread::monotonic_ns() < until_ns && !deadline::stop_requested() {
-        thread::nanosleep_until(until_ns.min(thread::monotonic_ns() + 50_000_000));
-    }
+/// Troubles of a segment as seen from here and as its task told.
+fn both(seen: Option<String>, told: Option<String>) -> Option<String> {
+    seen.into_iter().chain(told).reduce(|seen, told| format!("{seen}; {told}"))
 }
 
 pub(super) fn brief(cell: &Cell, segment: &Segment) -> String {
@@ -358,4 +364,17 @@ pub(super) fn brief(cell: &Cell, segment: &Segment) -> String {
         text += &format!(", {} of deadlines met", human(met, Unit::One));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_task_tells_of_its_segment_is_kept() {
+        let some = |t: &str| Some(t.to_owned());
+        assert_eq!(both(None, some("no room")), some("no room"));
+        assert_eq!(both(some("the load ended"), some("no room")), some("the load ended; no room"));
+        assert_eq!(both(None, None), None);
+    }
 }

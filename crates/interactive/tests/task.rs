@@ -139,6 +139,12 @@ fn closed_loops_and_launches_work() {
         Stream { release: Release::Closed { think_ns: 0 }, deadline: Deadline::None, ..periodic(MS, 5 * MS) };
     let s = record(&mut start(closed.clone(), Attributes::default()), 200 * MS);
     assert!(!s.jobs.is_empty() && s.scheduled == s.jobs.len() as u64 && s.trouble.is_none());
+    // Jobs of one turn fill the room for those of 0.1 ms long before the end: the segment is as long as it lasted.
+    let short = Stream { demand: Demand::Turns { turns: 1 }, ..closed.clone() };
+    let s = record(&mut start(short, Attributes::default()), 2_000 * MS);
+    assert!(s.trouble.as_deref().is_some_and(|t| t.contains("no room")), "{:?}", s.trouble);
+    let last_ns = s.jobs.last().map_or(0, |j| j.release_ns + j.response_ns);
+    assert!(s.length_ns >= last_ns && s.length_ns < 2_000 * MS, "{} {last_ns}", s.length_ns);
     let launch = Stream { release: Release::Closed { think_ns: 20 * MS }, demand: Demand::Launch, ..closed };
     let s = record(&mut start(launch, Attributes::default()), 300 * MS);
     assert!(s.jobs.iter().all(|j| j.cpu_ns > 50_000) && !s.jobs.is_empty(), "{:?}", s.jobs);

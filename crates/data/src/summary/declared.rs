@@ -2,6 +2,7 @@
 
 use super::{Row, RowFigure, Shows};
 use crate::metric::{Metric, Params};
+use crate::quantity::Better;
 
 /// Rows at most of one declaration: a CPU, a level, a source each. Tables have all.
 const MOST_EACH: usize = 16;
@@ -36,6 +37,7 @@ enum Choice {
     First,
     Greatest,
     Least,
+    Worst,
     Most(&'static str),
     Last(&'static str),
 }
@@ -107,6 +109,12 @@ impl Pick {
         Self { choice: Choice::Least, ..self }
     }
 
+    /// Of several metrics that of the worst figure; none where one of them was measured and has no figure: it may be worse.
+    #[must_use]
+    pub const fn worst(self) -> Self {
+        Self { choice: Choice::Worst, ..self }
+    }
+
     /// Of several metrics that with most of a parameter, where it is more than 1.
     #[must_use]
     pub const fn most(self, param: &'static str) -> Self {
@@ -151,6 +159,14 @@ impl Pick {
             Choice::First => all.map(|c| c.0).next(),
             Choice::Greatest => all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
             Choice::Least => all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
+            Choice::Worst => {
+                let shows = self.shows();
+                let mut asked = metrics.iter().filter(|m| selects(self.selector, m) && is_each(m));
+                let badness =
+                    |(m, figure): &(&Metric, f64)| if m.better == Better::Higher { -figure } else { *figure };
+                let worst = all.max_by(|a, b| badness(a).total_cmp(&badness(b)));
+                worst.map(|c| c.0).filter(|_| asked.all(|m| shows.of(m).is_some()))
+            }
             Choice::Last(param) => all.map(|c| c.0).max_by_key(|m| number(m, param)),
             Choice::Most(param) => {
                 all.map(|c| c.0).filter(|m| number(m, param) > 1).max_by_key(|m| number(m, param))

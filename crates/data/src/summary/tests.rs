@@ -58,6 +58,26 @@ fn a_row_for_each_value_and_all_but_one() {
 }
 
 #[test]
+fn the_worst_figure_is_none_where_one_is_unknown() {
+    const SLOWEST: RowInfo = RowInfo::new("MEMORY", "slowest", &[Pick::new("", "memory.bandwidth").worst()]);
+    const TAIL: RowInfo =
+        RowInfo::new("MEMORY", "tail", &[Pick::new("", "memory.bandwidth").quantile("0.99").worst()]);
+    let mut all = metrics();
+    let told = |info, all: &[Metric]| rows(&[info], all).first()?.told(all).map(|t| t.figures);
+    for (better, worst) in [(Better::Higher, "500 MB/s"), (Better::Lower, "4.00 GB/s")] {
+        for m in &mut all {
+            (m.better, m.quantiles) = (better, [("0.99".to_owned(), 1e9)].into());
+        }
+        assert_eq!(told(SLOWEST, &all).as_deref(), Some(worst));
+    }
+    assert_eq!(told(TAIL, &all).as_deref(), Some("1.00 GB/s"));
+    all[2].quantiles.clear();
+    assert_eq!(told(TAIL, &all), None, "what has too few samples for this quantile may be worse");
+    all[0].reject("none up to 8");
+    assert_eq!(told(SLOWEST, &all), None);
+}
+
+#[test]
 fn the_worse_of_two_judgments_stands() {
     let of = |purpose: &str, fit| Fitness { purpose: purpose.to_owned(), fit, reason: format!("{fit:?}") };
     let mut all = Summary { fitness: vec![of(PURPOSES[2], Fit::Yes)], ..Summary::default() };
@@ -70,10 +90,9 @@ fn the_worse_of_two_judgments_stands() {
 
 #[test]
 fn an_interval_that_reaches_far_is_told_by_its_ends() {
+    const COPY: RowInfo = RowInfo::new("MEMORY", "copy", &[Pick::new("", "memory.bandwidth{kernel=copy}")]);
     let words = |low: f64, high: f64| {
         let metrics = [rate("copy", 1, 1e9).with_ci(Interval::new(0.95, low, high, "rank"))];
-        const COPY: RowInfo =
-            RowInfo::new("MEMORY", "copy", &[Pick::new("", "memory.bandwidth{kernel=copy}")]);
         rows(&[COPY], &metrics)[0].told(&metrics).unwrap().interval
     };
     assert_eq!(words(0.96e9, 1.02e9).as_deref(), Some("± 4.00 %"));

@@ -1,20 +1,36 @@
 //! Buffers and xruns: when would a player or a sound server with so many periods of buffer have run dry?
 
 use machmeter_data::{Interval, Metric};
-use machmeter_engine::stream::Job;
+use machmeter_engine::stream::{Job, Overload, Stream};
 use machmeter_stats::serial::share_interval;
 
 use super::view::{CellView, LEVEL, method};
 use crate::info;
 use crate::tasks::{Kind, MOST_BUFFERS};
 
-/// Xruns per buffer of 1, 2, ... periods; `None` where the task is not audio.
+/// Longest buffer whose xruns the recording tells, periods: what a task gives up, a longer buffer would have played.
+fn most_buffers(stream: &Stream) -> u32 {
+    let given_up_after = match (stream.overload, stream.period_ns(), stream.deadline_ns()) {
+        (Overload::Drop, _, _) => 1,
+        (Overload::Skip, Some(period_ns), Some(deadline_ns)) => (deadline_ns / period_ns.max(1)) as u32,
+        (Overload::Queue { most_periods }, _, _) if most_periods > 0 => most_periods,
+        _ => MOST_BUFFERS,
+    };
+    given_up_after.clamp(1, MOST_BUFFERS)
+}
+
+/// `1 period`, `8 periods`.
+pub(super) fn periods(n: usize) -> String {
+    format!("{n} period{}", if n == 1 { "" } else { "s" })
+}
+
+/// Xruns per buffer of 1, 2, ... periods, as far as the recording tells; `None` where the task is not audio.
 pub(super) fn xruns(view: &CellView<'_>) -> Option<Vec<usize>> {
     if view.kind() != Kind::Audio || view.jobs.is_empty() {
         return None;
     }
     view.stream().period_ns()?;
-    Some((1..=MOST_BUFFERS).map(|k| starts(view, k).iter().filter(|s| **s).count()).collect())
+    Some((1..=most_buffers(view.stream())).map(|k| starts(view, k).iter().filter(|s| **s).count()).collect())
 }
 
 /// Whether a buffer of `k` periods ran dry at each release; until the stream has caught up it stays dry: one xrun.
@@ -51,10 +67,17 @@ pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
             m.with_ci(Interval::new(LEVEL, e.interval.low * n as f64, e.interval.high * n as f64, method))
         })
         .collect();
+    let known = periods(counts.len());
+    out.extend((counts.len() as u32 + 1..=MOST_BUFFERS).map(|k| {
+        let p = view.params_with("buffers", i64::from(k).into());
+        let why =
+            format!("the task gives up what is later than {known}: a longer buffer would have played it");
+        Metric::rejected(&info::XRUNS, p, "none", &why)
+    }));
     let estimator = "fewest periods without an xrun";
     out.push(match safe_buffer(&counts) {
         Some(k) => view.metric(&info::SAFE_BUFFER, k as f64, estimator, n),
-        None => view.refuse(&info::SAFE_BUFFER, &format!("even {MOST_BUFFERS} periods of buffer ran dry")),
+        None => view.refuse(&info::SAFE_BUFFER, &format!("even {known} of buffer ran dry")),
     });
     out
 }

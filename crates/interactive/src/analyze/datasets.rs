@@ -10,7 +10,7 @@ use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
 use super::account::rate_hz;
-use super::audio::{safe_buffer, xruns};
+use super::audio::{periods, safe_buffer, xruns};
 use super::figures::{lateness_series, met_flags, of_desired_cpu};
 use super::frames::frames;
 use super::view::CellView;
@@ -171,10 +171,16 @@ fn load_work(views: &[CellView<'_>], loads: &[LoadNote]) -> Option<Dataset> {
     let worked: Vec<&CellView<'_>> = views.iter().filter(|v| rate_hz(v).is_some()).collect();
     let tasks = distinct(views.iter().map(|v| v.cell.task.as_str()));
     let row = |load: &str| {
-        let unit = loads.iter().find(|l| l.name == load).map_or("", |l| l.work.as_str());
+        let note = loads.iter().find(|l| l.name == load);
+        let own_unit = note.and_then(|l| Unit::ALL.iter().find(|u| u.ucum() == l.unit));
         let beside = |task: &&str| worked.iter().find(|w| w.cell.task == *task && w.cell.load == load);
-        let rates = tasks.iter().map(|t| number(beside(t).and_then(|w| rate_hz(w))));
-        let cells = std::iter::once(Cell::Text(unit.to_owned())).chain(rates).collect();
+        let rate = |task| match (beside(task).and_then(|w| rate_hz(w)), own_unit) {
+            // The column is of events; bytes are none.
+            (Some(rate), Some(unit)) if *unit != Unit::Hertz => Cell::Text(human(rate, *unit)),
+            (rate, _) => number(rate),
+        };
+        let work = note.map_or("", |l| l.work.as_str());
+        let cells = std::iter::once(Cell::Text(work.to_owned())).chain(tasks.iter().map(rate)).collect();
         TableRow { name: load.to_owned(), cells }
     };
     let rows = distinct(worked.iter().map(|v| v.cell.load.as_str())).into_iter().map(row).collect();
@@ -196,22 +202,22 @@ fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
             (Some(k), Some(period_ns)) => {
                 format!("{k} ({})", human((k as u64 * period_ns) as f64, Unit::Nanoseconds))
             }
-            _ => format!("none up to {MOST_BUFFERS}"),
+            _ => format!("none up to {}", counts.len()),
         };
         let mut cells: Vec<Cell> = counts.iter().map(|c| Cell::Number(*c as f64)).collect();
+        cells.resize(MOST_BUFFERS as usize, Cell::Empty(()));
         cells.push(Cell::Text(safe));
         Some(TableRow { name: format!("{} under {}", v.cell.task, v.cell.load), cells })
     };
     let rows = views.iter().filter_map(row).collect();
-    let mut columns: Vec<TableColumn> = (1..=MOST_BUFFERS)
-        .map(|k| TableColumn::new(format!("{k} period{}", if k == 1 { "" } else { "s" }), Unit::Count))
-        .collect();
+    let mut columns: Vec<TableColumn> =
+        (1..=MOST_BUFFERS).map(|k| TableColumn::new(periods(k as usize), Unit::Count)).collect();
     columns.push(TableColumn::new("safe buffer", None));
     table(
         "interactive.audio",
         "Audio buffers",
         "Times a buffer of so many periods ran dry in the recording, and the smallest that never did. Consecutive late periods are one \
-         xrun; a dropped release is late for every buffer.",
+         xrun. A task that gives up what is late tells nothing of longer buffers than that.",
         columns,
         rows,
     )

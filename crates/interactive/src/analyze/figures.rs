@@ -107,14 +107,17 @@ fn met(view: &CellView<'_>) -> Option<Metric> {
 }
 
 /// CPU got over CPU asked for; of what never sleeps over wall time; of unknown demands jobs executed over jobs due.
+/// What a job got beyond its request makes up for no other.
 pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
     let each = |of: &dyn Fn(&Job) -> f64| view.jobs.iter().map(of).collect::<Vec<f64>>();
     let asked: Option<Vec<f64>> = view.jobs.iter().map(|j| view.asked_ns(j)).collect();
-    let known = asked.is_some();
     let cpu = |j: &Job| j.cpu_ns as f64;
     let (num, den, estimator) = match asked {
         _ if view.back_to_back() => (each(&cpu), each(&|j| j.response_ns as f64), "CPU got over wall time"),
-        Some(asked) => (each(&cpu), asked, "CPU got over CPU asked for"),
+        Some(asked) => {
+            let got = view.jobs.iter().zip(&asked).map(|(j, a)| cpu(j).min(*a)).collect();
+            (got, asked, "CPU got over CPU asked for")
+        }
         None => (each(&|j| f64::from(j.ran())), each(&|_| 1.0), "jobs executed over jobs due"),
     };
     let (sum_num, sum_den): (f64, f64) = (num.iter().sum(), den.iter().sum());
@@ -123,10 +126,8 @@ pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
     }
     let m = view.metric(&info::DESIRED_CPU, sum_num / sum_den, estimator, num.len());
     let mut m = with_estimate(m, &ratio_interval(&num, &den, &view.lengths, LEVEL), method::MEAN);
-    // Of the wall time, and of the jobs due, nobody gets more than all.
-    if (view.back_to_back() || !known)
-        && let Some(ci) = &m.ci
-    {
+    // Nobody gets more than all.
+    if let Some(ci) = &m.ci {
         m.ci = Interval::new(ci.level, ci.low, ci.high.min(1.0), &ci.method);
     }
     view.with_blocks(m, num.len(), |block| {

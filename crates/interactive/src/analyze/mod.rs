@@ -46,7 +46,7 @@ pub fn analyze(samples: &Samples) -> Analysis {
     out.extend(warnings::few(&metrics));
     let findings = [summary::hurt(&views), balance(&views), kernel(&views, &accounts), conditions(samples)];
     Analysis {
-        summary: summary::write(samples, &views),
+        summary: summary::write(samples, &views, &metrics),
         datasets: datasets::all(&views, &samples.loads),
         metrics,
         findings: findings.into_iter().flatten().collect(),

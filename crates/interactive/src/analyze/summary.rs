@@ -1,28 +1,27 @@
 //! What a person should read first.
 
+use machmeter_data::Metric;
 use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::{Finding, Summary, SummaryLine};
 use machmeter_data::summary::{Fit, Fitness, PURPOSES};
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
-use super::audio::{safe_buffer, xruns};
+use super::audio::{periods, safe_buffer, xruns};
 use super::datasets::met_share;
 use super::figures::{lateness_series, of_desired_cpu};
 use super::frames::frames;
 use super::view::CellView;
 use super::warnings::{MISSES, unavoidable};
 use super::{distinct, finding};
+use crate::info;
 use crate::samples::Samples;
-use crate::tasks::{Kind, MOST_BUFFERS, find};
+use crate::tasks::{Kind, find};
 
 /// Tasks up to which rows tell a run without other loads than burn.
 const FEW_TASKS: usize = 3;
 
-/// Of fewer jobs one that is late is more than 1 %: no praise.
-const FEWEST_JOBS: usize = 100;
-
-pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
+pub(super) fn write(samples: &Samples, views: &[CellView<'_>], metrics: &[Metric]) -> Summary {
     let seen: Vec<&CellView<'_>> = views.iter().filter(|v| !v.jobs.is_empty()).collect();
     if seen.is_empty() {
         return Summary::default();
@@ -36,7 +35,7 @@ pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     let table = (!lines.is_empty()).then(|| SummaryLine { section: "INTERACTIVE".to_owned(), lines });
     Summary {
         lines: table.into_iter().collect(),
-        fitness: fitness(&seen).into_iter().collect(),
+        fitness: fitness(&seen, metrics).into_iter().collect(),
         ..Summary::default()
     }
 }
@@ -133,47 +132,71 @@ fn worst<'v, 'a>(views: &[&'v CellView<'a>]) -> Vec<(&'v CellView<'a>, f64)> {
 }
 
 /// Whether audio and video come in time under all loads measured.
-fn fitness(views: &[&CellView<'_>]) -> Option<Fitness> {
-    let judged: Vec<_> = views.iter().filter(|v| v.kind() != Kind::Plain && met_share(v).is_some()).collect();
-    if judged.is_empty() {
-        return None;
-    }
+fn fitness(views: &[&CellView<'_>], metrics: &[Metric]) -> Option<Fitness> {
+    let judged: Vec<(&CellView<'_>, f64)> = views
+        .iter()
+        .filter(|v| v.kind() != Kind::Plain)
+        .filter_map(|v| Some((*v, 1.0 - met_share(v)?)))
+        .collect();
+    let (latest, missed) = judged.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let bad: Vec<_> = worst(views).into_iter().filter(|(v, _)| v.kind() != Kind::Plain).collect();
-    let buffer = buffer(views).unwrap_or_default();
+    let (has_buffer, buffer) = buffer(views).unwrap_or((true, String::new()));
+    let late = if *missed > 0.0 {
+        format!("at most {} late ({} under {})", human(*missed, Unit::One), latest.cell.task, load(latest))
+    } else {
+        "none late".to_owned()
+    };
+    let with_buffer = || format!("{late}; {buffer}").trim_end_matches([';', ' ']).to_owned();
     let (fit, reason) = match bad.first() {
         Some((v, missed)) => {
-            let load = if v.cell.load == "none" { "no load".to_owned() } else { v.cell.load.clone() };
             let missed = human(*missed, Unit::One);
-            let reason = format!("{} misses {missed} of its deadlines under {load}", v.cell.task);
+            let reason = format!("{} misses {missed} of its deadlines under {}", v.cell.task, load(v));
             (if bad.len() == judged.len() { Fit::No } else { Fit::Partly }, reason)
         }
-        None if judged.iter().any(|v| v.jobs.len() < FEWEST_JOBS) => {
-            (Fit::Unknown, "none late, but too few were seen to be sure: measure longer".to_owned())
+        None if !has_buffer => (Fit::Partly, with_buffer()),
+        None if judged.iter().any(|(v, _)| !surely_met(v, metrics)) => {
+            (Fit::Unknown, format!("{late}, but too few were seen to be sure: measure longer"))
         }
-        None => (Fit::Yes, format!("none late; {buffer}").trim_end_matches([';', ' ']).to_owned()),
+        None => (Fit::Yes, with_buffer()),
     };
+    let only = [(Kind::Audio, "video"), (Kind::Frames, "audio")]
+        .into_iter()
+        .find(|(kind, _)| judged.iter().all(|(v, _)| v.kind() == *kind))
+        .map(|(_, other)| format!("; {other} was not measured"));
+    let reason = reason + &only.unwrap_or_default();
     Some(Fitness { purpose: PURPOSES[1].to_owned(), fit, reason })
 }
 
-/// The audio task with the shortest period and the buffer it needs under all loads.
-fn buffer(views: &[&CellView<'_>]) -> Option<String> {
-    let audio: Vec<&&CellView<'_>> = views.iter().filter(|v| xruns(v).is_some()).collect();
-    let shortest = audio.iter().min_by_key(|v| v.stream().period_ns())?;
-    let (task, period_ns) = (&shortest.cell.task, shortest.stream().period_ns()?);
-    let needed: Vec<(Option<usize>, String)> = audio
-        .iter()
-        .filter(|v| v.cell.task == *task)
-        .filter_map(|v| Some((safe_buffer(&xruns(v)?), v.cell.load.clone())))
-        .collect();
-    let unsafe_under: Vec<&str> = needed.iter().filter(|n| n.0.is_none()).map(|n| n.1.as_str()).collect();
-    if !unsafe_under.is_empty() {
-        let loads = unsafe_under.join(", ");
-        return Some(format!("no buffer up to {MOST_BUFFERS} periods is safe for {task} under {loads}"));
+fn load<'v>(view: &'v CellView<'_>) -> &'v str {
+    if view.cell.load == "none" { "no load" } else { &view.cell.load }
+}
+
+/// Whether the interval of the share of deadlines met excludes that [`MISSES`] are missed.
+fn surely_met(view: &CellView<'_>, metrics: &[Metric]) -> bool {
+    let params = view.params();
+    let met = metrics.iter().find(|m| m.id == info::MET.id && m.params == params);
+    met.and_then(|m| m.ci.as_ref()).is_some_and(|ci| ci.low >= 1.0 - MISSES)
+}
+
+/// Whether each audio task has a buffer that is safe under all loads, and what is to say of that with the shortest period.
+fn buffer(views: &[&CellView<'_>]) -> Option<(bool, String)> {
+    let audio: Vec<(&CellView<'_>, Vec<usize>)> =
+        views.iter().filter_map(|v| Some((*v, xruns(v)?))).collect();
+    let is_unsafe = |(_, counts): &&(&CellView<'_>, Vec<usize>)| safe_buffer(counts).is_none();
+    if let Some((v, counts)) = audio.iter().filter(is_unsafe).min_by_key(|(v, _)| v.stream().period_ns()) {
+        let task = &v.cell.task;
+        let of_task = audio.iter().filter(is_unsafe).filter(|(v, _)| v.cell.task == *task);
+        let loads: Vec<&str> = of_task.map(|(v, _)| load(v)).collect();
+        let (most, loads) = (periods(counts.len()), loads.join(", "));
+        return Some((false, format!("even {most} of buffer ran dry for {task} under {loads}")));
     }
-    let k = needed.iter().map(|n| n.0).max()??;
+    let (shortest, _) = audio.iter().min_by_key(|(v, _)| v.stream().period_ns())?;
+    let (task, period_ns) = (&shortest.cell.task, shortest.stream().period_ns()?);
+    let of_task = audio.iter().filter(|(v, _)| v.cell.task == *task);
+    let k = of_task.filter_map(|(_, counts)| safe_buffer(counts)).max()?;
     let length = ns((period_ns * k as u64) as f64);
-    let (plural, are) = if k == 1 { ("", "is") } else { ("s", "are") };
-    Some(format!("{k} period{plural} of buffer ({length}) {are} safe for {task}"))
+    let are = if k == 1 { "is" } else { "are" };
+    Some((true, format!("{} of buffer ({length}) {are} safe for {task}", periods(k))))
 }
 
 pub(super) fn hurt(views: &[CellView<'_>]) -> Option<Finding> {

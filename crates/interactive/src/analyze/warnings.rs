@@ -180,7 +180,7 @@ fn dose(views: &[CellView<'_>]) -> Option<Found> {
 fn steal(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
     let cpus = samples.setup.cpus.max(1) as f64;
     let share = |v: &CellView<'_>| {
-        let of = |s: &&Segment| Some(s.steal_ns? as f64 / s.length_ns as f64 / cpus);
+        let of = |s: &&Segment| Some(s.steal_ns? as f64 / s.load_ns.max(s.length_ns) as f64 / cpus);
         v.segments.iter().filter_map(of).fold(0.0, f64::max)
     };
     let mut bad: Vec<(usize, f64)> =
@@ -194,7 +194,9 @@ fn steal(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
 
 /// Waits about as long as what the kernel takes from real-time threads on purpose.
 fn held_back(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
-    let lengths_ms: Vec<f64> = samples.setup.conditions.iter().flat_map(|c| milliseconds(c)).collect();
+    let taking: Vec<&str> =
+        samples.setup.conditions.iter().map(String::as_str).filter(|c| !milliseconds(c).is_empty()).collect();
+    let lengths_ms: Vec<f64> = taking.iter().flat_map(|c| milliseconds(c)).collect();
     let bad = where_said(views, |v| {
         let of = |j: &Job| j.wake_ns.max(j.preempt_ns().max(0) as u64);
         let longest_ms = v.jobs.iter().map(of).max().unwrap_or(0) as f64 / 1e6;
@@ -203,7 +205,7 @@ fn held_back(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
     });
     let text = format!(
         "the longest waits are as long as what the kernel takes from real-time threads ({}):",
-        samples.setup.conditions.join("; ")
+        taking.join("; ")
     );
     about("W318", &text, bad, &["interactive.lateness", "interactive.wake", "interactive.preempt"])
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
+use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
 use machmeter_engine::stream::{Fate, Job, RealMachine, Release, Stop, Stream, run as run_stream};
 use machmeter_engine::worker::NOTHING;
@@ -18,7 +19,7 @@ use super::{Ready, Reply, Request, TaskRequest};
 use crate::oracle::given_up;
 use crate::samples::Segment;
 
-/// A segment that was ordered too late begins so much after it was ordered, ns.
+/// A segment whose start has passed when all is prepared begins so much later, ns.
 const LEAD_NS: u64 = 5_000_000;
 const STACK_BYTES: usize = 64 << 10;
 
@@ -86,9 +87,6 @@ fn obey(
         Ok(Request::Record { start_ns, length_ns }) => {
             stop.store(false, Ordering::Relaxed);
             let jobs = room_for(stream.jobs_in(length_ns));
-            // What keeps this thread from listening must not look like lateness of the task.
-            let now_ns = thread::monotonic_ns();
-            let start_ns = if now_ns > start_ns { now_ns + LEAD_NS } else { start_ns };
             let sent = orders.send(Order { start_ns, length_ns, jobs });
             sent.map_err(|_| "the thread of the task ended")?;
         }
@@ -196,13 +194,22 @@ fn record(
     order: Order,
     seed: u64,
 ) -> Segment {
-    let Order { start_ns, mut length_ns, mut jobs } = order;
+    let Order { mut start_ns, mut length_ns, mut jobs } = order;
     let before = Account::of(threads);
+    // What this process did before it could sleep is no lateness of the first release.
+    let now_ns = thread::monotonic_ns();
+    if now_ns > start_ns {
+        start_ns = now_ns + LEAD_NS;
+    }
     let ended = run_stream(machine, &request.stream, start_ns, length_ns, seed, &mut jobs);
     let after = Account::of(threads);
     let (asked_ns, passed_ns) = (length_ns, thread::monotonic_ns().saturating_sub(start_ns));
-    if ended == Stop::Asked {
-        length_ns = stopped_at(&request.stream, jobs.len() as u64, passed_ns).min(length_ns);
+    match ended {
+        Stop::Asked => {
+            length_ns = stopped_at(&request.stream, jobs.len() as u64, passed_ns).min(length_ns);
+        }
+        Stop::Full => length_ns = passed_ns.min(length_ns),
+        Stop::Time => {}
     }
     let scheduled = match request.stream.release {
         // By the clock alone, so that nothing the runner leaves out can hide.
@@ -217,7 +224,12 @@ fn record(
         // Its time was over, and it was told so because it was hopelessly behind.
         Stop::Asked if passed_ns >= asked_ns && scheduled == jobs.len() as u64 => None,
         Stop::Asked => Some(format!("stopped after {length_ns} of {asked_ns} ns")),
-        Stop::Full => Some(format!("more than {} jobs in one segment: no room for more", jobs.len())),
+        Stop::Full => Some(format!(
+            "ended after {} of {}: no room for more than {} jobs",
+            human(length_ns as f64, Unit::Nanoseconds),
+            human(asked_ns as f64, Unit::Nanoseconds),
+            jobs.len()
+        )),
         Stop::Time if scheduled != jobs.len() as u64 => {
             Some(format!("{scheduled} releases by schedule, {} on record", jobs.len()))
         }
@@ -282,4 +294,27 @@ fn switches(tid: i32) -> (u64, u64) {
     let text = fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap_or_default();
     let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.trim().parse().ok()).unwrap_or(0);
     (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use machmeter_engine::Attributes;
+
+    use super::*;
+    use crate::tasks::periodic;
+
+    #[test]
+    fn what_was_slow_to_prepare_is_no_lateness() {
+        let stream = periodic(10_000_000, 1_000);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut machine = RealMachine::new(&stream, stop, (process::program(), Vec::new())).unwrap();
+        let jobs = room_for(stream.jobs_in(50_000_000));
+        // As when the task's thread was kept from the CPU for a second.
+        let start_ns = thread::monotonic_ns() - 1_000_000_000;
+        let order = Order { start_ns, length_ns: 50_000_000, jobs };
+        let request = TaskRequest { stream, attributes: Attributes::default(), seed: 1 };
+        let s = record(&request, &mut machine, &[thread::tid()], order, 1);
+        assert_eq!((s.scheduled, s.jobs.len()), (5, 5));
+        assert!(s.start_ns > start_ns + 1_000_000_000 && s.jobs[0].slept(), "{s:?}");
+    }
 }

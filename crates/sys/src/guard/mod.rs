@@ -6,7 +6,7 @@
 
 pub mod signals;
 
-pub use signals::{Signal, stop_flag, stop_requested};
+pub use signals::{Signal, sleep_until, stop_flag, stop_requested};
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

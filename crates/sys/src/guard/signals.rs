@@ -4,9 +4,12 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::num::NonZeroU32;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use rustix::thread::futex::{self, Flags};
 
 use super::restore_all;
 
@@ -30,7 +33,8 @@ impl fmt::Display for Signal {
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
-static FIRST: AtomicI32 = AtomicI32::new(0);
+/// Number of the first signal; 0 until then, for which [`sleep_until`] waits.
+static FIRST: AtomicU32 = AtomicU32::new(0);
 static FIRST_AT_NS: AtomicI64 = AtomicI64::new(0);
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
@@ -44,7 +48,16 @@ pub fn stop_flag() -> &'static AtomicBool {
 }
 
 pub fn stop_requested() -> Option<Signal> {
-    STOP.load(Ordering::Acquire).then(|| Signal(FIRST.load(Ordering::Acquire)))
+    STOP.load(Ordering::Acquire).then(|| Signal(FIRST.load(Ordering::Acquire) as i32))
+}
+
+/// Sleeps until `CLOCK_MONOTONIC` reaches `deadline_ns`, or a signal asks to stop. Nothing wakes the thread in between.
+pub fn sleep_until(deadline_ns: u64) {
+    let deadline = crate::thread::timespec(deadline_ns);
+    while !STOP.load(Ordering::Acquire) && crate::thread::monotonic_ns() < deadline_ns {
+        // A word that is not 0 any more ends it at once; errors are the deadline and other signals.
+        let _ = futex::wait_bitset(&FIRST, Flags::PRIVATE, 0, Some(&deadline), NonZeroU32::MAX);
+    }
 }
 
 /// Ignores SIGPIPE and SIGXFSZ: a closed pipe and a file at its size limit are then ordinary write errors.
@@ -67,7 +80,7 @@ pub fn install() -> io::Result<()> {
     // The write end must outlive every handler, that is, the process.
     let wake = wake.into_raw_fd();
     for signal in ASKING.into_iter().filter(|s| !is_ignored(*s)) {
-        // SAFETY: the action touches atomics and calls clock_gettime and write only, all async-signal-safe.
+        // SAFETY: the action touches atomics and calls clock_gettime, futex and write only, all async-signal-safe.
         unsafe { signal_hook::low_level::register(signal, move || on_signal(signal, wake)) }?;
     }
     *installed = true;
@@ -84,9 +97,10 @@ fn is_ignored(number: i32) -> bool {
 
 fn on_signal(number: i32, wake: RawFd) {
     let now_ns = crate::thread::monotonic_ns() as i64;
-    if FIRST.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+    if FIRST.compare_exchange(0, number as u32, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         FIRST_AT_NS.store(now_ns, Ordering::Release);
         STOP.store(true, Ordering::Release);
+        let _ = futex::wake(&FIRST, Flags::PRIVATE, i32::MAX as u32);
     } else if number != libc::SIGXCPU && now_ns - FIRST_AT_NS.load(Ordering::Acquire) >= SECOND_AFTER_NS {
         let byte = number as u8;
         // SAFETY: one readable byte, and a pipe that stays open as long as the process.
@@ -136,14 +150,9 @@ mod tests {
         install().unwrap();
         let undo = Guard::new("marker", || std::fs::write("restored", "yes").unwrap());
         std::fs::write("ready", "").unwrap();
-        for _ in 0..2_000 {
-            if stop_flag().load(Ordering::Relaxed) {
-                drop(undo);
-                let signal = stop_requested().unwrap();
-                signal_hook::low_level::exit(signal.exit_code().into());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        sleep_until(crate::thread::monotonic_ns() + 20_000_000_000);
+        drop(undo);
+        signal_hook::low_level::exit(stop_requested().unwrap().exit_code().into());
     }
 
     fn start(name: &str, dir: &std::path::Path) -> Child {
@@ -195,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_polling_program_stops_on_the_first_signal_and_knows_which() {
+    fn a_sleeping_program_stops_on_the_first_signal_and_knows_which() {
         if crate::testing::is_emulated() {
             return;
         }

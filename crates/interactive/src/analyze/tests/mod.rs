@@ -1,6 +1,7 @@
 //! Figures against recordings whose truth is known.
 
-use machmeter_data::Metric;
+use machmeter_data::shape::Cell as TableCell;
+use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_engine::stream::{Demand, Fate, Job, Stream};
 use machmeter_stats::random::Random;
 
@@ -153,6 +154,56 @@ fn xruns_count_dry_spells_per_buffer() {
 }
 
 #[test]
+fn a_task_that_drops_tells_of_one_period_only() {
+    let s = task("audio");
+    let mut jobs: Vec<Job> = (0..400).map(|k| job(&s, k, 20_000, 0)).collect();
+    let calm = of(vec![cell("audio", "none", vec![segment(&s, jobs.clone())])]);
+    assert_eq!(get(&calm, "safe_buffer", &[]).value, Some(1.0));
+    // A buffer of two periods would have played it.
+    jobs[100] = dropped(&s, 100, 50 * MS);
+    let a = of(vec![cell("audio", "none", vec![segment(&s, jobs)])]);
+    let xruns = |k: &str| get(&a, "xruns", &[("buffers", k)]);
+    assert_eq!(xruns("1").value, Some(1.0));
+    let why = "the task gives up what is later than 1 period: a longer buffer would have played it";
+    for k in ["2", "8"] {
+        assert_eq!((xruns(k).value, xruns(k).why.as_deref()), (None, Some(why)));
+    }
+    let safe = get(&a, "safe_buffer", &[]);
+    assert_eq!((safe.value, safe.why.as_deref()), (None, Some("even 1 period of buffer ran dry")));
+}
+
+#[test]
+fn an_overdose_is_no_cpu_that_was_got() {
+    let s = task("video");
+    let mut jobs: Vec<Job> = (0..100).map(|k| job(&s, k, 10_000, 0)).collect();
+    for j in &mut jobs[..50] {
+        (j.cpu_ns, j.response_ns) = (j.cpu_ns * 3 / 2, j.response_ns * 3 / 2);
+    }
+    jobs[99] = dropped(&s, 99, 20 * MS);
+    let a = of(vec![cell("video", "burn", vec![segment(&s, jobs)])]);
+    let got = get(&a, "desired_cpu", &[]);
+    assert!((got.value.unwrap() - 0.99).abs() < 1e-9, "{got:?}");
+    assert!(got.ci.as_ref().is_none_or(|ci| ci.high <= 1.0), "{got:?}");
+}
+
+#[test]
+fn looks_at_the_clocks_are_no_wait_that_the_kernel_missed() {
+    let stream = periodic(MS / 5, 100_000);
+    let jobs = (0..26_000).map(|k| job(&stream, k, 60_000, 760)).collect();
+    let mut short = segment(&stream, jobs);
+    short.run_delay_ns = Some(8_200_000);
+    let c = |s: Segment| Cell { stream: stream.clone(), ..cell("video", "none", vec![s]) };
+    let a = of(vec![c(short.clone())]);
+    assert!(a.warnings.iter().all(|w| w.code != "W315"), "{:?}", a.warnings);
+    // Every tenth job kept from the CPU for 50 us: the kernel must have seen 130 ms.
+    for j in short.jobs.iter_mut().step_by(10) {
+        j.response_ns += 50_000;
+    }
+    let a = of(vec![c(short)]);
+    assert!(a.warnings.iter().any(|w| w.code == "W315"), "{:?}", a.warnings);
+}
+
+#[test]
 fn both_lows_and_stutters_of_frames() {
     let s = task("gaming");
     // Back to back: 10 ms each, of 1001 frames 10 take 20 to 38 ms.
@@ -238,19 +289,28 @@ fn x_ramp_and_work_of_the_load() {
     };
     let three = vec![with_work(100), with_work(110), with_work(120)];
     let cells = vec![cell("x", "burn", three), cell("x", "ring", vec![with_work(50)])];
-    let loads = vec![LoadNote {
+    let burn = LoadNote {
         name: "burn".to_owned(),
         work: "turns".to_owned(),
+        unit: "Hz".to_owned(),
         caveats: vec!["no swap".to_owned()],
         failure: Some("died".to_owned()),
         ..LoadNote::default()
-    }];
+    };
+    let ring = LoadNote { name: "ring".to_owned(), unit: "By/s".to_owned(), ..LoadNote::default() };
+    let loads = vec![burn, ring];
     let a = analyze(&Samples { setup: Setup::default(), cells, loads });
     assert!((get(&a, "desired_cpu", &[("load", "burn")]).value.unwrap() - 1.0).abs() < 1e-12);
     let work = get(&a, "load_work", &[("load", "burn")]);
     assert_eq!((work.value, work.blocks.as_slice()), (Some(110.0), [100.0, 110.0, 120.0].as_slice()));
     assert!(work.ci.as_ref().is_some_and(|c| c.low < 100.0 && c.high > 120.0));
     assert_eq!(get(&a, "load_work", &[("load", "ring")]).value, Some(50.0));
+    let beside = |d: &Dataset| match &d.shape {
+        Shape::CostTable(t) => t.rows.iter().map(|r| r.cells[1].clone()).collect(),
+        _ => Vec::new(),
+    };
+    let told = a.datasets.iter().find(|d| d.id == "interactive.load_work").map(beside).unwrap();
+    assert_eq!(told, [TableCell::Number(110.0), TableCell::Text("50.0 B/s".to_owned())]);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert!(codes.contains(&"W312") && codes.contains(&"W313"), "{codes:?}");
     let keys: std::collections::BTreeSet<String> = a.metrics.iter().map(Metric::key).collect();
@@ -270,14 +330,21 @@ fn dose_steal_and_throttling_are_noticed() {
     seg.steal_ns = Some(seg.length_ns / 20);
     let setup = Setup {
         cpus: 2,
-        conditions: vec!["real-time throttling: real-time threads stop for 50 ms of each second".to_owned()],
+        conditions: [
+            "real-time throttling: real-time threads stop for 50 ms of each second",
+            "slack of 1 ns",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         ..Setup::default()
     };
     let a = analyze(&Samples { setup, cells: vec![cell("video", "burn", vec![seg])], loads: Vec::new() });
     let text = |code: &str| a.warnings.iter().find(|w| w.code == code).unwrap().text.clone();
     assert!(text("W316").contains("video/burn +10.0 %"), "{}", text("W316"));
     assert!(text("W317").contains("video/burn 2.50 %"), "{}", text("W317"));
-    assert!(text("W318").contains("video/burn 50.0 ms"), "{}", text("W318"));
+    let held_back =
+        "(real-time throttling: real-time threads stop for 50 ms of each second): video/burn 50.0 ms";
+    assert!(text("W318").contains(held_back), "{}", text("W318"));
 }
 
 #[test]

@@ -44,14 +44,40 @@ fn the_short_page_has_rows_and_a_judgment() {
     assert!(a.summary.lines.is_empty(), "{:?}", a.summary.lines);
     let fitness = |a: &Analysis| a.summary.fitness.iter().map(|f| (f.fit, f.reason.clone())).next().unwrap();
     assert_eq!(fitness(&a), (Fit::Partly, "audio-pro misses 4.00 % of its deadlines under burn".to_owned()));
-    let calm = fitness(&of(grid(&["none"])));
-    assert!(calm.0 == Fit::Yes && calm.1.starts_with("none late; "), "{calm:?}");
+    let (fit, reason) = fitness(&of(grid(&["none"])));
+    assert_eq!(fit, Fit::Yes, "{reason}");
+    assert_eq!(reason, "none late; 1 period of buffer (2.67 ms) is safe for audio-pro");
     let mut few = grid(&["none"]);
     for segment in few.iter_mut().flat_map(|cell| &mut cell.segments) {
-        segment.jobs.truncate(50);
-        segment.scheduled = 50;
+        segment.jobs.truncate(150);
+        segment.scheduled = 150;
     }
-    assert_eq!(fitness(&of(few)).0, Fit::Unknown);
+    let few = fitness(&of(few));
+    let why = "none late, but too few were seen to be sure: measure longer";
+    assert_eq!(few, (Fit::Unknown, why.to_owned()), "0 of 150 can be 2 %");
+}
+
+#[test]
+fn late_jobs_and_what_was_not_measured_are_said() {
+    let judged = |name: &str, jobs: u64, late: &[usize]| {
+        let s = task(name);
+        let mut all: Vec<_> = (0..jobs).map(|k| job(&s, k, 50_000 + 1000 * (k % 10), 0)).collect();
+        for k in late {
+            all[*k] = job(&s, *k as u64, 50_000, 60 * MS);
+        }
+        let a = of(vec![cell(name, "none", vec![segment(&s, all)])]);
+        (a.summary.fitness[0].fit, a.summary.fitness[0].reason.clone())
+    };
+    // Beyond the deadline means beyond the only buffer that the classic task has.
+    let (fit, reason) = judged("audio", 220, &[50, 150]);
+    let expected = "at most 0.909 % late (audio under no load); even 1 period of buffer ran dry for audio under \
+                    no load; video was not measured";
+    assert_eq!((fit, reason.as_str()), (Fit::Partly, expected));
+    let (fit, reason) = judged("video", 4000, &[1000, 3000]);
+    let expected = "at most 0.0500 % late (video under no load); audio was not measured";
+    assert_eq!((fit, reason.as_str()), (Fit::Yes, expected));
+    let (fit, reason) = judged("video", 250, &[120]);
+    assert!(fit == Fit::Unknown && reason.starts_with("at most 0.400 % late"), "{fit:?} {reason}");
 }
 
 #[test]
