@@ -29,12 +29,13 @@ pub(crate) enum Collective {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shmem {
+    /// Up to its quiet.
     Put,
     Get,
     Add,
     Quiet,
-    SetLock,
-    ClearLock,
+    /// A free lock, set or tested, and cleared.
+    Lock,
     TestLock,
     Barrier,
     /// Writes the next number to the partner, and waits for the partner's.
@@ -61,10 +62,10 @@ pub(crate) enum Step {
     Start(Collective),
     /// Keeps the CPU busy; this time is not counted.
     Compute,
+    /// One-sided, each with its flush.
     Put,
     Get,
     FetchAndOp,
-    Flush,
     /// `OpenSHMEM`: to and from the partner's memory, a lock at rank 0, and words that partners wait for.
     Shmem(Shmem),
     /// Away from MPI, asleep; and in MPI, but for another message.
@@ -149,8 +150,8 @@ impl Operation {
 use Collective as C;
 use Phase::{Begin, Close, Each, End, Once};
 use Step::{
-    All, Ask, Compute, FetchAndOp, Flush, Get, Hear, Irecv, Isend, Poll, Put, Recv, Rsend, Send, Sendrecv,
-    Sleep, Ssend, Start, Wait,
+    All, Ask, Compute, FetchAndOp, Get, Hear, Irecv, Isend, Poll, Put, Recv, Rsend, Send, Sendrecv, Sleep,
+    Ssend, Start, Wait,
 };
 
 type Script = &'static [Phase];
@@ -212,15 +213,15 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     beside("ibcast", "bcast", each!(Start(C::Bcast), Compute, Wait), Sized::Bytes),
     beside("iallreduce", "allreduce", each!(Start(C::Allreduce), Compute, Wait), Sized::Words),
     beside("ialltoall", "alltoall", each!(Start(C::Alltoall), Compute, Wait), Sized::Bytes),
-    pair("put", &[Begin, Each(&[Put, Flush]), End], &[], "a put and its flush"),
-    pair("get", &[Begin, Each(&[Get, Flush]), End], &[], "a get and its flush"),
-    only(8, pair("fetch_and_op", &[Begin, Each(&[FetchAndOp, Flush]), End], &[], "a fetch-and-add and its flush")),
-    pair("shmem_put", &[Begin, Each(&[Step::Shmem(Shmem::Put), Step::Shmem(Shmem::Quiet)]), End], &[], "a put and its quiet"),
+    pair("put", &[Begin, Each(&[Put]), End], &[], "a put and its flush"),
+    pair("get", &[Begin, Each(&[Get]), End], &[], "a get and its flush"),
+    only(8, pair("fetch_and_op", &[Begin, Each(&[FetchAndOp]), End], &[], "a fetch-and-add and its flush")),
+    pair("shmem_put", &[Begin, Each(&[Step::Shmem(Shmem::Put)]), End], &[], "a put and its quiet"),
     pair("shmem_get", &[Begin, Each(&[Step::Shmem(Shmem::Get)]), End], &[], "a get"),
     only(8, pair("shmem_fadd", &[Begin, Each(&[Step::Shmem(Shmem::Add)]), End], &[], "a fetch-and-add")),
     only(0, pair("shmem_quiet", &[Begin, Each(&[Step::Shmem(Shmem::Quiet)]), End], &[], "a quiet with nothing on its way")),
-    only(8, pair("shmem_lock", &[Begin, Each(&[Step::Shmem(Shmem::SetLock), Step::Shmem(Shmem::ClearLock)]), End], &[], "a free lock, set and cleared")),
-    only(8, pair("shmem_test_lock", &[Begin, Each(&[Step::Shmem(Shmem::TestLock), Step::Shmem(Shmem::ClearLock)]), End], &[], "a free lock, tested and cleared")),
+    only(8, pair("shmem_lock", &[Begin, Each(&[Step::Shmem(Shmem::Lock)]), End], &[], "a free lock, set and cleared")),
+    only(8, pair("shmem_test_lock", &[Begin, Each(&[Step::Shmem(Shmem::TestLock)]), End], &[], "a free lock, tested and cleared")),
     only(8, pair("shmem_wait_until", &[Begin, Each(&[Step::Shmem(Shmem::Signal), Step::Shmem(Shmem::Await)]), End], &[Each(&[Step::Shmem(Shmem::Await), Step::Shmem(Shmem::Signal)])], "a word put there, and the wait for one back")),
     all("shmem_barrier", &[Begin, Each(&[Step::Shmem(Shmem::Barrier)]), End], Sized::Only(0)),
     pair("train", &[Begin, Each(&THERE), End], &[Each(&RECEIVED)], "16 messages there and one back"),

@@ -52,8 +52,23 @@ pub(crate) struct Player {
     signalled: i64,
     awaited: i64,
     ns_per_tick: f64,
-    /// Work beside in this play, ticks.
-    beside: u64,
+    beside: Beside,
+}
+
+/// Work beside in a play, ticks: wanted each time and done; how often the clock was read meanwhile, and how often it began.
+#[derive(Default)]
+struct Beside {
+    wanted: u64,
+    passed: u64,
+    readings: u64,
+    times: u64,
+}
+
+impl Beside {
+    /// With what lies outside of the stamps of each: the time from one reading to the next.
+    fn ticks(&self) -> u64 {
+        self.passed + self.times * self.passed / self.readings.max(1)
+    }
 }
 
 impl Player {
@@ -84,7 +99,7 @@ impl Player {
             signalled: 0,
             awaited: 0,
             ns_per_tick,
-            beside: 0,
+            beside: Beside::default(),
         })
     }
 
@@ -122,7 +137,9 @@ impl Player {
         moment: Moment,
     ) -> Result<Stamps, Error> {
         let mut stamps = Stamps::default();
-        (self.next_request, self.next_wait, self.beside) = (0, 0, 0);
+        let wanted = (play.beside_ns as f64 / self.ns_per_tick) as u64;
+        (self.next_request, self.next_wait) = (0, 0);
+        self.beside = Beside { wanted, ..Beside::default() };
         for phase in script {
             match phase {
                 Phase::Begin => {
@@ -132,14 +149,13 @@ impl Player {
                         stamps.begin = S::now();
                     }
                 }
-                Phase::End => stamps.end = S::now().saturating_sub(self.beside),
+                Phase::End => stamps.end = S::now().saturating_sub(self.beside.ticks()),
                 Phase::Close(_) if moment.is_some() => {}
-                Phase::Once(step) | Phase::Close(step) => self.step::<S>(*step, play)?,
+                Phase::Once(step) | Phase::Close(step) => self.step::<S>(*step, play, 1)?,
+                Phase::Each([step]) => self.step::<S>(*step, play, turns)?,
                 Phase::Each(steps) => {
-                    for _ in 0..turns {
-                        for step in *steps {
-                            self.step::<S>(*step, play)?;
-                        }
+                    for step in (0..turns).flat_map(|_| *steps) {
+                        self.step::<S>(*step, play, 1)?;
                     }
                 }
             }
@@ -147,44 +163,47 @@ impl Player {
         Ok(stamps)
     }
 
-    #[inline]
-    fn step<S: TickSource>(&mut self, step: Step, play: &Play) -> Result<(), Error> {
+    /// Each step has a loop of its own: choosing one a turn took a third of the shortest calls.
+    fn step<S: TickSource>(&mut self, step: Step, play: &Play, turns: u64) -> Result<(), Error> {
         let (partner, bytes) = (self.partner, play.bytes as usize);
         match step {
-            Step::Send => self.comm.send(&self.out[..bytes], partner, DATA),
-            Step::Ssend => self.comm.ssend(&self.out[..bytes], partner, DATA),
-            Step::Rsend => self.comm.rsend(&self.out[..bytes], partner, DATA),
-            Step::Recv => self.comm.recv(&mut self.into[..bytes], partner, DATA),
-            Step::Sendrecv => {
+            Step::Send => repeat(turns, || self.comm.send(&self.out[..bytes], partner, DATA)),
+            Step::Ssend => repeat(turns, || self.comm.ssend(&self.out[..bytes], partner, DATA)),
+            Step::Rsend => repeat(turns, || self.comm.rsend(&self.out[..bytes], partner, DATA)),
+            Step::Recv => repeat(turns, || self.comm.recv(&mut self.into[..bytes], partner, DATA)),
+            Step::Sendrecv => repeat(turns, || {
                 self.comm.sendrecv(&self.out[..bytes], partner, &mut self.into[..bytes], partner, DATA)
-            }
-            Step::Ask => self.comm.send::<u8>(&[], partner, EMPTY),
-            Step::Hear => self.comm.recv::<u8>(&mut [], partner, EMPTY),
-            Step::Isend => self.next_request().isend(bytes, partner, DATA),
-            Step::Irecv => self.next_request().irecv(bytes, partner, DATA),
-            Step::Wait => {
-                let request = self.next_wait % self.requests.len().max(1);
-                self.next_wait += 1;
-                self.requests[request].wait()
-            }
-            Step::All(collective) => self.all(collective, bytes),
-            Step::Start(collective) => self.start(collective, bytes),
-            Step::Compute => {
-                let begin = S::now();
-                self.beside += self.busy::<S>(begin, play.beside_ns);
+            }),
+            Step::Ask => repeat(turns, || self.comm.send::<u8>(&[], partner, EMPTY)),
+            Step::Hear => repeat(turns, || self.comm.recv::<u8>(&mut [], partner, EMPTY)),
+            Step::Isend => repeat(turns, || self.next_request().isend(bytes, partner, DATA)),
+            Step::Irecv => repeat(turns, || self.next_request().irecv(bytes, partner, DATA)),
+            Step::Wait => repeat(turns, || next(&mut self.requests, &mut self.next_wait).wait()),
+            Step::All(collective) => repeat(turns, || self.all(collective, bytes)),
+            Step::Start(collective) => repeat(turns, || self.start(collective, bytes)),
+            Step::Compute => repeat(turns, || {
+                self.busy::<S>();
                 Ok(())
+            }),
+            Step::Put => {
+                let window = self.window()?;
+                repeat(turns, || window.put(bytes, partner, 0).and_then(|()| window.flush()))
             }
-            Step::Put => self.window()?.put(bytes, partner, 0),
-            Step::Get => self.window()?.get(bytes, partner, 0),
-            Step::FetchAndOp => self.window()?.fetch_and_op(1, partner, 0),
-            Step::Flush => self.window()?.flush(),
-            Step::Shmem(call) => self.shmem(call, bytes),
+            Step::Get => {
+                let window = self.window()?;
+                repeat(turns, || window.get(bytes, partner, 0).and_then(|()| window.flush()))
+            }
+            Step::FetchAndOp => {
+                let window = self.window()?;
+                repeat(turns, || window.fetch_and_op(1, partner, 0).and_then(|()| window.flush()))
+            }
+            Step::Shmem(call) => self.shmem(call, bytes, turns),
             Step::Sleep => {
-                nanosleep_until(monotonic_ns() + play.beside_ns);
+                nanosleep_until(monotonic_ns() + turns * play.beside_ns);
                 Ok(())
             }
             Step::Poll => {
-                let until_ns = monotonic_ns() + play.beside_ns;
+                let until_ns = monotonic_ns() + turns * play.beside_ns;
                 while monotonic_ns() < until_ns {
                     self.comm.iprobe(partner, NEVER)?;
                 }
@@ -194,50 +213,60 @@ impl Player {
     }
 
     fn next_request(&mut self) -> &mut Request {
-        let request = self.next_request % self.requests.len().max(1);
-        self.next_request += 1;
-        &mut self.requests[request]
+        next(&mut self.requests, &mut self.next_request)
     }
 
     fn window(&mut self) -> Result<&mut Window, Error> {
         self.window.as_mut().ok_or_else(|| Error::Argument("one-sided calls are of two ranks".to_owned()))
     }
 
-    #[inline]
-    fn shmem(&mut self, call: Call, bytes: usize) -> Result<(), Error> {
+    fn shmem(&mut self, call: Call, bytes: usize, turns: u64) -> Result<(), Error> {
         let none = || Error::Argument("OpenSHMEM was not started".to_owned());
         let (shmem, partner) = (self.shmem.as_ref().ok_or_else(none)?, self.partner);
         match call {
-            Call::Put => shmem.put(SHMEM_WORDS_BYTES, &self.out[..bytes], partner)?,
-            Call::Get => shmem.get(&mut self.into[..bytes], SHMEM_WORDS_BYTES, partner)?,
-            Call::Add => _ = shmem.fetch_add(COUNTER_AT, 1, partner)?,
-            Call::Quiet => shmem.quiet(),
-            Call::SetLock => shmem.set_lock(LOCK_AT)?,
-            Call::ClearLock => shmem.clear_lock(LOCK_AT)?,
-            Call::TestLock => _ = shmem.test_lock(LOCK_AT)?,
-            Call::Barrier => shmem.barrier_all(),
-            Call::Signal => {
+            Call::Put => repeat(turns, || {
+                shmem.put(SHMEM_WORDS_BYTES, &self.out[..bytes], partner)?;
+                shmem.quiet();
+                Ok(())
+            }),
+            Call::Get => repeat(turns, || shmem.get(&mut self.into[..bytes], SHMEM_WORDS_BYTES, partner)),
+            Call::Add => repeat(turns, || shmem.fetch_add(COUNTER_AT, 1, partner).map(drop)),
+            Call::Quiet => repeat(turns, || {
+                shmem.quiet();
+                Ok(())
+            }),
+            Call::Lock => repeat(turns, || {
+                shmem.set_lock(LOCK_AT)?;
+                shmem.clear_lock(LOCK_AT)
+            }),
+            Call::TestLock => repeat(turns, || {
+                shmem.test_lock(LOCK_AT)?;
+                shmem.clear_lock(LOCK_AT)
+            }),
+            Call::Barrier => repeat(turns, || {
+                shmem.barrier_all();
+                Ok(())
+            }),
+            Call::Signal => repeat(turns, || {
                 self.signalled += 1;
-                shmem.put(SIGNAL_AT, &self.signalled.to_ne_bytes(), partner)?;
-            }
-            Call::Await => {
+                shmem.put(SIGNAL_AT, &self.signalled.to_ne_bytes(), partner)
+            }),
+            Call::Await => repeat(turns, || {
                 self.awaited += 1;
-                shmem.wait_until(SIGNAL_AT, self.awaited)?;
-            }
+                shmem.wait_until(SIGNAL_AT, self.awaited)
+            }),
         }
-        Ok(())
     }
 
-    /// Keeps the CPU busy by the clock; what that took, ticks.
-    fn busy<S: TickSource>(&self, begin: u64, ns: u64) -> u64 {
-        let wanted = (ns as f64 / self.ns_per_tick) as u64;
-        loop {
-            let passed = S::now().saturating_sub(begin);
-            if passed >= wanted {
-                return passed;
-            }
-            std::hint::spin_loop();
+    /// Keeps the CPU busy by the clock.
+    fn busy<S: TickSource>(&mut self) {
+        let (begin, mut passed) = (S::now(), 0);
+        self.beside.times += 1;
+        while passed < self.beside.wanted {
+            passed = S::now().saturating_sub(begin);
+            self.beside.readings += 1;
         }
+        self.beside.passed += passed;
     }
 
     fn all(&mut self, collective: Collective, bytes: usize) -> Result<(), Error> {
@@ -269,5 +298,29 @@ impl Player {
             Collective::Alltoall => request.ialltoall(bytes),
             _ => Err(Error::Argument(format!("{collective:?} has no form that does not block here"))),
         }
+    }
+}
+
+#[inline]
+fn repeat(turns: u64, mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    (0..turns).try_for_each(|_| call())
+}
+
+/// One after the other, from the first again after the last.
+#[inline]
+fn next<'r>(requests: &'r mut [Request], at: &mut usize) -> &'r mut Request {
+    let own = *at;
+    *at = if own + 1 < requests.len() { own + 1 } else { 0 };
+    &mut requests[own]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_beside_ends_with_the_readings_around_it() {
+        let beside = |times| Beside { wanted: 95, passed: 100 * times, readings: 10 * times, times };
+        assert_eq!([0, 1, 15].map(|times| beside(times).ticks()), [0, 110, 15 * 110]);
     }
 }

@@ -138,16 +138,18 @@ impl<'p> Cast<'p> {
                     me.now_ns += self.beside_ns;
                     me.beside_ns += self.beside_ns;
                 }
-                Step::Put | Step::Get | Step::FetchAndOp | Step::Shmem(Shmem::Put | Shmem::Get) => {
-                    me.now_ns += p.put_ns + further_ns;
+                Step::Put | Step::Get | Step::FetchAndOp | Step::Shmem(Shmem::Put) => {
+                    me.now_ns += p.put_ns + further_ns + p.flush_ns;
                 }
-                Step::Flush | Step::Shmem(Shmem::Quiet) => me.now_ns += p.flush_ns,
+                Step::Shmem(Shmem::Get) => me.now_ns += p.put_ns + further_ns,
+                Step::Shmem(Shmem::Quiet) => me.now_ns += p.flush_ns,
                 Step::Shmem(Shmem::Signal) => send(ranks, EMPTY, p.put_ns),
                 Step::Shmem(Shmem::Await) => return me.receive(EMPTY, p.flush_ns),
                 Step::Shmem(Shmem::Barrier) => {
                     return self.act(ranks, rank, Action::Do(Step::All(Collective::Barrier)));
                 }
-                Step::Shmem(_) => me.now_ns += p.put_ns,
+                Step::Shmem(Shmem::Lock | Shmem::TestLock) => me.now_ns += 2.0 * p.put_ns,
+                Step::Shmem(Shmem::Add) => me.now_ns += p.put_ns,
                 Step::Sleep | Step::Poll => me.now_ns += self.beside_ns,
             },
         }
