@@ -91,7 +91,7 @@ fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regi
     };
     of(BACK_TO_BACK).next()?;
     let (costs, refused) = by_launch(rows, of(BACK_TO_BACK), "ranks", levels);
-    let (isolated, _) = by_launch(rows, of(ISOLATED), "ranks", levels);
+    let (isolated, isolated_refused) = by_launch(rows, of(ISOLATED), "ranks", levels);
     // Of nothing to move most calls return at once, whatever they do with one byte.
     let is_message = !operation.is_collective && !operation.others.is_empty();
     let of_law = costs.iter().filter(|(key, _)| is_message || key.1 > 0 || costs.len() == 1);
@@ -99,6 +99,7 @@ fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regi
     let laws = laws::fit(&points);
     let between = laws.as_ref().ok().and_then(|l| l.first()?.between);
     let refused = refused.filter(|_| costs.is_empty());
+    let isolated_refused = isolated_refused.filter(|_| !costs.is_empty());
     let isolated_between = launches_differ(&isolated);
     Some(Found {
         name: operation.name,
@@ -107,32 +108,32 @@ fn of_operation(rows: &Rows, operation: &'static Operation, levels: Option<&Regi
         isolated: together(isolated, isolated_between),
         laws,
         refused,
+        isolated_refused,
         has_one_size: matches!(operation.sized, Sized::Only(_)),
     })
 }
 
-/// Costs of these rows at the placement of most time, by a number that they have (`ranks`) and bytes; and why one is not known.
+/// Costs of these rows at the placement of most time, by a number that they have (`ranks`) and bytes; and why the first unknown one is not known.
 pub(crate) fn by_launch<'r>(
     rows: &Rows,
     of: impl Iterator<Item = &'r Row>,
     number: &str,
     levels: Option<&Regimes>,
 ) -> (ByLaunch, Option<String>) {
-    let (mut found, mut refused) = (ByLaunch::new(), None);
+    let (mut found, mut refused) = (ByLaunch::new(), Vec::new());
     for row in of {
         let int = |name: &str| u64::try_from(row.int(name).unwrap_or(0)).unwrap_or(0);
+        let key = (int(number) as u32, int("size_bytes"));
         match placement::cost(rows, row, levels) {
-            Cost::Known(known) => {
-                let key = (int(number) as u32, int("size_bytes"));
-                found.entry(key).or_default().push((int("launch") as u32, known));
-            }
+            Cost::Known(known) => found.entry(key).or_default().push((int("launch") as u32, known)),
             Cost::Below { bound_ns, .. } => {
-                refused = Some(format!("below resolution: at most {bound_ns:.0} ns"));
+                refused.push((key, format!("below resolution at {} B: at most {bound_ns:.0} ns", key.1)));
             }
-            Cost::Unknown { why } => refused = Some(why),
+            Cost::Unknown { why } => refused.push((key, why)),
         }
     }
-    (found, refused)
+    let unknown = refused.into_iter().find(|(key, _)| !found.contains_key(key));
+    (found, unknown.map(|(_, why)| why))
 }
 
 /// Relative standard deviation between launches, pooled; `None` with fewer than three of them.
@@ -190,8 +191,9 @@ fn metrics(f: &Found, library: &str) -> Vec<Metric> {
         keys
     };
     let mut all = Vec::new();
-    if let Some(why) = &f.refused {
-        all.push(Metric::rejected(&info::COST, keys(&[]), "median of differences", why));
+    for (info, refused) in [(&info::COST, &f.refused), (&info::ISOLATED, &f.isolated_refused)] {
+        let metric = |why: &String| Metric::rejected(info, keys(&[]), "median of differences", why);
+        all.extend(refused.as_ref().map(metric));
     }
     for (info, costs) in [(&info::COST, &f.costs), (&info::ISOLATED, &f.isolated)] {
         for ((ranks, bytes), at) in costs {

@@ -137,7 +137,16 @@ mod tests {
             let between = launches_differ(&by_launch);
             let isolated = together(by_launch, between);
             let (costs, laws) = (Costs::new(), Err(LawError::Empty));
-            Found { name, what: "", costs, isolated, laws, refused: None, has_one_size: false }
+            Found {
+                name,
+                what: "",
+                costs,
+                isolated,
+                laws,
+                refused: None,
+                isolated_refused: None,
+                has_one_size: false,
+            }
         };
         ["reduce", "bcast", "allreduce", "gather", "allgather"].into_iter().map(&mut of).collect()
     }

@@ -278,8 +278,11 @@ pub(crate) const HELD_UP: Operation = Operation {
     ..pair("held_up", &[], &[], "an allreduce to which a rank comes late")
 };
 
+/// What windows and their stamps take by themselves.
+pub(crate) const NOTHING: Operation = all("nothing", &[Begin, End], Sized::Only(0));
+
 /// Those that are no rows of the table.
-const OTHERS: [&Operation; 5] = [&SLEEPING, &POLLING, &THERE_AND_BACK, &STREAM, &HELD_UP];
+const OTHERS: [&Operation; 6] = [&SLEEPING, &POLLING, &THERE_AND_BACK, &STREAM, &HELD_UP, &NOTHING];
 
 pub(crate) fn numbered(number: usize) -> Option<&'static Operation> {
     OPERATIONS.iter().chain(OTHERS).nth(number)

@@ -148,3 +148,15 @@ fn planted_loggps_parameters_are_found() {
         assert!(near, "{id} {receive}: {value} {ci:?}, true {truth}");
     }
 }
+
+#[test]
+fn what_does_not_stand_above_the_stamps_is_a_bound() {
+    let planted = crate::simulated::Planted { wait_ns: 2.0, ..PLANTED };
+    let stage = Shared::new(Simulated::new(planted, NOISE, 2, 11));
+    let analysis = analyzed(&stage, &crate::selftest::plan(&["irecv2"], &[8, 65_536], &[2], 20));
+    let isolated: Vec<_> = analysis.metrics.iter().filter(|m| m.id == "mpi.isolated").collect();
+    let [small, large] = &isolated[..] else { panic!("{isolated:?}") };
+    let is_bound = |why: &String| why.starts_with("below resolution at 8 B: at most ");
+    assert!(small.value.is_none() && small.why.as_ref().is_some_and(is_bound), "{small:?}");
+    assert!(large.value.is_some(), "{large:?}");
+}

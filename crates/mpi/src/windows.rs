@@ -3,8 +3,10 @@
 use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::experiment::{Cell, Visit};
+use machmeter_stats::quantile::median_of;
 
 use crate::cells::{ISOLATED, Looks, Scene, kept, row};
+use crate::operations::NOTHING;
 use crate::pairing::Pairing;
 use crate::stage::{Play, Stamp, Window, Windows};
 
@@ -48,15 +50,21 @@ impl Timetable {
         Ok(())
     }
 
-    /// What the ranks stamped in the windows of a visit.
-    pub(crate) fn visit(&mut self) -> Result<Vec<Vec<Stamp>>, String> {
+    /// What the ranks stamped in the windows of a visit, and what the root's stamps take in windows of nothing, ticks.
+    pub(crate) fn visit(&mut self) -> Result<(Vec<Vec<Stamp>>, u64), String> {
         if self.period_ns == 0 {
             self.look()?;
         }
         let count =
             (WINDOWS_NS / self.period_ns.max(1)).clamp(u64::from(LEAST_WINDOWS), u64::from(self.most));
         let windows = Windows { count: count as u32, period_ns: self.period_ns };
-        self.scene.stage.with(|s| s.isolated(&self.scene.play, windows))
+        let Scene { stage, play, .. } = &self.scene;
+        let played = stage.with(|s| s.isolated(play, windows))?;
+        let nothing = Play { operation: &NOTHING, pairing: Pairing::Script, ..*play };
+        let empty = stage.with(|s| s.isolated(&nothing, Windows { period_ns: APART_NS, ..windows }))?;
+        let own = empty.iter().filter_map(|stamps| stamps.first()).map(|s| (s.end - s.begin) as f64);
+        let own = median_of(&own.collect::<Vec<f64>>()).unwrap_or(0.0);
+        Ok((played, own.round() as u64))
     }
 
     /// Each visit agrees on new moments; ranks that were late even so get more time between them.
@@ -83,14 +91,15 @@ impl WindowsCell {
     }
 
     fn play(&mut self, at_ns: f64, regime_ns: f64) -> Result<(), String> {
-        let played = self.timetable.visit()?;
+        let (played, short_ticks) = self.timetable.visit()?;
         let (visit, rate) = (self.row.next_visit(), self.timetable.scene.rate);
         let mut valid = 0;
         for stamps in &played {
             let window = Window::of(stamps, self.timetable.scene.play.operation);
             let long_ticks = u64::try_from(window.end - window.begin).unwrap_or(0);
             if long_ticks > 0 && window.late <= rate.ticks(LATE_NS) as i64 {
-                self.row.pairs.push(Pair { at_ns, visit, long_ticks, regime_ns, ..Pair::default() });
+                let pair = Pair { at_ns, visit, short_ticks, long_ticks, ..Pair::default() };
+                self.row.pairs.push(Pair { regime_ns, ..pair });
                 valid += 1;
             } else {
                 self.row.rejected.count(Disturbance::Partner);

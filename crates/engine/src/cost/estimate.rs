@@ -46,7 +46,8 @@ impl Estimator {
         let is_large = whole
             .is_some_and(|ns| ns >= WHOLE_COST_NS && ns * Self::Batches.operations(row) >= WHOLE_PAIR_NS);
         // A row of other lengths than n and 2 n asks what the turns add to a batch: a MiB to a fork.
-        let is_whole = row.short_turns == 0 || (is_large && row.long_turns == 2 * row.short_turns);
+        let is_alone = row.short_turns == 0 && pairs.iter().all(|p| p.short_ticks == 0);
+        let is_whole = is_alone || (is_large && row.long_turns == 2 * row.short_turns);
         if is_whole { Self::Batches } else { Self::Differences }
     }
 
@@ -289,7 +290,8 @@ impl Cost {
 
 /// What the clock's steps leave open of a value, ns: a duration is known up to a step, two up to two.
 fn step_ns(row: &Row, estimator: Estimator, ns_per_tick: f64, step_ticks: u64) -> f64 {
-    let durations = if row.short_turns > 0 { 2.0 } else { 1.0 };
+    let is_alone = estimator == Estimator::Batches && row.short_turns == 0;
+    let durations = if is_alone { 1.0 } else { 2.0 };
     durations * step_ticks.max(1) as f64 * ns_per_tick / estimator.operations(row)
 }
 

@@ -170,6 +170,7 @@ fn large_operations_are_of_whole_batches_and_small_ones_of_differences() {
     assert!(cost.known().is_some_and(|k| k.estimator == Estimator::Differences && k.value_ns == 400.0));
     let mut single = planted(400);
     (single.short_turns, single.long_turns) = (0, 200);
+    single.pairs.iter_mut().for_each(|p| p.short_ticks = 0);
     assert_eq!(Cost::of(&single, 1.0, 1).known().map(|k| k.estimator), Some(Estimator::Batches));
 }
 
@@ -247,6 +248,17 @@ fn quantiles_of_a_rate_ascend() {
     let m = Cost::of(&row(pairs), 2.0, 1).metric_as(&RATE, Params::new(), |ns| 1e9 / ns);
     let (low, high) = (m.quantiles["0.05"], m.quantiles["0.95"]);
     assert!(low < high && low < m.value.unwrap() * 1.01 && high > m.value.unwrap() * 0.99, "{m:?}");
+}
+
+#[test]
+fn what_the_meter_takes_by_itself_is_no_part_of_a_batch_alone() {
+    let batches = |own: u64| {
+        let row = Row::new("costs", "wait", Kind::Latency).planted(0, (0..50).map(|i| (own, 65 + i % 3)));
+        Cost::of(&Row { long_turns: 1, ..row }, 1.0, 10)
+    };
+    let of = |own| batches(own).known().map(|k| (k.value_ns, k.usual_ns, k.high_ns - k.low_ns)).unwrap();
+    assert_eq!([of(0), of(26)], [(66.0, 66.0, 20.0), (40.0, 40.0, 40.0)]);
+    assert!(matches!(batches(60), Cost::Below { bound_ns, n: 50 } if bound_ns == 26.0), "{:?}", batches(60));
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub struct Pair {
     pub at_ns: f64,
     /// Number of the visit of its row, from 1: pairs of one visit are alike ([`machmeter_stats::visits`]).
     pub visit: u32,
-    /// Ticks of `short_turns` turns; 0 where there is no short batch (`short_turns` is 0).
+    /// Ticks of `short_turns` turns; where these are 0, what the meter takes by itself, or 0 where nobody measured it.
     pub short_ticks: u64,
     pub long_ticks: u64,
     /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
@@ -81,7 +81,7 @@ pub struct Row {
     /// Conditions; with the operation the key of the row.
     pub params: Params,
     pub kind: Kind,
-    /// Turns of the short batch; 0 where batches are timed alone.
+    /// Turns of the short batch; 0 where batches are timed alone, or beside the meter's own time.
     pub short_turns: u64,
     pub long_turns: u64,
     /// Operations (loads, bytes, trips) per turn.

@@ -48,6 +48,8 @@ pub struct Found {
     pub laws: Result<Vec<Law>, LawError>,
     /// Why there are no costs at all.
     pub refused: Option<String>,
+    /// Why the first of them that is not known is not, where there are costs.
+    pub isolated_refused: Option<String>,
     /// Whether it has one size alone, so that it needs no reason for having no law.
     pub has_one_size: bool,
 }
@@ -68,7 +70,7 @@ pub struct Table {
     pub reasons: Vec<String>,
     /// A line an operation.
     brief: Vec<[String; 6]>,
-    /// Operations without a cost, by the reason.
+    /// Operations without a cost, or without one by themselves, by the reason.
     refused: Vec<(String, Vec<String>)>,
     /// Ranges of sizes that the lines leave out.
     left_out: usize,
@@ -133,6 +135,9 @@ impl Table {
                 Ok(laws) => laws.iter().for_each(|law| table.law(entry, law, laws.len() > 1)),
                 Err(why) => table.costs(entry, why),
             }
+            if let Some(why) = &entry.isolated_refused {
+                table.refuse(format!("{} isolated", entry.name), why);
+            }
         }
         table
     }
@@ -140,6 +145,13 @@ impl Table {
     fn reason(&mut self, why: String) {
         if !self.reasons.contains(&why) {
             self.reasons.push(why);
+        }
+    }
+
+    fn refuse(&mut self, name: String, why: &str) {
+        match self.refused.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, names)) => names.push(name),
+            None => self.refused.push((why.to_owned(), vec![name])),
         }
     }
 
@@ -195,10 +207,7 @@ impl Table {
         }
         if entry.costs.is_empty() {
             let why = entry.refused.clone().unwrap_or_else(|| why.to_string());
-            match self.refused.iter_mut().find(|(reason, _)| *reason == why) {
-                Some((_, names)) => names.push(entry.name.to_owned()),
-                None => self.refused.push((why.clone(), vec![entry.name.to_owned()])),
-            }
+            self.refuse(entry.name.to_owned(), &why);
             self.rows.push((entry.name.to_owned(), ["", &why, "", "", "", ""].map(str::to_owned)));
         } else if !entry.has_one_size {
             self.reason(format!("{}: {why}", entry.name));
@@ -283,6 +292,7 @@ mod tests {
             isolated: Costs::new(),
             laws,
             refused: refused.map(str::to_owned),
+            isolated_refused: None,
             has_one_size: false,
         };
         let none =

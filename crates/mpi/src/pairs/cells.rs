@@ -78,9 +78,12 @@ impl PairsCell {
             *seed = bits as u32;
         }
         let pairs = self.timetable.scene.play.pairing.pairs(self.timetable.scene.play.ranks);
-        let played = self.timetable.visit()?;
+        let (played, own) = self.timetable.visit()?;
         let visit = self.visits[0] + 1;
-        let sample = |long_ticks| Pair { at_ns, visit, long_ticks, ..Pair::default() };
+        // A message that is stamped on its arrival waits for that before it goes back.
+        let stamps = if self.timetable.scene.play.operation == &THERE_AND_BACK { 2 } else { 1 };
+        let sample =
+            |long_ticks| Pair { at_ns, visit, short_ticks: stamps * own, long_ticks, ..Pair::default() };
         let mut valid = 0;
         for stamps in &played {
             let in_time = |pair: &[usize; 2]| self.turn(stamps, *pair);
@@ -94,7 +97,8 @@ impl PairsCell {
                     };
                     row.pairs.push(sample(took(&root)));
                     let (there, back) = (other.end - root.begin, root.end - other.end);
-                    for (to, ticks) in ways.iter_mut().zip([there, back, root.off + other.off]) {
+                    let ways_ticks = [there - own as i64, back - own as i64, root.off + other.off];
+                    for (to, ticks) in ways.iter_mut().zip(ways_ticks) {
                         to.push(ticks as f64);
                     }
                 }

@@ -25,6 +25,7 @@ pub(crate) const PLANTED: Planted = Planted {
     latency_ns: 600.0,
     put_ns: 110.0,
     flush_ns: 60.0,
+    stamp_ns: 30.0,
     per_byte_ns: 0.2,
     inline_bytes: 256,
     eager_bytes: 4_040,

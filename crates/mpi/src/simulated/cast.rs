@@ -96,8 +96,14 @@ impl<'p> Cast<'p> {
         };
         let me = &mut ranks[rank];
         match action {
-            Action::Begin => me.begin_ns = me.now_ns,
-            Action::End => me.end_ns = me.now_ns,
+            Action::Begin => {
+                me.begin_ns = me.now_ns;
+                me.now_ns += p.stamp_ns / 2.0;
+            }
+            Action::End => {
+                me.end_ns = me.now_ns + p.stamp_ns / 2.0;
+                me.now_ns += p.stamp_ns;
+            }
             Action::Do(step) => match step {
                 Step::Send | Step::Ssend | Step::Rsend | Step::Isend => {
                     if step == Step::Isend {

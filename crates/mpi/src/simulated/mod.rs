@@ -22,6 +22,8 @@ pub(crate) struct Planted {
     pub(crate) latency_ns: f64,
     pub(crate) put_ns: f64,
     pub(crate) flush_ns: f64,
+    /// Of a stamp: half of it before the moment it says, half after.
+    pub(crate) stamp_ns: f64,
     /// Of a send, a receive, a put and on the way.
     pub(crate) per_byte_ns: f64,
     /// Messages longer than this wait for their receive.

@@ -150,6 +150,7 @@ pub fn analyze(of: &OfLink, done: &[(Point, Cost)]) -> Vec<Found> {
                 isolated: at(|c| &c.isolated),
                 laws: laws(own, &errors),
                 refused: None,
+                isolated_refused: None,
                 has_one_size: operation.only_bytes.is_some(),
             }
         })
