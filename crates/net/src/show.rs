@@ -212,3 +212,21 @@ fn round_trips(trips: &[Trips], work: &str) -> Option<Dataset> {
         Dataset::new("net.round_trips", "Round trips", caption.trim_end(), Shape::Distribution(shape))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capacity_of_bounds_is_a_bound_or_nothing() {
+        let of = |ns, sigma_ns| Measured { ns, sigma_ns };
+        let (known, bound) = (Latency::Known(of(350.0, 1.0)), Latency::AtMost(350.0));
+        let text = |s: &str| Cell::Text(s.to_owned());
+        assert_eq!(capacity(known, Pace::Link, of(100.0, 5.0)), Cell::Number(4.0));
+        // g is at most 110 ns.
+        assert_eq!(capacity(known, Pace::Overhead, of(100.0, 5.0)), text(">= 4"));
+        assert_eq!(capacity(bound, Pace::Link, of(100.0, 5.0)), text("<= 4"));
+        assert_eq!(capacity(bound, Pace::Unknown, of(100.0, 5.0)), Cell::Empty(()));
+        assert_eq!(gap(Pace::Overhead, of(0.0, 5.0)), at_most(10.0));
+    }
+}
