@@ -22,6 +22,10 @@ pub struct Range {
     pub message_ns: Option<f64>,
     /// G, ns per byte.
     pub per_byte: Option<f64>,
+    /// One message of the smallest size alone, there or back, ns.
+    pub one_way_ns: Option<f64>,
+    /// What a further byte of it takes, ns.
+    pub one_way_per_byte: Option<f64>,
     /// Half the intervals of these over their values, by the names that metrics have (`latency`, `gap_per_byte`).
     pub reaches: BTreeMap<String, f64>,
 }
@@ -72,6 +76,8 @@ pub fn links(record: &Record) -> Vec<Link> {
             "gap" => &mut range.gap_ns,
             "message_time" => &mut range.message_ns,
             "gap_per_byte" => &mut range.per_byte,
+            "one_way" => &mut range.one_way_ns,
+            "one_way_per_byte" => &mut range.one_way_per_byte,
             _ => continue,
         };
         *of = m.value;

@@ -15,8 +15,8 @@ use machmeter_stats::regimes::Regimes;
 
 use crate::cells::{FAILED_LATER, REFUSES};
 use crate::info::{
-    GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, LOAD_WEAKENED, MESSAGE_TIME, NOT_MEASURED, OVERHEAD_RECV,
-    OVERHEAD_SEND, PREDICTION_ERROR, ROUND_TRIP, THRESHOLD, UNPREDICTED,
+    GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, LOAD_WEAKENED, MESSAGE_TIME, NOT_MEASURED, NOT_REACHED, ONE_WAY,
+    ONE_WAY_PER_BYTE, OVERHEAD_RECV, OVERHEAD_SEND, PREDICTION_ERROR, ROUND_TRIP, THRESHOLD, UNPREDICTED,
 };
 use crate::measure::{NOTES, WORK};
 use crate::plan::{KEPT_BACK, Operation, PART, THRESHOLD as SEARCHED, Way, train_of};
@@ -66,6 +66,7 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out.metrics.extend(rows.part(PART).filter_map(threshold));
     out.warnings.extend(left_out(&found));
     out.warnings.extend(failed(rows));
+    out.warnings.extend(not_reached(&out.metrics));
     out.warnings.extend(placement::moved("links", levels.as_ref()));
     // Figures of a link to another machine are not those of the same transport within one.
     if let Some(peer) = rows.facts.get(&crate::PEER) {
@@ -172,6 +173,8 @@ impl Found {
                 continue;
             }
             out.push(metric(&MESSAGE_TIME, &keys, at_first(&s.gap), n));
+            out.push(metric(&ONE_WAY, &keys, at_first(&s.one_way), n));
+            out.push(metric(&ONE_WAY_PER_BYTE, &keys, s.one_way.per_byte, n));
             let bound = |info, ns, why: &str| {
                 let why = format!("at most {}: {why}", human(ns, Unit::Nanoseconds));
                 Metric::rejected(info, keys.clone(), "weighted line", &why)
@@ -179,8 +182,8 @@ impl Found {
             let g_ns = s.gap.at_first;
             out.push(match s.pace {
                 Pace::Link => metric(&GAP, &keys, g_ns, n),
-                Pace::Overhead => bound(&GAP, g_ns.ns, "the CPUs set the pace, not the link"),
-                Pace::Unknown => bound(&GAP, g_ns.ns, "the overheads were not measured"),
+                Pace::Overhead => bound(&GAP, g_ns.at_most_ns(), "the CPUs set the pace, not the link"),
+                Pace::Unknown => bound(&GAP, g_ns.at_most_ns(), "the overheads were not measured"),
             });
             let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);
             if self.left_out.is_some() && i + 1 == self.table.segments.len() {
@@ -288,6 +291,18 @@ fn failed(rows: &Rows) -> Option<Warning> {
         }
     }
     (!told.is_empty()).then(|| NOT_MEASURED.warning(told.join("; ")))
+}
+
+/// Figures for which the time was too short, by link.
+fn not_reached(metrics: &[Metric]) -> Option<Warning> {
+    let is_late = |m: &&Metric| m.why.as_ref().is_some_and(|why| why.starts_with("not reached"));
+    let name = |m: &Metric| {
+        let text = |key: &str| m.params.get(key).map(|p| format!(" {p}")).unwrap_or_default();
+        let figure = m.id.trim_start_matches("net.").replace('_', " ");
+        format!("{figure}{}{}", text("transport"), text("wait"))
+    };
+    let names: Vec<String> = metrics.iter().filter(is_late).map(name).collect();
+    (!names.is_empty()).then(|| NOT_REACHED.warning(format!("no time for: {}", names.join(", "))))
 }
 
 fn left_out(found: &[Found]) -> Option<Warning> {

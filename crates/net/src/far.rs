@@ -11,7 +11,7 @@ use machmeter_sys::affinity;
 use machmeter_sys::link::{End, Link, Wait};
 use machmeter_sys::thread::{self, monotonic_ns};
 
-use crate::near::spin_until;
+use crate::near::{look_ns, per_call_ns, spin_until};
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 use crate::peer::LINE_BYTES;
 
@@ -83,7 +83,7 @@ pub(crate) fn attend<W: Write>(
 }
 
 /// Takes part in turns until the message that ends them, or until nothing came for the limit of the link.
-fn take_part(link: &mut dyn Link, turns: &Turns, message: &mut [u8]) -> Ended {
+pub(crate) fn take_part(link: &mut dyn Link, turns: &Turns, message: &mut [u8]) -> Ended {
     let before = thread::Usage::of_current_thread();
     let mut seen = Ended::default();
     if let Err(e) = take_turns(link, turns, message, &mut seen) {
@@ -98,6 +98,7 @@ fn take_part(link: &mut dyn Link, turns: &Turns, message: &mut [u8]) -> Ended {
 fn take_turns(link: &mut dyn Link, turns: &Turns, message: &mut [u8], seen: &mut Ended) -> io::Result<()> {
     let last = END | turns.pattern;
     let (mut number, mut got) = (NUMBERS, 0);
+    let look_ns = if turns.delay_ns > 0 { look_ns() } else { 0.0 };
     loop {
         // The rest of a turn whose first message is there.
         if turns.delay_ns > 0 && got == 1 && turns.there > 1 {
@@ -105,11 +106,11 @@ fn take_turns(link: &mut dyn Link, turns: &Turns, message: &mut [u8], seen: &mut
             for _ in 1..turns.there {
                 link.receive(message)?;
             }
-            let took_ns = (monotonic_ns() - begin_ns) as f64;
+            let each_ns = per_call_ns(begin_ns, look_ns, turns.there - 1);
             seen.messages += u64::from(turns.there) - 1;
             got = turns.there;
             if seen.receive_ns.len() < MOST_TIMED {
-                seen.receive_ns.push(took_ns / f64::from(turns.there - 1));
+                seen.receive_ns.push(each_ns);
             }
         } else {
             link.receive(message)?;

@@ -15,10 +15,14 @@ machmeter_data::metrics! {
             "g of LogGPS: least time from one message to the next, of the smallest message of a range of sizes; not known where the CPUs set the pace.";
         MESSAGE_TIME = "net.message_time"
             "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace.";
+        ONE_WAY = "net.one_way"
+            "Half of a round trip of one message there and one back, both ends polling, of the smallest message of a range of sizes: L, o_s, o_r and its bytes together.";
     }
     ["transport", "direction", "from_bytes", "peer"] NanosecondsPerByte Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         GAP_PER_BYTE = "net.gap_per_byte"
             "G of LogGPS: time per further byte of a train of messages, for messages from a size on.";
+        ONE_WAY_PER_BYTE = "net.one_way_per_byte"
+            "Time per further byte of one message alone, one way, for messages from a size on: above G where ends move bytes one after the other.";
     }
     ["transport"] Bytes Neither weakened by [Preemption] {
         THRESHOLD = "net.sync_threshold"
@@ -30,7 +34,7 @@ machmeter_data::metrics! {
     }
     ["transport", "direction", "peer"] One Lower weakened by [Preemption, SharedCore] {
         PREDICTION_ERROR = "net.prediction_error"
-            "Median distance between trains that were kept back from the fit and what the parameters predict for them, relative.";
+            "Median distance between trains that were kept back from the fit and what net.one_way and net.message_time with their times per byte predict for them, relative.";
     }
 }
 
@@ -60,6 +64,13 @@ machmeter_data::code! { pub(crate) LOAD_WEAKENED = "W463" "load of round trips",
     why: "Round trips beside it are those of a weaker or another load.",
     how: "Each load tells at its end what it could not do here and what it did to the machine.",
     next: "`machmeter list loads` tells what each needs; another load is --load NAME.",
+}
+
+machmeter_data::code! { pub(crate) NOT_REACHED = "W464" "no time",
+    what: "Figures are missing because the time was over before they had their samples.",
+    why: "They are not known: no line of the page has them.",
+    how: "Each figure needs several visits of its link; other links and other load on the CPUs take the time of some.",
+    next: "Measure longer (-t), or fewer transports (--transports).",
 }
 
 machmeter_data::rows! { ROWS:
@@ -123,7 +134,9 @@ pub(crate) const INFO: Info = Info {
         OVERHEAD_RECV,
         GAP,
         MESSAGE_TIME,
+        ONE_WAY,
         GAP_PER_BYTE,
+        ONE_WAY_PER_BYTE,
         THRESHOLD,
         ROUND_TRIP,
         PREDICTION_ERROR,
@@ -131,6 +144,6 @@ pub(crate) const INFO: Info = Info {
     rows: ROWS,
     // What two CPUs pay depends on their placement at the hour, which the figure names.
     lasting: |_| false,
-    codes: &[&[NOT_MEASURED, LEFT_OUT, UNPREDICTED, LOAD_WEAKENED, MOVES]],
+    codes: &[&[NOT_MEASURED, LEFT_OUT, UNPREDICTED, LOAD_WEAKENED, NOT_REACHED, MOVES]],
     example_job: "net.toml",
 };

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 
 use machmeter_engine::cpu_work::spin;
 use machmeter_engine::role::{Peer, Role, RoleError};
+use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_sys::link::{LIMIT_NS, Link, Transport, Wait};
 use machmeter_sys::process::{ReadUntil, Spawn};
 use machmeter_sys::thread::monotonic_ns;
@@ -45,6 +46,23 @@ pub(crate) fn spin_until(ns: u64) -> u64 {
         }
         std::hint::spin_loop();
     }
+}
+
+/// Looks at the clock of which the median is taken.
+const LOOKS: usize = 31;
+
+/// What a look at the clock takes, ns: from one to the next.
+pub(crate) fn look_ns() -> f64 {
+    let look = |_| {
+        let begin_ns = monotonic_ns();
+        (monotonic_ns() - begin_ns) as f64
+    };
+    sorted(&(0..LOOKS).map(look).collect::<Vec<f64>>()).ok().and_then(|s| quantile(&s, 0.5)).unwrap_or(0.0)
+}
+
+/// Time of each of some calls since a look at the clock, ns, without that of the look at their end.
+pub(crate) fn per_call_ns(begin_ns: u64, look_ns: f64, calls: u32) -> f64 {
+    ((monotonic_ns() - begin_ns) as f64 - look_ns).max(0.0) / f64::from(calls)
 }
 
 /// A link of which the far end has the other end.
@@ -180,10 +198,11 @@ impl Near {
         if !self.send_there(0) || !self.receive_back(1) {
             return None;
         }
+        let look_ns = look_ns();
         let begin_ns = spin_until(monotonic_ns() + delay_ns);
         let done = self.receive_back(0);
         let calls = self.turns.map_or(1, |t| t.back.saturating_sub(1).max(1));
-        done.then(|| (monotonic_ns() - begin_ns) as f64 / f64::from(calls))
+        done.then(|| per_call_ns(begin_ns, look_ns, calls))
     }
 
     #[inline]

@@ -10,7 +10,9 @@ use machmeter_engine::disturbance::placement;
 use machmeter_engine::experiment::{Cell, CellList, Enough, Experiment, Finished, Outlook, Set};
 use machmeter_engine::host::Silent;
 use machmeter_engine::sampling::{Company, Pace, Sampler};
-use machmeter_model::loggps::{Latency, Measured, REFINEMENTS, SizePoint, TRAIN, Table, fit, propose};
+use machmeter_model::loggps::{
+    Latency, Measured, REFINEMENTS, Segment, SizePoint, TRAIN, Table, fit, propose,
+};
 
 use crate::cells::{Ends, Pattern, PatternCell, ReceiveCell};
 use crate::measure::ONE;
@@ -159,10 +161,13 @@ impl<'n> Links<'n> {
         (0..self.cells.count()).flat_map(|i| self.cells.cell(i).rows().to_vec()).collect()
     }
 
-    fn add_overheads(&mut self, track: &mut Track, gaps_ns: &[(u64, f64)], work_ns: f64) {
-        track.has_overheads = true;
-        let of_overheads = |g: &&(u64, f64)| track.sizes.overheads.contains(&g.0);
-        let gaps_ns: Vec<(u64, f64)> = gaps_ns.iter().filter(of_overheads).copied().collect();
+    /// Overheads at sizes, where messages follow each other in so many ns.
+    fn add_overheads(
+        &mut self,
+        track: &mut Track,
+        gaps_ns: impl IntoIterator<Item = (u64, f64)>,
+        work_ns: f64,
+    ) {
         for (bytes, gap_ns) in gaps_ns {
             for times in WORKS {
                 let work = (times * gap_ns / work_ns).ceil().max(1.0) as u64;
@@ -181,6 +186,18 @@ impl<'n> Links<'n> {
             self.cells.push(ReceiveCell::new(self.ends, row, turns, near_ns));
         }
     }
+}
+
+/// The middle size of each range that has none of these.
+fn without_overheads(points: &[SizePoint], sizes: &[u64]) -> Vec<u64> {
+    let segments = fit(points).map_or_else(|_| Vec::new(), |table| table.segments);
+    let middle = |s: &Segment| {
+        let range = s.first_bytes..=s.last_bytes;
+        let own: Vec<u64> = points.iter().map(|p| p.size_bytes).filter(|b| range.contains(b)).collect();
+        let has_one = sizes.iter().any(|b| range.contains(b));
+        own.get(own.len() / 2).copied().filter(|_| !has_one)
+    };
+    segments.iter().filter_map(middle).collect()
 }
 
 /// A line for each size that is new and has all of its figures.
@@ -232,13 +249,25 @@ impl Set for Links<'_> {
             let own = points(&rows.rows, &track.way, &located);
             // Trains of large messages come one a visit, and need several.
             let complete = 3 * own.len() >= 2 * track.sizes.all.len();
-            if complete && !track.has_overheads {
+            let is_first = !track.has_overheads;
+            // Once before breaks are looked for, and once at sizes of the ranges that these made.
+            if complete && (is_first || track.rounds == REFINEMENTS) {
                 let is_work = |r: &&Row| Way { direction: "there", ..track.way }.owns(r, Operation::WORK);
                 let work =
                     rows.rows.iter().find(is_work).and_then(&located).map(|m| m.ns / WORK_TURNS as f64);
-                let gaps: Vec<(u64, f64)> = own.iter().map(|p| (p.size_bytes, p.gap.ns)).collect();
                 if let Some(work_ns) = work.filter(|ns| *ns > 0.0) {
-                    self.add_overheads(&mut track, &gaps, work_ns);
+                    track.has_overheads = true;
+                    let new = if is_first {
+                        track.sizes.overheads.clone()
+                    } else {
+                        without_overheads(&own, &track.sizes.overheads)
+                    };
+                    let gaps = own.iter().filter(|p| new.contains(&p.size_bytes));
+                    let gaps: Vec<(u64, f64)> = gaps.map(|p| (p.size_bytes, p.gap.ns)).collect();
+                    self.add_overheads(&mut track, gaps, work_ns);
+                    if !is_first {
+                        track.sizes.overheads.extend(new);
+                    }
                 }
             }
             if complete {

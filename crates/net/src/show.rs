@@ -41,9 +41,20 @@ fn at_most(value: f64) -> Cell {
     Cell::Text(format!("<= {}", human(value, Unit::Nanoseconds)))
 }
 
-/// A gap is a bound where the CPUs set the pace.
-fn gap(pace: Pace, value: f64) -> Cell {
-    if pace == Pace::Link { ns(value) } else { at_most(value) }
+/// A gap is a bound where the CPUs set the pace, or are not known to.
+fn gap(pace: Pace, g: Measured) -> Cell {
+    if pace == Pace::Link { ns(g.ns) } else { at_most(g.at_most_ns()) }
+}
+
+/// Messages on their way at once, L / g: a bound where one of them is one, nothing where both are.
+fn capacity(latency: Latency, pace: Pace, g: Measured) -> Cell {
+    let of = |l_ns: f64| (l_ns / g.ns).ceil();
+    match (latency, pace) {
+        (Latency::Known(l), Pace::Link) => Cell::Number(of(l.ns)),
+        (Latency::Known(l), _) => Cell::Text(format!(">= {:.0}", (l.ns / g.at_most_ns()).ceil())),
+        (Latency::AtMost(most), Pace::Link) => Cell::Text(format!("<= {:.0}", of(most))),
+        (Latency::AtMost(_), _) => Cell::Empty(()),
+    }
 }
 
 /// The table of `LogGPS`: a row a range of sizes.
@@ -62,7 +73,8 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
                 Latency::Known(l) => ns(l.ns),
                 Latency::AtMost(most) => at_most(most),
             };
-            let gap = gap(s.pace, s.gap.at_first.ns);
+            let gap = gap(s.pace, s.gap.at_first);
+            let one_way = human(s.one_way.at(s.first_bytes), Unit::Nanoseconds);
             let per_byte = s.gap.per_byte.ns;
             let rate = if per_byte > 0.0 {
                 format!("{:.3} GB/s, {:.1} Gbit/s", 1.0 / per_byte, 8.0 / per_byte)
@@ -78,13 +90,14 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
                     gap,
                     Cell::Text(format!("{per_byte:.4} ns/B")),
                     Cell::Text(rate),
+                    Cell::Text(format!("{one_way} + {:.4} ns/B", s.one_way.per_byte.ns)),
                     if i == 0 { threshold.map_or(Cell::Empty(()), Cell::Number) } else { Cell::Empty(()) },
                 ],
             });
         }
     }
-    let texts =
-        ["latency", "sent", "received", "gap", "per byte", "rate"].map(|label| TableColumn::new(label, None));
+    let texts = ["latency", "sent", "received", "gap", "per byte", "rate", "one way"];
+    let texts = texts.map(|label| TableColumn::new(label, None));
     let columns = texts.into_iter().chain([TableColumn::new("send waits above", Unit::Bytes)]).collect();
     let links: Vec<String> = described
         .iter()
@@ -93,7 +106,9 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
         .collect();
     let caption = format!(
         "LogGPS by range of sizes, both ends polling: latency L, overheads o_s and o_r (sent, received), gap g, G per byte, S (send waits \
-         above). Gap <=: the CPUs set the pace, not the link. Latency <=: both overheads together take as long as half a round trip. {}",
+         above); one way: half of a round trip of the smallest message, and per further byte. Gap <=: the CPUs set the pace, not the link. \
+         Latency <=: both overheads together take as long as half a round trip. Where sent or received is -, that overhead was not measured \
+         in the range, and both are bounds for that reason. {}",
         links.join("; ")
     );
     let shape = Shape::CostTable(CostTable { columns, rows });
@@ -107,18 +122,18 @@ fn logp(found: &[Found]) -> Option<Dataset> {
         let s = f.table.segments.first().filter(|_| f.has_trains)?;
         let both = s.overhead_send.zip(s.overhead_recv);
         let o = both.map(|(send, recv)| send.at(f.smallest).midpoint(recv.at(f.smallest)));
-        let g = s.gap.at(f.smallest);
-        let (latency, capacity) = match s.latency {
-            Latency::Known(l) => (ns(l.ns), Cell::Number((l.ns / g).ceil())),
-            Latency::AtMost(most) => (at_most(most), Cell::Text(format!("<= {:.0}", (most / g).ceil()))),
+        let g = s.gap.measured_at(f.smallest);
+        let capacity = capacity(s.latency, s.pace, g);
+        let latency = match s.latency {
+            Latency::Known(l) => ns(l.ns),
+            Latency::AtMost(most) => at_most(most),
         };
-        let gap = gap(s.pace, g);
-        let cells = vec![latency, o.map_or(Cell::Empty(()), ns), gap, Cell::Number(2.0), capacity];
+        let cells = vec![latency, o.map_or(Cell::Empty(()), ns), gap(s.pace, g), Cell::Number(2.0), capacity];
         Some(TableRow { name: f.name(), cells })
     };
     let rows: Vec<TableRow> = found.iter().filter_map(row).collect();
     let columns = ["L", "o", "g", "P", "capacity"].map(|label| TableColumn::new(label, None)).to_vec();
-    let caption = "LogP of the smallest message: o is the mean of both overheads, P the ends, capacity the messages on their way at once, L / g.";
+    let caption = "LogP of the smallest message: o is the mean of both overheads, P the ends, capacity the messages on their way at once, L / g; -: both are bounds.";
     let some = !rows.is_empty();
     some.then(|| Dataset::new("net.logp", "LogP", caption, Shape::CostTable(CostTable { columns, rows })))
 }
@@ -196,4 +211,22 @@ fn round_trips(trips: &[Trips], work: &str) -> Option<Dataset> {
     some.then(|| {
         Dataset::new("net.round_trips", "Round trips", caption.trim_end(), Shape::Distribution(shape))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capacity_of_bounds_is_a_bound_or_nothing() {
+        let of = |ns, sigma_ns| Measured { ns, sigma_ns };
+        let (known, bound) = (Latency::Known(of(350.0, 1.0)), Latency::AtMost(350.0));
+        let text = |s: &str| Cell::Text(s.to_owned());
+        assert_eq!(capacity(known, Pace::Link, of(100.0, 5.0)), Cell::Number(4.0));
+        // g is at most 110 ns.
+        assert_eq!(capacity(known, Pace::Overhead, of(100.0, 5.0)), text(">= 4"));
+        assert_eq!(capacity(bound, Pace::Link, of(100.0, 5.0)), text("<= 4"));
+        assert_eq!(capacity(bound, Pace::Unknown, of(100.0, 5.0)), Cell::Empty(()));
+        assert_eq!(gap(Pace::Overhead, of(0.0, 5.0)), at_most(10.0));
+    }
 }

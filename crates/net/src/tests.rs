@@ -147,6 +147,98 @@ fn planted_links_are_found_by_the_real_sampler() {
     judged.judge(24);
 }
 
+#[test]
+fn a_simulated_message_takes_what_was_planted() {
+    use machmeter_simulate::patterns::{Shape, Stepped, find};
+    use machmeter_simulate::{Dialect, machine::of_record, noise::Quiet, run};
+
+    for seed in 0..4 {
+        let truth = planted(&mut Random::new(seed), 4);
+        let (a, _) = found(&truth, Noise { base: 0.01, spikes: 0.05 }, seed);
+        let record = machmeter_data::Record { metrics: a.metrics, ..machmeter_data::Record::default() };
+        let params = of_record(&record, None, Dialect::Machmeter).unwrap().params;
+        for (i, s) in truth.iter().enumerate() {
+            let last = truth.get(i + 1).map_or(1 << 20, |next| next.from_bytes - 1);
+            for bytes in [s.from_bytes, s.from_bytes.midpoint(last), last] {
+                let pattern = (find("binomial").unwrap().make)(Shape::of(2, bytes));
+                let mut program = Stepped::new(pattern.as_ref(), 2, 1, 0);
+                let done = run::<u64, _, _>(&mut program, &params, &mut Quiet, &|| false).unwrap();
+                let simulated = done.last().1 as f64 / 1000.0;
+                let truth = s.send_ns + s.latency_ns + s.recv_ns + s.per_byte_ns * (bytes - 1) as f64;
+                let off = simulated / truth - 1.0;
+                assert!(off.abs() < 0.03, "{seed}: {bytes} B take {simulated} ns for {truth}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_range_of_small_messages_has_its_overheads() {
+    let base = planted(&mut Random::new(0), 1)[0];
+    let range = |from_bytes, gap_ns| Planted {
+        from_bytes,
+        gap_ns,
+        per_byte_ns: 0.1,
+        send_ns: 0.5 * gap_ns,
+        recv_ns: 0.4 * gap_ns,
+        ..base
+    };
+    // Between the sizes of the grid that have their overheads measured.
+    let truth = [range(1, 400.0), range(1_500, 900.0), range(5_000, 2_500.0)];
+    let (a, _) = found(&truth, Noise { base: 0.01, spikes: 0.05 }, 1);
+    for s in truth {
+        for (id, truth) in [("net.overhead_send", s.send_ns), ("net.overhead_recv", s.recv_ns)] {
+            let found = values(&a, id).find(|(from, _)| *from == s.from_bytes);
+            let found = found.unwrap_or_else(|| panic!("no {id} from {} B", s.from_bytes)).1.value.unwrap();
+            assert!((found / truth - 1.0).abs() < 0.1, "{id} from {} B: {found} for {truth}", s.from_bytes);
+        }
+    }
+}
+
+/// A link whose messages are there at once.
+struct Instant(u8);
+
+impl machmeter_sys::link::Link for Instant {
+    fn send(&mut self, _message: &[u8]) -> std::io::Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn receive(&mut self, message: &mut [u8]) -> std::io::Result<()> {
+        // Turns of two messages by number, then the end.
+        message[0] = if self.0 < 100 { self.0 % crate::orders::NUMBERS } else { crate::orders::END };
+        Ok(())
+    }
+
+    fn set_limit(&mut self, _limit_ns: u64) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        String::new()
+    }
+}
+
+#[test]
+fn a_receive_that_costs_nothing_is_not_that_of_the_clock() {
+    let turns = Turns { delay_ns: 1_000, ..turns(0, 2, 1, 1) };
+    let seen = crate::far::take_part(&mut Instant(0), &turns, &mut [0]);
+    let mut times = seen.receive_ns;
+    times.sort_by(f64::total_cmp);
+    let (median, look) = (times[times.len() / 2], crate::near::look_ns());
+    assert!(times.len() == 100 && median < 0.5 * look, "{median} ns, a look at the clock {look} ns");
+}
+
+#[test]
+fn figures_without_time_have_a_line() {
+    let way = crate::plan::Way { transport: "tcp", wait: "polling", direction: "there" };
+    let rows = vec![way.train(1, 1, 0).reached(), way.row(crate::plan::Operation::TRIP).reached()];
+    let rows = machmeter_engine::cost::Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Default::default() };
+    let a = crate::analyze::analyze(&params(&[]), &rows, 1);
+    let [w] = &a.warnings[..] else { panic!("{:?}", a.warnings) };
+    assert_eq!(w.text, "no time for: message time tcp, round trip tcp polling");
+}
+
 /// The same over 300 links: `cargo test -p machmeter-net -- --ignored --nocapture`, two minutes.
 #[test]
 #[ignore = "two minutes, bench/compare/net runs it; the test above does the same with fewer links"]

@@ -45,6 +45,8 @@ pub struct Segment {
     pub gap: Line,
     /// L, ps: of the bytes alone in a rendezvous.
     pub latency_ps: u64,
+    /// Per further byte from the first one's arrival to the last one's, 1/1024 ps: G where interfaces are all that delays bytes.
+    pub way_per_byte: u64,
     pub protocol: Protocol,
 }
 
@@ -66,6 +68,22 @@ pub struct Params {
     pub dialect: Dialect,
 }
 
+impl Segment {
+    /// Bytes on their way, from the first one's arrival on.
+    pub(crate) fn way(&self) -> Line {
+        Line { first_ps: 0, per_byte: self.way_per_byte }
+    }
+
+    /// How many bytes at G cost as much as so many by this line.
+    #[inline]
+    pub(crate) fn at_gap(&self, bytes: u64, line: &Line) -> u64 {
+        if line.per_byte == self.gap.per_byte || self.gap.per_byte == 0 {
+            return bytes;
+        }
+        (u128::from(bytes) * u128::from(line.per_byte) / u128::from(self.gap.per_byte)) as u64
+    }
+}
+
 impl Params {
     /// Parameters of segments in the order of their sizes. The last one holds for all larger messages; `None` without one.
     pub fn new(segments: Vec<Segment>, dialect: Dialect) -> Option<Self> {
@@ -74,8 +92,16 @@ impl Params {
 
     /// One set of costs for all sizes: a rendezvous above `eager_bytes`, whose handshake takes L each way.
     pub fn simple(send: Line, gap: Line, latency_ps: u64, eager_bytes: u64, dialect: Dialect) -> Self {
-        let segment =
-            |last_bytes, protocol| Segment { last_bytes, send, receive: send, gap, latency_ps, protocol };
+        let way_per_byte = gap.per_byte;
+        let segment = |last_bytes, protocol| Segment {
+            last_bytes,
+            send,
+            receive: send,
+            gap,
+            latency_ps,
+            way_per_byte,
+            protocol,
+        };
         let rendezvous = Protocol::Rendezvous { handshake_ps: latency_ps };
         let mut segments = vec![segment(eager_bytes, Protocol::Eager)];
         if eager_bytes < u64::MAX {

@@ -67,6 +67,18 @@ pub(crate) const CODES: &[Code] = &[
         how: "cpu.count of the records.",
         next: "Trace no more ranks than CPUs. For more ranks: costs of a cluster, or of one link with simulated collectives (simulate --table).",
     },
+    code! { "W915" "prices do not vary",
+        what: "A parameter was varied (--vary) for a program whose collectives have a price, which stays as it was measured.",
+        why: "The change of the predicted time is that of single messages alone: the whole one is larger.",
+        how: "Collectives are priced by their measured laws or costs, which no parameter of messages is part of.",
+        next: "Replay them message by message: --algorithm allreduce=recursive-doubling; `machmeter simulate --pattern list` shows all.",
+    },
+    code! { "W916" "traced without a CPU",
+        what: "Threads of the traced program had no CPU for more than a tenth of their time: they slept, or others had it.",
+        why: "Time inside a call without a CPU is in no model: a run takes longer than predicted, by up to that share, and the interval does not hold it.",
+        how: "mpi.on_cpu of the trace below 0.9: predictions of ranks that had a CPU all the time were off by up to 0.11, and here as much is missing.",
+        next: "Trace with a CPU for each rank and nothing beside it: mpirun --bind-to core, a real-time priority (chrt -f 1).",
+    },
 ];
 
 /// All codes of the program, its checks and its probes.

@@ -70,6 +70,29 @@ fn a_traced_run_takes_what_its_calls_cost_there() {
     lab.line("report p.json").expect(0);
 }
 
+/// The price of an allreduce has no L in it.
+#[test]
+fn what_prices_and_cpus_leave_out_is_said() {
+    let lab = lab();
+    let said =
+        lab.line("predict run.json --on exact.json --vary L=1x,2x -v -o p.json").expect(0).stdout.clone();
+    assert!(said.contains("dT/dL >= 20, dT/do >= 40"), "{said}");
+    assert!(said.contains("3.3 % of the critical path is allreduce at a price"), "{said}");
+    assert!(said.contains("W915") && said.contains("does not change the price of allreduce"), "{said}");
+    assert!(!said.contains("W916"), "{said}");
+    let line =
+        "predict run.json --on exact.json --vary L=2x --algorithm allreduce=recursive-doubling -v --no-save";
+    let said = lab.line(line).expect(0).stdout.clone();
+    assert!(!said.contains("W915") && !said.contains(">=") && !said.contains("at a price"), "{said}");
+    for (share, is_warned) in [(0.56, true), (0.95, false)] {
+        let mut traced = record("0123456789abcdea");
+        plant(&mut traced, "mpi.on_cpu", Unit::One, &[], share, 0.0);
+        save(&lab, traced, &rounds(10), "shared.json");
+        let said = lab.line("predict shared.json --on exact.json -v --no-save").expect(0).stdout.clone();
+        assert_eq!(said.contains("W916") && said.contains("a CPU 56 % of the time"), is_warned, "{said}");
+    }
+}
+
 /// Costs that are 10 % unsure move 14 us of 273.
 #[test]
 fn the_interval_has_the_errors_of_costs_and_noise() {

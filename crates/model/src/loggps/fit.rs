@@ -179,12 +179,13 @@ fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
 
 /// L, where it is told apart from the overheads.
 fn latency(one_way: &Line, send: Option<&Line>, recv: Option<&Line>) -> Latency {
-    let (Some(send), Some(recv)) = (send, recv) else { return Latency::AtMost(one_way.at_first.ns) };
+    let all_ns = one_way.at_first.at_most_ns();
+    let (Some(send), Some(recv)) = (send, recv) else { return Latency::AtMost(all_ns) };
     let rest = one_way.at_first.minus(send.at_first).minus(recv.at_first);
     if rest.ns > APART * rest.sigma_ns {
         Latency::Known(rest)
     } else {
-        Latency::AtMost((rest.ns.max(0.0) + APART * rest.sigma_ns).min(one_way.at_first.ns))
+        Latency::AtMost(Measured { ns: rest.ns.max(0.0), ..rest }.at_most_ns().min(all_ns))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What was measured of one direction of a link, size by size.
 
+use crate::breaks::APART;
+
 pub const TRAIN: u32 = 16;
 
 /// A figure with the standard deviation of its error, both ns.
@@ -14,6 +16,11 @@ impl Measured {
     #[must_use]
     pub fn over(self, n: f64) -> Self {
         Self { ns: self.ns / n, sigma_ns: self.sigma_ns / n }
+    }
+
+    /// Two standard deviations above it, ns: what its error lets it be at most.
+    pub fn at_most_ns(self) -> f64 {
+        self.ns + APART * self.sigma_ns
     }
 
     /// Difference of two that were measured apart.

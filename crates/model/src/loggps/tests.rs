@@ -38,6 +38,17 @@ fn what_can_not_be_told_is_a_bound() {
     let table = fit(&points(None)).unwrap();
     let s = &table.segments[0];
     assert!(s.pace == Pace::Unknown && matches!(s.latency, Latency::AtMost(ns) if (ns - 350.0).abs() < 1.0));
+    // Lines that would be below zero at the first byte are forced through it; what is known of it is their error.
+    let far = |p: &SizePoint| 2.0 * (p.size_bytes as f64 - 50_000.0);
+    let at = |size_bytes| SizePoint { size_bytes, ..points(None)[0] };
+    let mut steep: Vec<SizePoint> = grid(52_000, 65_536, 8).into_iter().map(at).collect();
+    for p in &mut steep {
+        (p.gap, p.round_trip) = (exactly(far(p)), exactly(far(p)));
+    }
+    let s = &fit(&steep).unwrap().segments[0];
+    assert_eq!((s.gap.at_first.ns, s.one_way.at_first.ns), (0.0, 0.0), "{s:?}");
+    assert!(s.gap.at_first.at_most_ns() > 1.0, "{s:?}");
+    assert!(matches!(s.latency, Latency::AtMost(ns) if ns > 1.0), "{s:?}");
     // The sender sets the pace of small messages, and the link overtakes it at 2001 bytes.
     let table = fit(&points(Some((300.0, 60.0)))).unwrap();
     let [slow, wire] = &table.segments[..] else { panic!("{table:?}") };

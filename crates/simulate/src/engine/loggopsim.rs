@@ -46,6 +46,6 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
         let (cpu, link) = (s.receive.further_ps(1), s.gap.further_ps(1));
         let by_cpu = if bytes == 0 { cpu != 0 && (cpu < link || link == 0) } else { cpu > link };
         let (part, line) = if by_cpu { (Part::OverheadBytes, &s.receive) } else { (Part::GapBytes, &s.gap) };
-        self.further(begin, part, line, bytes)
+        self.further(begin, part, s, line, bytes)
     }
 }

@@ -190,7 +190,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
 
     fn send(&mut self, rank: u32, id: u32, op: Op, now: T) {
         let s = self.params.segment(op.amount);
-        let (end, stolen) = self.occupy(rank, op.cpu, now, &s.send, op.amount);
+        let (end, stolen) = self.occupy((rank, op.cpu), now, s, &s.send, op.amount);
         self.observe(Moment::End, (rank, op.cpu), id, end);
         *self.resources.cpu(rank, op.cpu) = end;
         self.start(rank, id);
@@ -259,7 +259,7 @@ impl<T: Time, P: Program, N: Noise> Run<'_, T, P, N> {
         let s = self.params.segment(op.amount);
         let begin = now.later(*self.resources.receiver(receiver, op.nic));
         *self.resources.receiver(receiver, op.nic) = self.gap(begin, s, op.amount);
-        let complete = self.further(begin, Part::GapBytes, &s.gap, op.amount);
+        let complete = self.further(begin, Part::GapBytes, s, &s.way(), op.amount);
         self.pool.get_mut(at).kind = next;
         if complete.ps() > now.ps() {
             self.pool.get_mut(at).time = complete;

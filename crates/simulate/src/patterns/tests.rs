@@ -63,7 +63,8 @@ fn times_of_patterns_are_closed_forms() {
 #[test]
 fn a_chain_forwards_segments_while_others_come() {
     // A middle rank sends a segment, then handles the next one: 2 o per segment, as the last one does not wait longer.
-    let params = params(Dialect::Machmeter).map(|s| s.gap = Line { first_ps: 0, per_byte: 0 });
+    let params =
+        params(Dialect::Machmeter).map(|s| (s.gap, s.way_per_byte) = (Line { first_ps: 0, per_byte: 0 }, 0));
     let one = time("pipelined", 5, 1, &params);
     assert_eq!(one, 4 * (2 * O + L));
     let many = time("pipelined", 5, 4096 * 7, &params);

@@ -60,10 +60,12 @@ pub(super) fn scale(segment: &mut Segment, part: Part, factor: f64) {
             times(&mut segment.receive.first_ps);
         }
         Part::Gap => times(&mut segment.gap.first_ps),
-        // Bytes are moved by the link, or by the CPU that sends.
+        // Bytes are moved by the link, and by the CPUs of both ends.
         Part::GapBytes => {
             times(&mut segment.gap.per_byte);
+            times(&mut segment.way_per_byte);
             times(&mut segment.send.per_byte);
+            times(&mut segment.receive.per_byte);
         }
         _ => {}
     }

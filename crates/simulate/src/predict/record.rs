@@ -23,7 +23,7 @@ machmeter_data::metrics! {
     }
     ["parameter"] Count Neither weakened by [] {
         SENSITIVITY = "predict.sensitivity"
-            "Derivative of the predicted time by a parameter: messages on the critical path for L, o and g, bytes for G.";
+            "Derivative of the predicted time by a parameter: messages on the critical path for L, o and g, bytes at G for G. At least that where priced collectives are on it: prices do not vary.";
     }
     ["rank"] One Neither weakened by [] {
         PATH = "predict.path"
@@ -45,6 +45,8 @@ pub struct Told<'a> {
     pub ranks: u32,
     pub times: Option<&'a Times>,
     pub split: Option<&'a Split>,
+    /// Collectives at a price, which varies with no parameter.
+    pub priced: &'a [&'static str],
     /// Times with one parameter changed.
     pub varied: &'a [(Variation, Times)],
     /// Statements on how it was made.
@@ -77,6 +79,7 @@ pub fn fill(record: &mut Record, told: &Told<'_>) {
     if let Some(split) = told.split {
         lines.push(shares(record, &split.ranks));
         lines.push(sensitivities(record, split));
+        lines.extend(priced(split, told.priced));
         lines.push(path(record, split));
         record.datasets.push(of_ranks(&split.ranks));
     }
@@ -126,18 +129,39 @@ fn shares(record: &mut Record, ranks: &[OfRank]) -> String {
     words.join(", ")
 }
 
+/// Time of priced collectives on the critical path, ps.
+fn priced_ps(split: &Split) -> i64 {
+    split.end.spent_ps[Part::Collective as usize]
+}
+
+/// What sensitivities do not hold.
+fn priced(split: &Split, names: &[&str]) -> Option<String> {
+    let share = priced_ps(split) as f64 / split.end.ps().max(1) as f64;
+    (share > 0.0).then(|| {
+        format!(
+            "{} of the critical path is {} at a price that varies with none of these: --algorithm OP=PATTERN replays messages instead",
+            percent(share),
+            names.join(", ")
+        )
+    })
+}
+
 fn sensitivities(record: &mut Record, split: &Split) -> String {
     let mut words = Vec::new();
+    let (method, least) = match priced_ps(split) {
+        0 => ("gradient of the median run", ""),
+        _ => ("gradient of the median run without its priced collectives", ">= "),
+    };
     for (name, part) in PARAMETERS {
         let mut count = split.end.count(part);
         if part == Part::GapBytes {
-            // Where the CPU moves the bytes, they are on its part of the message.
+            // Where the CPUs move the bytes, they are on their parts of the message.
             count += split.end.count(Part::OverheadBytes);
         }
         let keys = params([("parameter", name.into())]);
-        record.metrics.push(Metric::new(&SENSITIVITY, keys, count as f64, "gradient of the median run", 1));
+        record.metrics.push(Metric::new(&SENSITIVITY, keys, count as f64, method, 1));
         let unit = if part == Part::GapBytes { " B" } else { "" };
-        words.push(format!("dT/d{name} {count}{unit}"));
+        words.push(format!("dT/d{name} {least}{count}{unit}"));
     }
     words.join(", ")
 }

@@ -1,6 +1,6 @@
 //! Calls as a schedule: calculation between them, messages, and collectives either of a known cost or as messages of a pattern.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use machmeter_data::trace::OPERATIONS;
 
@@ -71,6 +71,12 @@ pub struct Replay {
 impl Replay {
     pub fn ranks(&self) -> u32 {
         self.goal.ranks()
+    }
+
+    /// Names of the collectives whose cost is to be known.
+    pub fn priced_operations(&self) -> Vec<&'static str> {
+        let names: BTreeSet<&str> = self.priced.iter().map(|p| p.operation).collect();
+        names.into_iter().collect()
     }
 
     /// Ready to run with costs of [`Replay::priced`], ps.

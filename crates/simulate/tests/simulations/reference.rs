@@ -86,7 +86,10 @@ fn sensitivities_are_finite_differences() {
                         }
                     }
                     Part::Gap => s.gap.first_ps = shift(s.gap.first_ps, 1),
-                    _ => s.gap.per_byte = shift(s.gap.per_byte, 1024),
+                    _ => {
+                        s.gap.per_byte = shift(s.gap.per_byte, 1024);
+                        s.way_per_byte = s.gap.per_byte;
+                    }
                 })
             };
             if part == Part::GapBytes && base.segments()[0].gap.per_byte == 0 {
