@@ -139,11 +139,12 @@ fn keys(transport: &str, direction: &str, from_bytes: Option<u64>) -> Keys {
     keys
 }
 
-/// A figure with its interval, which never reaches below zero.
+/// A figure with its interval, which never reaches below zero; a slope that was held at zero has none.
 fn metric(info: &MetricInfo, keys: &Keys, found: Measured, n: usize) -> Metric {
     let reach = deviations(LEVEL) * found.sigma_ns;
     let (low, high) = ((found.ns - reach).max(0.0), found.ns + reach);
     let interval = Interval::new(LEVEL, low, high, "propagated errors of visits");
+    let interval = interval.filter(|_| found.sigma_ns > 0.0);
     Metric::new(info, keys.clone(), found.ns, "weighted line", n as u64).with_ci(interval)
 }
 
