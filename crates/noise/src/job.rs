@@ -196,7 +196,7 @@ impl Job<'_> {
             let meters: Vec<Meter> = threads
                 .iter()
                 .zip(self.cpus)
-                .map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid })
+                .map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid, main_tid: thread::tid() })
                 .collect();
             let _home = Attendant::settle(self.placement);
             let soon = || Ok(clock::now(self.host.source())? + self.host.rate.ticks(LEAD_NS as f64));

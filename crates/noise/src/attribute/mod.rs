@@ -16,6 +16,15 @@ use serde::{Deserialize, Serialize};
 pub struct Meter {
     pub cpu: usize,
     pub tid: i32,
+    /// The process's main thread, which empties the buffers: it is no source, its gaps are booked as own time.
+    pub main_tid: i32,
+}
+
+impl Meter {
+    /// Whether a thread is no other one.
+    fn is_own(&self, tid: i32) -> bool {
+        tid == self.tid || tid == self.main_tid
+    }
 }
 
 /// Something that sees who has the CPU while the loops run.

@@ -69,13 +69,13 @@ impl Walk {
             EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
                 // Some kernels do not record every switch: a thread that leaves and did not come had the CPU meanwhile.
                 let came = self.running.replace(next_pid);
-                if came.is_some_and(|came| came != prev_pid) && prev_pid != meter.tid {
+                if came.is_some_and(|came| came != prev_pid) && !meter.is_own(prev_pid) {
                     let source = thread(log.name(prev_comm), prev_pid, processes, "thread not recorded");
                     // When it began is not known: an event without duration names the gap that it ended in and no other.
                     self.push(e.ticks, e.ticks, t.intern(source), THREAD_DEPTH);
                 }
                 self.end_thread(e.ticks);
-                if next_pid != meter.tid {
+                if !meter.is_own(next_pid) {
                     let source = thread(log.name(next_comm), next_pid, processes, HELD_BACK);
                     self.thread = Some((e.ticks, t.intern(source)));
                 }
@@ -171,7 +171,7 @@ mod tests {
     use crate::measure::Gap;
     use machmeter_sys::trace::{NameId, Names, TaskState};
 
-    const METER: Meter = Meter { cpu: 1, tid: 42 };
+    const METER: Meter = Meter { cpu: 1, tid: 42, main_tid: 41 };
 
     /// What a trace of these events tells of the meter's CPU.
     fn told(events: Vec<(u64, u16, EventKind)>, names: Names) -> ActivityLog {
@@ -230,6 +230,21 @@ mod tests {
         let source = &t.sources[a[1].main as usize];
         assert_eq!(source.thread, "worker:9");
         assert_eq!(source.full_name(), "worker", "its process was gone before it was asked for");
+    }
+
+    #[test]
+    fn the_meters_main_thread_is_no_source() {
+        let mut names = Names::default();
+        let (main, meter, cc1) =
+            (names.intern(b"machmeter"), names.intern(b"mm-noise"), names.intern(b"cc1"));
+        let events = vec![
+            (110, 1, switch((42, meter), (7, cc1))),
+            (150, 1, switch((7, cc1), (41, main))),
+            (160, 1, switch((41, main), (42, meter))),
+        ];
+        let t = told(events, names);
+        let spans: Vec<_> = t.spans[0].iter().map(|s| (s.start_ticks, s.end_ticks)).collect();
+        assert_eq!(spans, [(110, 150)]);
     }
 
     #[test]
