@@ -106,11 +106,8 @@ fn the_meter_is_no_source_of_noise() {
     // By a name of its own, since other tests run the program, too.
     let program = lab.work().join("only-here");
     std::fs::copy(env!("CARGO_BIN_EXE_machmeter"), &program).unwrap();
-    let arguments = words("noise -t 3s --json --no-save");
-    let plain = lab.command(&arguments);
     let mut copied = std::process::Command::new(&program);
-    copied.args(&arguments).current_dir(lab.work());
-    copied.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    lab.set_up(copied.args(words("noise -t 3s --json --no-save")));
     let record = Running::of(copied).end().ended_or_starved();
     let named = |m: &&Metric| m.params.get("source").is_some_and(|s| s.to_string() == "only-here");
     assert_eq!(record.metrics.iter().find(named), None);
