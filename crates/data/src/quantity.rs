@@ -77,6 +77,10 @@ pub fn human(value: f64, unit: Unit) -> String {
         Unit::BytesPerSecond => scaled(value, 1e3, ["B/s", "kB/s", "MB/s", "GB/s"]),
         Unit::FlopsPerSecond => scaled(value, 1e3, ["flop/s", "kflop/s", "Mflop/s", "Gflop/s"]),
         Unit::Hertz => scaled(value, 1e3, ["Hz", "kHz", "MHz", "GHz"]),
+        // All but a little is not all: cut, not rounded.
+        Unit::One if value < 1.0 && digits(value * 100.0) == "100" => {
+            format!("{:.2} %", (value * 1e4).floor() / 100.0)
+        }
         Unit::One => format!("{} %", digits(value * 100.0)),
         Unit::Count => digits(value),
         Unit::Ticks => format!("{} ticks", digits(value)),
@@ -171,6 +175,10 @@ mod tests {
         assert_eq!(times, ["9.47 ns", "27.6 ms", "1.00 ms"]);
         let shares = [0.029, 0.0, f64::NAN, 0.000_012].map(|share| human(share, One));
         assert_eq!(shares, ["2.90 %", "0 %", "?", "0.00120 %"]);
+        assert_eq!(
+            [0.9995, 0.999_999, 1.0, 1.0004].map(|s| human(s, One)),
+            ["99.95 %", "99.99 %", "100 %", "100 %"]
+        );
         let others = [(250.0, Hertz), (5.85e10, FlopsPerSecond), (49_152.0, Bytes)].map(|(v, u)| human(v, u));
         assert_eq!(others, ["250 Hz", "58.5 Gflop/s", "48.0 KiB"]);
     }
