@@ -308,13 +308,17 @@ mod tests {
         let stream = periodic(10_000_000, 1_000);
         let stop = Arc::new(AtomicBool::new(false));
         let mut machine = RealMachine::new(&stream, stop, (process::program(), Vec::new())).unwrap();
-        let jobs = room_for(stream.jobs_in(50_000_000));
-        // As when the task's thread was kept from the CPU for a second.
-        let start_ns = thread::monotonic_ns() - 1_000_000_000;
-        let order = Order { start_ns, length_ns: 50_000_000, jobs };
         let request = TaskRequest { stream, attributes: Attributes::default(), seed: 1 };
-        let s = record(&request, &mut machine, &[thread::tid()], order, 1);
-        assert_eq!((s.scheduled, s.jobs.len()), (5, 5));
-        assert!(s.start_ns > start_ns + 1_000_000_000 && s.jobs[0].slept(), "{s:?}");
+        let mut begun_late = || {
+            let jobs = room_for(request.stream.jobs_in(50_000_000));
+            // As when the task's thread was kept from the CPU for a second.
+            let start_ns = thread::monotonic_ns() - 1_000_000_000;
+            let order = Order { start_ns, length_ns: 50_000_000, jobs };
+            let s = record(&request, &mut machine, &[thread::tid()], order, 1);
+            assert!(s.start_ns > start_ns + 1_000_000_000, "{s:?}");
+            s.scheduled == 5 && s.jobs.len() == 5 && s.jobs[0].slept()
+        };
+        // Others may take the CPU for longer than the lead: one of five is enough.
+        assert!((0..5).any(|_| begun_late()));
     }
 }
