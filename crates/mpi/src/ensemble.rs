@@ -54,7 +54,7 @@ impl Ensemble {
         // Helper threads of the library inherit it.
         let asked = sched::current().map_err(|e| e.to_string())?;
         sched::apply(Policy::ordinary()).map_err(|e| e.to_string())?;
-        let session = Session::start(lib).map_err(text)?;
+        let session = Session::start(lib, false).map_err(text)?;
         let control = session.world().clone();
         // Others learn it from rank 0; without one all end.
         let setup = if control.rank() == 0 { setup() } else { None };

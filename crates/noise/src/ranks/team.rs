@@ -42,7 +42,7 @@ impl Team {
     /// Starts MPI in this process. Errors: one line: MPI's, or a rank is another version, which all ranks then say.
     pub(super) fn start() -> Result<Self, String> {
         HAS_STARTED.store(true, Ordering::Relaxed);
-        let session = Session::start(None).map_err(text)?;
+        let session = Session::start(None, true).map_err(text)?;
         let world = session.world().clone();
         let team = Self { session, world };
         match team.world.all_run(PROGRAM) {

@@ -25,7 +25,7 @@ fn rank() {
         launcher::bind(&place).unwrap();
     }
     let library = std::env::var_os(LIBRARY).map(PathBuf::from);
-    let session = Session::start(library.as_deref()).unwrap_or_else(|e| panic!("{e}"));
+    let session = Session::start(library.as_deref(), false).unwrap_or_else(|e| panic!("{e}"));
     let world = session.world().clone();
     match mode.as_str() {
         "calls" => {

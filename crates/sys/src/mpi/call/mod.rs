@@ -81,8 +81,9 @@ pub struct Session {
 
 impl Session {
     /// Opens the library (`lib`, else the launcher's, else the linker's) and starts MPI; the process then dies with
-    /// the launcher's daemon. Errors: nothing found; [`Error::ForeignLauncher`]; what MPI says.
-    pub fn start(lib: Option<&Path>) -> Result<Self, Error> {
+    /// the launcher's daemon. `will_have_threads`: this process starts some later, which call no MPI. Errors: nothing found;
+    /// [`Error::ForeignLauncher`]; what MPI says.
+    pub fn start(lib: Option<&Path>, will_have_threads: bool) -> Result<Self, Error> {
         let launched = launched();
         let library = Library::find(lib, launched.as_ref())?;
         if launched.is_some() {
@@ -98,7 +99,7 @@ impl Session {
         }
         // As a program's own MPI_Init: Open MPI 4.1 takes locks at any other level, a fifth of its shortest calls.
         let is_alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
-        let level = if is_alone { SINGLE } else { library.constants.funneled };
+        let level = if is_alone && !will_have_threads { SINGLE } else { library.constants.funneled };
         // SAFETY: called once, with no arguments (MPI 2.0 on), and room for the answer.
         unsafe { library.functions.init_thread(none, none, level, &raw mut provided) }?;
         let (finished, clean, shmem_end) = (Cell::new(false), Cell::new(true), Cell::new(None));
