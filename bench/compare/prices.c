@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -100,6 +101,21 @@ static void adds(void) {
     __asm__ volatile("" ::"r"(sum));
 }
 
+/* Through pointers, so that the compiler writes calls. */
+static void *(*volatile memcpy_of)(void *, const void *, size_t) = memcpy;
+static void *(*volatile memset_of)(void *, int, size_t) = memset;
+static char from[64] __attribute__((aligned(64))), to[64] __attribute__((aligned(4096)));
+
+static void copies(void) {
+    void *(*call)(void *, const void *, size_t) = memcpy_of;
+    for (int i = 0; i < 1024; i++) call(to, from, 64);
+}
+
+static void fills(void) {
+    void *(*call)(void *, int, size_t) = memset_of;
+    for (int i = 0; i < 1024; i++) call(to, i | 1, 64);
+}
+
 static int ascending(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
 
 /* Batches of about 0.1 ms for half a second; `each` operations a turn. */
@@ -172,6 +188,8 @@ int main(int count, char **arguments) {
     check(zero >= 0 && pipe(ends) == 0);
     PRICE("add", adds, 4096);
     PRICE("daxpy", daxpy, 1);
+    PRICE("memcpy_64", copies, 1024);
+    PRICE("memset_64", fills, 1024);
     PRICE("getppid_libc", getppid_libc, 1);
     PRICE("getppid_inline", getppid_inline, 1);
     PRICE("read_zero", read_zero, 1);

@@ -201,8 +201,7 @@ fn measured(rate: u32, sizes: &str, seconds: u32, [near, far]: [usize; 2]) -> Re
     command.args(["--kill-child", "sh", "-ec", SCRIPT, "sh"]).arg(rate.to_string()).arg(program);
     command.arg(sizes).args([seconds, near as u32, far as u32].map(|n| n.to_string()));
     let output = command.output().map_err(|e| format!("timeout, unshare: {e}"))?;
-    let record: Result<Record, _> = serde_json::from_slice(&output.stdout);
-    let Ok(record) = record else {
+    let Ok(record) = Record::from_json(&output.stdout) else {
         let said = String::from_utf8_lossy(&output.stderr);
         let why = said.lines().next().unwrap_or("no namespaces, ip or tc here");
         return Err(why.to_owned());

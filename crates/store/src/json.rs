@@ -103,7 +103,7 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record> {
         Some(_) => (Cow::Borrowed(text), ""),
     };
     let json = printable(&json);
-    let record: Record = serde_json::from_str(&json).map_err(|e| fail(explain(&json, &e, within)))?;
+    let record = Record::from_json(json.as_bytes()).map_err(|e| fail(explain(&json, &e, within)))?;
     check_identity(Some(&record.format), Some(&record.version)).map_err(fail)?;
     Ok(record)
 }

@@ -1,8 +1,7 @@
 //! `machmeter list WHAT`: the registries.
 
 use clap::{Arg, ArgMatches, Command};
-use machmeter_data::record::Run;
-use machmeter_data::{Hazard, MetricInfo};
+use machmeter_data::{Hazard, MetricInfo, Record};
 use machmeter_engine::{Info, LoadInfo};
 use machmeter_interactive::tasks::TASKS;
 use machmeter_report::format::FORMATS;
@@ -78,9 +77,8 @@ fn runs() -> Result<Vec<[String; 3]>> {
     let row = |(i, name): (usize, String)| {
         let told = history.resolve(&name).map_err(|e| e.to_string()).and_then(|path| {
             let text = std::fs::read(&path).map_err(|e| e.to_string())?;
-            let record: serde_json::Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
-            let run: Run = serde_json::from_value(record["run"].clone()).map_err(|e| e.to_string())?;
-            Ok((record["complete"] == true, run, text.len()))
+            let record = Record::from_json(&text).map_err(|e| e.to_string())?;
+            Ok((record.complete, record.run, text.len()))
         });
         let last = if i == 0 { "last".to_owned() } else { format!("last~{i}") };
         match told {

@@ -211,6 +211,8 @@ impl Queue {
         }
     }
 
+    // A call costs 16 instructions an event.
+    #[inline(always)]
     fn append<T: Time>(&mut self, pool: &mut Pool<T>, at: u32, ps: u64) {
         #[expect(clippy::manual_ilog2, reason = "its check for zero costs two instructions an event")]
         let bucket = 63 - (ps ^ self.last_ps).leading_zeros();

@@ -4,6 +4,7 @@
 //! Calls that the C library answers from memory (`getpid` once, `clock_gettime` by the vDSO) go through `syscall(2)` where
 //! the name says so.
 
+pub mod bytes;
 pub mod event;
 pub mod file;
 pub mod map;

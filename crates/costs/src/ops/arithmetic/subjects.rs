@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::Proof;
 use machmeter_engine::sampling::Subject;
+use machmeter_sys::call::bytes;
 use machmeter_sys::clock::{SourceId, TickSource, WithSource, dispatch};
 use machmeter_sys::disk::AlignedBytes;
 use machmeter_sys::kernel::Ready;
@@ -162,14 +163,10 @@ impl Bytes {
 
 impl Subject for Bytes {
     fn run(&mut self, turns: u64) -> bool {
-        for i in 0..turns {
-            if self.fill {
-                self.last = i as u8 | 1;
-                black_box(self.to.as_mut_slice()).fill(black_box(self.last));
-            } else {
-                let from = &self.from.as_slice()[APART_BYTES..];
-                black_box(self.to.as_mut_slice()).copy_from_slice(black_box(from));
-            }
+        if self.fill {
+            self.last = bytes::fill(self.to.as_mut_slice(), turns);
+        } else {
+            bytes::copy(self.to.as_mut_slice(), &self.from.as_slice()[APART_BYTES..], turns);
         }
         true
     }
