@@ -166,6 +166,31 @@ pub struct DistributionRow {
     pub quantiles: Vec<(f64, f64)>,
 }
 
+impl DistributionRow {
+    /// Of `n` samples, by their quantiles and the greatest: probabilities so many per factor of ten of 1 / (1 - p), dense toward the
+    /// tail, and those that tables ask for. Values have four digits, of which a table shows three; the greatest has all.
+    pub fn of(name: String, n: u64, per_decade: u32, quantile: impl Fn(f64) -> f64, greatest: f64) -> Self {
+        // Twenty factors of ten are more than 64 bits count.
+        let steps = (0..20 * per_decade).map(|k| 1.0 - 10_f64.powf(-f64::from(k) / f64::from(per_decade)));
+        let is_known = |p: &f64| (1.0 - p) * n as f64 >= 1.0;
+        let mut all: Vec<f64> = steps.take_while(is_known).chain(ASKED.into_iter().filter(is_known)).collect();
+        all.iter_mut().for_each(|p| *p = (*p * 1e7).round() / 1e7);
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        let point = |p: f64| (p, four_digits(quantile(p)));
+        let quantiles = all.into_iter().map(point).chain([(1.0, greatest)]).collect();
+        Self { name, n, quantiles }
+    }
+}
+
+/// Quartiles and the like, which no step toward the tail meets.
+const ASKED: [f64; 4] = [0.25, 0.5, 0.75, 0.95];
+
+/// What a drawing can show of a number; 0 for what is none.
+pub fn four_digits(x: f64) -> f64 {
+    format!("{x:.3e}").parse().ok().filter(|x: &f64| x.is_finite()).unwrap_or(0.0)
+}
+
 /// See [`Shape::Curve`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
@@ -360,5 +385,16 @@ mod tests {
         assert_eq!(at(328.0), Some((-6, true)), "log10 is -6.48: 0.02 from the edge");
         assert_eq!(at(0.0), None);
         assert_eq!(row(20.0).decade(Unit::Bytes), Some((1, false)));
+    }
+
+    #[test]
+    fn a_distribution_has_the_quantiles_of_tables_and_ends_with_the_greatest() {
+        let row = DistributionRow::of("r".into(), 10_000, 5, |p| 1.0 + p * 9_999.0, 10_000.25);
+        let at = |p: f64| row.quantiles.iter().find(|q| q.0 >= p - 1e-12).unwrap();
+        assert_eq!([0.25, 0.5, 0.95, 0.99].map(|p| at(p).0), [0.25, 0.5, 0.95, 0.99]);
+        assert_eq!((at(0.5).1, row.quantiles.last()), (5_001.0, Some(&(1.0, 10_000.25))));
+        assert!(row.quantiles.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
+        assert_eq!(DistributionRow::of("r".into(), 1, 5, |_| 7.0, 7.0).quantiles, [(0.0, 7.0), (1.0, 7.0)]);
+        assert_eq!([123_456.0, 0.0, f64::NAN].map(four_digits), [123_500.0, 0.0, 0.0]);
     }
 }

@@ -81,10 +81,11 @@ impl Table {
     /// Shares of the overhead by group, 0 to 1, without apply's.
     pub fn shares(&self) -> Vec<(Group, f64)> {
         let in_group = |r: &&Row, group| group_of(&r.name) == group;
-        // Plus zero: a sum of nothing is minus zero.
-        let of =
-            |group| self.rows.iter().filter(|r| in_group(r, group)).map(|r| r.total_ns).sum::<f64>() + 0.0;
-        let overhead_ns = self.total_ns() - of(Group::Apply);
+        // Time below zero is the timer's own, taken off too often. Plus zero: a sum of nothing is minus zero.
+        let of = |group| {
+            self.rows.iter().filter(|r| in_group(r, group)).map(|r| r.total_ns.max(0.0)).sum::<f64>() + 0.0
+        };
+        let overhead_ns: f64 = Group::ALL[1..].iter().map(|g| of(*g)).sum();
         Group::ALL[1..].iter().map(|g| (*g, of(*g) / overhead_ns)).collect()
     }
 }

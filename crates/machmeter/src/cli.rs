@@ -49,7 +49,10 @@ pub(crate) fn command(registries: &Registries) -> Command {
     }
     for c in COMMANDS {
         let taken = options().into_iter().filter(|o| c.takes().any(|taken| taken == id(o)));
-        root = root.subcommand((c.define)(c.name).args(taken));
+        let verb = (c.define)(c.name).args(taken);
+        let writes_a_plot = ["ab", "compare"].contains(&c.name);
+        let plot = |o: Arg| o.help("Also write PATH.html: the forest plot");
+        root = root.subcommand(if writes_a_plot { verb.mut_arg("output", plot) } else { verb });
     }
     root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
 }
@@ -129,7 +132,7 @@ pub(crate) fn failure(e: &clap::Error) -> Failure {
     for l in text.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:")) {
         if let Some(w) = l.strip_prefix("error: ") {
             w.clone_into(&mut what);
-        } else if l.starts_with("tip:") || l.starts_with('[') {
+        } else if l.starts_with("tip:") || l.starts_with("[possible") {
             help.push(l.trim_start_matches("tip: ").to_owned());
         } else if !l.is_empty() && !l.starts_with("For more information") && help.is_empty() {
             what = format!("{what} {l}");

@@ -46,6 +46,38 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
 }
 
 #[test]
+fn names_mean_what_they_say() {
+    let lab = Lab::new();
+    lab.line("noise -t 200ms -q --raw all -o run.json").expect(0);
+    let text = fs::read_to_string(lab.work().join("run.json")).unwrap();
+    // A pipe, as of a shell's <(...).
+    let pipe = lab.work().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for line in ["report pipe", "export --to csv pipe"] {
+        let (to, text) = (pipe.clone(), text.clone());
+        let writer = std::thread::spawn(move || fs::write(to, text).unwrap());
+        assert!(lab.line(line).expect(0).stdout.contains("stolen"), "{line}");
+        writer.join().unwrap();
+    }
+    fs::copy(lab.work().join("run.json"), lab.work().join("other.json")).unwrap();
+    lab.line("report run.json other.json").refused("one record at a time");
+    lab.line("predict run.json --on run.json").refused("no trace");
+    // A dot is part of a name unless it begins a known ending.
+    for (stem, first) in [("run-1.5", "run-1.5.noise_"), ("cut.parquet", "cut.noise_")] {
+        lab.run(&["export", "--to", "parquet", "-o", stem, "run.json"]).expect(0);
+        assert!(lab.files().iter().any(|f| f.starts_with(first)), "{:?}", lab.files());
+    }
+    lab.line("export --to parquet -o nowhere/ run.json").failed(4, "no such folder");
+    let patterns = lab.line("simulate --pattern list --json").expect(0).stdout.clone();
+    let patterns: serde_json::Value = serde_json::from_str(&patterns).unwrap();
+    assert!(patterns.as_array().is_some_and(|all| all.iter().any(|p| p["name"] == "ring")), "{patterns}");
+    let plan = lab.line("predict --expr 1 --on run.json --dry-run --json").expect(0).stdout.clone();
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["stopped_by"], "plan");
+}
+
+#[test]
 fn what_is_usual_grows_from_five_records() {
     let lab = Lab::new();
     lab.line("noise -t 200ms -q --no-save --raw none -o run.json").expect(0);

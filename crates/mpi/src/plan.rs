@@ -14,9 +14,9 @@ const ISOLATED_EVERY: usize = 8;
 /// Sizes of a range, bytes, ascending: 0, powers of two and the sizes halfway between those from 8 on, and both ends.
 ///
 /// Two sizes an octave: a protocol that holds for two octaves, as from 512 B to 2 KiB, has the four points that a law needs.
-/// At the level quick powers of eight from 8 on.
+/// At the level quick a size two octaves from the next: four up to 512 B, from where protocols change, and beyond 4 KiB, too.
 pub(crate) fn sizes((from, to): (u64, u64), level: Level) -> Vec<u64> {
-    let (first, ratio) = if level == Level::Quick { (FIRST, 8) } else { (1, 2) };
+    let (first, ratio) = if level == Level::Quick { (FIRST, 4) } else { (1, 2) };
     let powers = std::iter::successors(Some(first), |s: &u64| s.checked_mul(ratio)).take_while(|s| *s < to);
     let halfway = |s: u64| (ratio == 2 && s >= FIRST).then_some(s + s / 2);
     let all = powers.flat_map(|s| [Some(s), halfway(s)]).flatten().chain([0]);
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!((&all[..8], all.len()), (&[0, 1, 2, 4, 8, 12, 16, 24][..], 39));
         assert_eq!(sizes((100, 300), Level::Standard), [100, 128, 192, 256, 300]);
         assert_eq!(sizes((5, 5), Level::Quick), [5]);
-        assert_eq!(sizes((0, 1 << 20), Level::Quick)[..3], [0, 8, 64]);
+        assert_eq!(sizes((0, 1 << 20), Level::Quick)[..3], [0, 8, 32]);
         assert_eq!(isolated(&sizes((0, 64), Level::Standard), Level::Quick), [8, 16, 32, 64]);
         assert_eq!(isolated(&[5], Level::Standard), [5]);
     }

@@ -148,6 +148,15 @@ fn metric(info: &MetricInfo, keys: &Keys, found: Measured, n: usize) -> Metric {
     Metric::new(info, keys.clone(), found.ns, "weighted line", n as u64).with_ci(interval)
 }
 
+/// Time per byte; a slope that was held at zero is none.
+fn per_byte(keys: &Keys, found: Measured, n: usize) -> Metric {
+    if found.ns > 0.0 {
+        return metric(&GAP_PER_BYTE, keys, found, n);
+    }
+    let why = "below resolution: larger messages of this range took no longer";
+    Metric::rejected(&GAP_PER_BYTE, keys.clone(), "weighted line", why)
+}
+
 impl Found {
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.transport, self.direction)
@@ -163,7 +172,7 @@ impl Found {
             let n = self.points.iter().filter(is_in).count();
             let at_first = |line: &Line| line.measured_at(from_bytes);
             if !self.has_trains {
-                let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);
+                let mut per_byte = per_byte(&keys, s.gap.per_byte, n);
                 "weighted line of half round trips".clone_into(&mut per_byte.estimator);
                 out.push(per_byte);
                 if i == 0 {
@@ -186,7 +195,7 @@ impl Found {
                 Pace::Overhead => bound(&GAP, g_ns.at_most_ns(), "the CPUs set the pace, not the link"),
                 Pace::Unknown => bound(&GAP, g_ns.at_most_ns(), "the overheads were not measured"),
             });
-            let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);
+            let mut per_byte = per_byte(&keys, s.gap.per_byte, n);
             if self.left_out.is_some() && i + 1 == self.table.segments.len() {
                 per_byte.flag(LEFT_OUT.id);
             }

@@ -76,8 +76,13 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
             let gap = gap(s.pace, s.gap.at_first);
             let one_way = human(s.one_way.at(s.first_bytes), Unit::Nanoseconds);
             let per_byte = s.gap.per_byte.ns;
-            let rate = if per_byte > 0.0 {
-                format!("{:.3} GB/s, {:.1} Gbit/s", 1.0 / per_byte, 8.0 / per_byte)
+            // Bytes that cost nothing that can be told from it have a bound.
+            let most = s.gap.per_byte.at_most_ns();
+            let is_bound = per_byte <= most - per_byte;
+            let (ns_per_byte, [below, above]) =
+                if is_bound { (most, ["<= ", ">= "]) } else { (per_byte, ["", ""]) };
+            let rate = if ns_per_byte > 0.0 {
+                format!("{above}{:.3} GB/s, {above}{:.1} Gbit/s", 1.0 / ns_per_byte, 8.0 / ns_per_byte)
             } else {
                 String::new()
             };
@@ -88,7 +93,7 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
                     line(&s.overhead_send),
                     line(&s.overhead_recv),
                     gap,
-                    Cell::Text(format!("{per_byte:.4} ns/B")),
+                    Cell::Text(if ns_per_byte > 0.0 { format!("{below}{ns_per_byte:.4} ns/B") } else { "-".to_owned() }),
                     Cell::Text(rate),
                     Cell::Text(format!("{one_way} + {:.4} ns/B", s.one_way.per_byte.ns)),
                     if i == 0 { threshold.map_or(Cell::Empty(()), Cell::Number) } else { Cell::Empty(()) },

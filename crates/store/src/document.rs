@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use machmeter_data::Record;
 
 use crate::foreign::{self, Imported, SideFacts};
-use crate::{Result, json};
+use crate::{Result, StoreError, json};
 
 /// What the files turned out to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,10 @@ pub enum Document {
 /// Opens what `paths` name: one record or report page, or the files (or their common prefix) of one run of another tool.
 /// Errors: one line: the file, where in it, what was expected.
 pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document> {
+    if let Some(ours) = paths.iter().find(|p| paths.len() > 1 && p.is_file() && foreign::is_ours(p)) {
+        let what = "one record at a time; machmeter compare takes several";
+        return Err(StoreError::new(ours, what.to_owned()));
+    }
     if let [path] = paths
         && path.is_file()
     {

@@ -141,7 +141,8 @@ impl History {
         if let Some(path) = tagged.ok().map(|run| self.record(run.trim())).filter(|p| p.is_file()) {
             return Ok(path);
         }
-        if Path::new(name).is_file() {
+        // A pipe is read like a file; of a folder the system says that it is one.
+        if Path::new(name).exists() {
             return Ok(PathBuf::from(name));
         }
         let matching: Vec<String> = self.list()?.into_iter().filter(|r| r.starts_with(name)).collect();

@@ -3,7 +3,7 @@
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{
-    Axis, Cell, CostTable, Distribution, DistributionRow, Mark, Matrix, TableColumn, TableRow,
+    Axis, Cell, CostTable, Distribution, DistributionRow, Mark, Matrix, TableColumn, TableRow, four_digits,
 };
 use machmeter_data::{Dataset, Shape};
 use machmeter_stats::quantile::{quantile, sorted};
@@ -18,7 +18,7 @@ use crate::samples::LoadNote;
 use crate::tasks::{Kind, MOST_BUFFERS};
 
 /// Points of a percentile curve per factor of ten of 1 / (1 - p).
-const PER_DECADE: f64 = 5.0;
+const PER_DECADE: u32 = 5;
 
 pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
     let mut out: Vec<Dataset> = met(views).into_iter().collect();
@@ -48,13 +48,9 @@ pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     out
 }
 
-/// Four significant digits: what a drawing can show.
-fn brief(x: f64) -> f64 {
-    format!("{x:.3e}").parse().unwrap_or(0.0)
-}
 
 fn number(x: Option<f64>) -> Cell {
-    x.filter(|x| x.is_finite()).map_or(Cell::Empty(()), |x| Cell::Number(brief(x)))
+    x.filter(|x| x.is_finite()).map_or(Cell::Empty(()), |x| Cell::Number(four_digits(x)))
 }
 
 /// Share of deadlines met, exact: 1 only where none was missed.
@@ -125,7 +121,8 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Option<Dataset> {
 fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
     let rows = views.iter().filter_map(|v| {
         let s = sorted(&lateness_series(v).values).ok().filter(|s| !s.is_empty())?;
-        Some(DistributionRow { name: v.cell.load.clone(), n: s.len() as u64, quantiles: curve(&s) })
+        let at = |p| quantile(&s, p).unwrap_or(0.0);
+        Some(DistributionRow::of(v.cell.load.clone(), s.len() as u64, PER_DECADE, at, s[s.len() - 1]))
     });
     Dataset::new(
         "interactive.lateness",
@@ -153,18 +150,6 @@ fn limits(view: &CellView<'_>) -> Vec<Mark> {
         (Kind::Frames, _, Some(deadline_ns)) => vec![at(deadline_ns, "deadline")],
         _ => Vec::new(),
     }
-}
-
-/// Quantiles of ascending samples, dense toward the tail, the maximum last.
-fn curve(s: &[f64]) -> Vec<(f64, f64)> {
-    // Sixteen factors of ten are more than any recording has.
-    let mut out: Vec<(f64, f64)> = (0..16 * PER_DECADE as u32)
-        .map(|k| 1.0 - 10f64.powf(-f64::from(k) / PER_DECADE))
-        .take_while(|p| (1.0 - p) * s.len() as f64 >= 1.0)
-        .map(|p| ((p * 1e6).round() / 1e6, brief(quantile(s, p).unwrap_or(0.0))))
-        .collect();
-    out.push((1.0, brief(s[s.len() - 1])));
-    out
 }
 
 fn load_work(views: &[CellView<'_>], loads: &[LoadNote]) -> Option<Dataset> {
@@ -247,23 +232,4 @@ fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
         columns,
         rows,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_curve_of_ten_thousand_is_short_and_ends_with_the_maximum() {
-        let s: Vec<f64> = (1..=10_000).map(f64::from).collect();
-        let c = curve(&s);
-        assert!(c.len() <= 25, "{}", c.len());
-        assert_eq!(c.last(), Some(&(1.0, 10_000.0)));
-        assert!(c.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
-    }
-
-    #[test]
-    fn figures_of_drawings_have_four_digits() {
-        assert_eq!((brief(123_456.0), brief(0.0), brief(0.000_123_456)), (123_500.0, 0.0, 0.000_123_5));
-    }
 }

@@ -7,6 +7,7 @@ use clap::{ArgMatches, Args, FromArgMatches, builder::PossibleValuesParser};
 use machmeter_compare::glob_matches;
 use machmeter_data::Table;
 use machmeter_data::quantity::{Unit, human};
+use machmeter_data::trace::EVENTS;
 use machmeter_report::format::FORMATS;
 use machmeter_simulate::goal::{Goal, write_binary, write_smpi, write_text};
 use machmeter_simulate::replay::{Calls, operations, schedule};
@@ -76,7 +77,6 @@ fn formats() -> Vec<&'static str> {
 pub(super) fn run(_: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let (mut record, path) = report::located(&asked.run)?;
-    let tables = report::tables(&record, &path);
     let format = FORMATS.iter().find(|f| f.name == asked.to);
     if let Some(glob) = &asked.metric {
         if !format.is_some_and(|f| f.is_of_figures) {
@@ -89,13 +89,23 @@ pub(super) fn run(_: &Registries, _: &Globals, matches: &ArgMatches) -> Result<E
         }
     }
     if let Some(format) = SCHEDULES.iter().find(|f| f.name == asked.to) {
-        return traced(&asked, format, &tables?);
+        // Of a run without calls that is the reason, not a file that it lacks.
+        let has_calls = record.raw.iter().any(|r| r.table == EVENTS);
+        let tables = if has_calls { report::tables(&record, &path)? } else { Vec::new() };
+        return traced(&asked, format, &tables);
     }
+    let tables = report::tables(&record, &path);
     let Some(format) = format else { return parquets(&asked, &tables?) };
     let mut bytes = Vec::new();
     // Most formats hold figures only: a record that was mailed without its samples will do.
     let (tables, missing) = tables.map_or_else(|why| (Vec::new(), Some(why)), |t| (t, None));
-    (format.write)(&record, &tables, &mut bytes).map_err(|e| missing.unwrap_or_else(|| Failure::usage(e)))?;
+    (format.write)(&record, &tables, &mut bytes).map_err(|e| {
+        let failure = Failure::usage(e);
+        match missing {
+            Some(why) => failure.help(format!("its samples belong beside the record: {}", why.what)),
+            None => failure,
+        }
+    })?;
     put(&asked, &bytes)
 }
 
@@ -135,11 +145,23 @@ fn parquets(asked: &Asked, tables: &[Table]) -> Result<Exit> {
         return Err(Failure::usage(format!("{}: this run has no raw samples", asked.run.display()))
             .help("measure with --raw all"));
     }
+    if let Some(dir) = asked.output.as_ref().filter(|o| o.as_os_str().as_encoded_bytes().ends_with(b"/") && !o.is_dir()) {
+        return Err(Failure::cannot(format!("{}: no such folder", dir.display())));
+    }
     for t in tables {
         let own = PathBuf::from(format!("{}.parquet", t.name));
         let file = match &asked.output {
             Some(dir) if dir.is_dir() => dir.join(own),
-            Some(stem) => PathBuf::from(format!("{}.{}", stem.with_extension("").display(), own.display())),
+            Some(stem) => {
+                let mut file = if stem.extension().is_some_and(|e| e == "parquet" || e == "json") {
+                    stem.with_extension("").into_os_string()
+                } else {
+                    stem.clone().into_os_string()
+                };
+                file.push(".");
+                file.push(&own);
+                file.into()
+            }
             None => own,
         };
         parquet::write_table(t, &file).map_err(Failure::cannot)?;

@@ -204,8 +204,13 @@ pub(super) fn plan(
     for (part, failure) in refused {
         text.push_str(&format!("; without {part}: {}", failure.what));
     }
+    planned(globals, &text)
+}
+
+/// Prints a plan of one line, as a record where JSON is wanted.
+pub(super) fn planned(globals: &Globals, text: &str) -> Result<Exit> {
     if globals.json.is_none() {
-        output::print(&text).map_err(Failure::cannot)?;
+        output::print(text).map_err(Failure::cannot)?;
         return Ok(Exit::Fine);
     }
     // A reader of JSON gets a record in every outcome: this one holds the plan and no figure.

@@ -26,8 +26,7 @@ pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) ->
     let names = matches.subcommand_matches("add").and_then(|m| m.get_many::<PathBuf>("record"));
     let mut new = Vec::new();
     for name in names.into_iter().flatten() {
-        let machine = machine(registries, name);
-        new.push(machine.map_err(|f| Failure::usage(format!("{}: {}", name.display(), f.what)))?);
+        new.push(machine(registries, name)?);
     }
     let mut kinds: Vec<String> = new.iter().map(|(_, m)| m.kind.clone()).collect();
     let records = new.len();
@@ -56,17 +55,18 @@ pub(super) fn grown() -> Vec<usual::Entry> {
 /// Fingerprint and figures of the machine of a record.
 fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine)> {
     let (record, _) = report::located(name)?;
+    let refused = |why: &str| Failure::usage(format!("{}: {why}", name.display()));
     if !record.complete {
-        return Err(Failure::usage("the run ended before its plan"));
+        return Err(refused("the run ended before its plan"));
     }
     let is_digest = |f: &String| f.len() == 64 && f.bytes().all(|b| b.is_ascii_hexdigit());
     let fingerprint = record.machine.fingerprint.clone().filter(is_digest);
     let fingerprint =
-        fingerprint.ok_or_else(|| Failure::usage("no fingerprint that tells machines apart"))?;
+        fingerprint.ok_or_else(|| refused("no fingerprint that tells machines apart"))?;
     let kind = usual::kind(&record).ok_or_else(|| {
-        Failure::usage("the facts tell no kind of machine (guest, server, desktop, laptop, board)")
+        refused("the facts tell no kind of machine (guest, server, desktop, laptop, board)")
     })?;
-    let mut figures = usual::figures(&record).map_err(Failure::usage)?;
+    let mut figures = usual::figures(&record).map_err(|e| refused(&e.to_string()))?;
     let registered = |id: &str| registries.probes.iter().flat_map(|p| p.info.metrics()).any(|m| m.id == id);
     figures.retain(|(key, ..)| registered(key.split('{').next().unwrap_or_default()));
     if figures.is_empty() {

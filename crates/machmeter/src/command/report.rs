@@ -1,5 +1,6 @@
 //! `machmeter report RUN`: draws a saved run, a report, or another tool's files.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -71,14 +72,21 @@ fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result
         if one.as_os_str() == "-" {
             return json::read_from(&mut std::io::stdin().lock(), Path::new("-")).map_err(Failure::usage);
         }
+        if fs::metadata(one).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+            return json::read(one).map_err(Failure::usage);
+        }
         if !one.exists()
             && let Ok(history) = state::past()
         {
             let name = one.to_string_lossy();
             match history.resolve(&name) {
                 Ok(path) => return json::read(&path).map_err(Failure::usage),
-                // A name of files of another tool, unless they are not there either.
-                Err(e) => no_run = Some(e).filter(|_| name.starts_with("last") || history.list().is_err()),
+                // A name of files of another tool, unless they are not there either, or several runs begin like it.
+                Err(e) => {
+                    let is_of_runs = |runs: Vec<String>| runs.iter().any(|r| r.starts_with(&*name));
+                    let is_ours = name.starts_with("last") || history.list().map_or(true, is_of_runs);
+                    no_run = Some(e).filter(|_| is_ours);
+                }
             }
         }
     }
@@ -97,7 +105,7 @@ fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result
 
 /// A run of ours by name or file, and the file.
 pub(super) fn located(name: &Path) -> Result<(Record, PathBuf)> {
-    let path = if name.is_file() {
+    let path = if name.exists() {
         name.to_owned()
     } else {
         let history = state::past().map_err(Failure::usage)?;

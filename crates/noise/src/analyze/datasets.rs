@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{
-    Axis, Distribution, DistributionRow, Mark, Matrix, Scatter, ScatterGroup, Series, SeriesRow,
+    Axis, Distribution, DistributionRow, Mark, Matrix, Scatter, ScatterGroup, Series, SeriesRow, four_digits,
 };
 use machmeter_data::{Dataset, Shape};
 
-use super::figures::{CpuView, Durations};
+use super::figures::CpuView;
 use super::sources::group;
 use crate::attribute::activity_log::{ActivityLog, Source};
 use crate::attribute::matching::{Attributed, Part};
@@ -17,18 +17,10 @@ use crate::attribute::matching::{Attributed, Part};
 const TIMELINE_POINTS: usize = 1000;
 const HEAT_COLUMNS: usize = 200;
 const MARKS: usize = 12;
+/// Each step to the right of the percentile curve is ten times rarer.
+const QUANTILES_PER_DECADE: u32 = 10;
 /// Buckets per decade of the size-rate scatter.
 const PER_DECADE: f64 = 8.0;
-
-/// Rounds to four significant digits: what a drawing can show, and a record need not carry more.
-fn brief(x: f64) -> f64 {
-    if x == 0.0 || !x.is_finite() {
-        return 0.0;
-    }
-    let scale = 10f64.powi(3 - x.abs().log10().floor() as i32);
-    let rounded = (x * scale).round() / scale;
-    if rounded.is_finite() { rounded } else { x }
-}
 
 /// Share of each window's time lost to gaps and slowdown, in order: what is missing to an undisturbed count.
 pub fn lost(view: &CpuView<'_>) -> Vec<f64> {
@@ -57,9 +49,9 @@ pub fn timeline(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dat
             let parts = || lost.chunks(per_bucket);
             SeriesRow {
                 name: v.name(),
-                min: parts().map(|p| brief(p.iter().copied().fold(1.0, f64::min))).collect(),
-                mean: parts().map(|p| brief(p.iter().sum::<f64>() / p.len() as f64)).collect(),
-                max: parts().map(|p| brief(p.iter().copied().fold(0.0, f64::max))).collect(),
+                min: parts().map(|p| four_digits(p.iter().copied().fold(1.0, f64::min))).collect(),
+                mean: parts().map(|p| four_digits(p.iter().sum::<f64>() / p.len() as f64)).collect(),
+                max: parts().map(|p| four_digits(p.iter().copied().fold(0.0, f64::max))).collect(),
                 marks: marks(v, activity_log),
             }
         })
@@ -130,7 +122,7 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
     let values = views
         .iter()
         .map(|v| {
-            lost(v).chunks(per_column).map(|p| Some(brief(p.iter().sum::<f64>() / p.len() as f64))).collect()
+            lost(v).chunks(per_column).map(|p| Some(four_digits(p.iter().sum::<f64>() / p.len() as f64))).collect()
         })
         .collect();
     Some(Dataset::new(
@@ -155,7 +147,8 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
         .filter_map(|v| {
             let all = v.all_durations();
             let longest = all.lots.last()?.1;
-            Some(DistributionRow { name: v.name(), n: all.n, quantiles: curve(&all, longest) })
+            let at = |p| all.quantile(p).unwrap_or(0.0);
+            Some(DistributionRow::of(v.name(), all.n, QUANTILES_PER_DECADE, at, longest))
         })
         .collect();
     let caption = "Percentiles of the duration of gaps; each step to the right is ten times rarer.";
@@ -172,16 +165,6 @@ pub(crate) fn distribution(
     (!rows.is_empty()).then(|| Dataset::new(id, title, caption, shape(rows)))
 }
 
-/// Quantiles of durations, dense toward the tail: ten per factor of ten of 1 / (1 - p), the maximum last.
-fn curve(all: &Durations, longest: f64) -> Vec<(f64, f64)> {
-    // Twenty factors of ten are more than 64 bits count.
-    (0..200)
-        .map(|k| 1.0 - 10f64.powf(-f64::from(k) / 10.0))
-        .take_while(|p| (1.0 - p) * (all.n as f64) >= 1.0)
-        .map(|p| ((p * 1e7).round() / 1e7, brief(all.quantile(p).unwrap_or(0.0))))
-        .chain([(1.0, brief(longest))])
-        .collect()
-}
 pub fn scatter(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
     let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
     let mut cells: BTreeMap<String, (f64, BTreeMap<i32, u64>)> = BTreeMap::new();
@@ -201,7 +184,7 @@ pub fn scatter(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Data
             let points = buckets
                 .into_iter()
                 .map(|(b, n)| {
-                    (brief(10f64.powf((f64::from(b) + 0.5) / PER_DECADE)), brief(n as f64 / wall_s))
+                    (four_digits(10f64.powf((f64::from(b) + 0.5) / PER_DECADE)), four_digits(n as f64 / wall_s))
                 })
                 .collect();
             (total, ScatterGroup { name, points })
@@ -231,26 +214,4 @@ pub fn scatter(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Data
             }),
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn brief_keeps_four_digits() {
-        assert_eq!(brief(0.012_345_6), 0.012_35);
-        assert_eq!(brief(123_456.0), 123_500.0);
-        assert_eq!(brief(0.0), 0.0);
-        assert_eq!(brief(f64::NAN), 0.0);
-    }
-
-    #[test]
-    fn the_curve_ends_with_the_maximum_and_ascends() {
-        let all = Durations { n: 1000, lots: (1..=1000).map(|d| (f64::from(d), f64::from(d), 1)).collect() };
-        let c = curve(&all, 1000.0);
-        assert_eq!(c.last(), Some(&(1.0, 1000.0)));
-        assert!(c.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 <= w[1].1));
-        assert!(c.len() > 25);
-    }
 }

@@ -215,7 +215,8 @@ pub fn table(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Datase
                 number(if stolen > 0.0 { a.ticks / stolen } else { 0.0 }),
                 number(a.detours as f64 / (wall * ns / 1e9)),
                 median(&a.durations),
-                number(a.longest_ticks * ns),
+                // What is known as a sum alone has no longest.
+                number(if a.longest_ticks > 0.0 { a.longest_ticks * ns } else { f64::NAN }),
                 median(&a.entry),
                 median(&a.exit),
                 Cell::Text(a.leading_threads()),

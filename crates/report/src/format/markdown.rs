@@ -1,4 +1,4 @@
-//! Metrics as a Markdown table that fits into a mail: at most 80 columns.
+//! Metrics as a Markdown table that fits into a mail: 80 columns, but for rows whose names or figures need more. None is cut.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -33,7 +33,7 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
         let value = if m.flags.is_empty() { label::value(m) } else { format!("{} !", label::value(m)) };
         let name = if m.is_shared() { format!("~ {}", name(m)) } else { name(m) };
         let cells = [name, value, half_width(m), m.n.to_string()];
-        writeln!(out, "{}", columns.row(&[0, 1, 2, 3].map(|i| clean(&cells[i], WIDTHS[i]))))?;
+        writeln!(out, "{}", columns.row(&cells.map(|c| clean(&c))))?;
     }
     if record.metrics.iter().any(Metric::is_shared) {
         writeln!(out, "\n~ core shared: too few samples without another hardware thread at work")?;
@@ -61,9 +61,9 @@ fn summary(out: &mut dyn io::Write, record: &Record) -> io::Result<()> {
     for row in rows {
         let Some(told) = row.told(&record.metrics) else { continue };
         let mark = if told.is_shared { "~ " } else { "" };
-        let figures = clean(&format!("{mark}{}", told.figures), 16);
+        let figures = clean(&format!("{mark}{}", told.figures));
         let half_width = told.half_width.map(|h| human(h, Unit::One)).unwrap_or_default();
-        let cells = [clean(&row.section, 10), clean(&told.name, 34), figures, half_width];
+        let cells = [clean(&row.section), clean(&told.name), figures, half_width];
         writeln!(out, "{}", columns.row(&cells))?;
     }
     writeln!(out)
@@ -77,7 +77,7 @@ fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
         let figures = cells.iter().map(|v| v.map_or_else(|| "-".to_owned(), |v| label::cell(v, m.cell.unit)));
         lines.push(std::iter::once(name.clone()).chain(figures).collect());
     }
-    let lines: Vec<Vec<String>> = lines.iter().map(|l| l.iter().map(|c| clean(c, 16)).collect()).collect();
+    let lines: Vec<Vec<String>> = lines.iter().map(|l| l.iter().map(|c| label::clipped(&clean(c), 16)).collect()).collect();
     let widths: Vec<usize> = (0..=m.width())
         .map(|c| lines.iter().filter_map(|l| l.get(c)).map(|t| t.chars().count()).max().unwrap_or(0).max(2))
         .collect();
@@ -94,7 +94,7 @@ fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
     Ok(())
 }
 
-/// The key of a metric; where it is too long the names of parameters are left out, and only then is it cut.
+/// The key of a metric; where it is too long the names of parameters are left out.
 fn name(m: &Metric) -> String {
     let key = m.key();
     if key.chars().count() <= WIDTHS[0] {
@@ -139,7 +139,7 @@ impl Columns {
     }
 }
 
-/// Text without what ends a cell, at most `room` characters.
-fn clean(text: &str, room: usize) -> String {
-    label::clipped(&text.replace('|', "/").replace('\n', " "), room)
+/// Text without what ends a cell.
+fn clean(text: &str) -> String {
+    text.replace('|', "/").replace('\n', " ")
 }

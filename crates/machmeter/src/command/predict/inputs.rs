@@ -50,8 +50,9 @@ pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
 
 /// A run with a trace, and its tables.
 pub(super) fn traced(run: &Path) -> Result<(Record, Vec<Table>), Failure> {
-    let (record, tables) = report::with_tables(run)?;
-    if tables.iter().any(|t| t.name == EVENTS) {
+    let (record, path) = report::located(run)?;
+    if record.raw.iter().any(|r| r.table == EVENTS) {
+        let tables = report::tables(&record, &path)?;
         return Ok((record, tables));
     }
     let help = if record.metric("mpi.calls", &[("operation", "all")]).is_some() {

@@ -51,7 +51,7 @@ pub(super) struct Asked {
     /// Also with one parameter changed: L=0.5x,1x,2x; also o, g, G; again for others
     #[arg(long, value_name = "P=Fx,...", value_parser = inputs::variations)]
     vary: Vec<inputs::Variations>,
-    /// Run with gaps, or period=1ms,duration=10us, or rate=100; rate is per second, with duration=10us and exponential
+    /// Run with gaps, or period=1ms,duration=10us, or rate=100,duration=10us (per second; also exponential)
     #[arg(long, value_name = "RUN|SPEC")]
     noise: Option<String>,
     /// All machines are at one place of the noise

@@ -4,7 +4,7 @@ mod inputs;
 mod runs;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -22,6 +22,7 @@ use machmeter_sys::topology::CpuSet;
 use serde_json::{Value, json};
 
 use super::keep::keep_figures;
+use super::measure;
 use crate::progress::Reporter;
 use crate::session::{self, empty_record, stopped_by, warning};
 use crate::{Exit, Failure, Globals, Registries, output, view};
@@ -72,7 +73,7 @@ pub(super) struct Asked {
     /// Link of that run: shm, tcp, 'tcp back'
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
-    /// Run with gaps, or period=1ms,duration=10us, or rate=100; rate is per second, with duration=10us and exponential
+    /// Run with gaps, or period=1ms,duration=10us, or rate=100,duration=10us (per second; also exponential)
     #[arg(long, value_name = "RUN|SPEC")]
     noise: Option<String>,
     /// All machines are at one place of the noise
@@ -106,6 +107,13 @@ type Ladder = Arc<[u32]>;
 pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     if asked.pattern.as_deref() == Some("list") {
+        if globals.json.is_some() {
+            let one = |p: &machmeter_simulate::patterns::PatternInfo| json!({ "name": p.name, "aliases": p.aliases, "description": p.description });
+            let all: Vec<Value> = PATTERNS.iter().map(one).collect();
+            let text = serde_json::to_string_pretty(&all).map_err(Failure::cannot)?;
+            output::put(globals.json.as_deref().unwrap_or(Path::new("-")), &text).map_err(Failure::cannot)?;
+            return Ok(Exit::Fine);
+        }
         let line = |p: &machmeter_simulate::patterns::PatternInfo| {
             let names = [&[p.name], p.aliases].concat().join(", ");
             format!("{names:<32} {}", p.description)
@@ -195,7 +203,7 @@ impl Need {
             human(self.largest_bytes.saturating_mul(threads as u64) as f64, Unit::Bytes)
         );
         if globals.dry_run {
-            output::print(&text).map_err(Failure::cannot)?;
+            measure::planned(globals, &format!("plan: {text}"))?;
             return Ok(false);
         }
         globals.say(&text);
