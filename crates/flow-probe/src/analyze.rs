@@ -93,7 +93,9 @@ fn of_graph(t: &Timed) -> Vec<Metric> {
     out.extend(of_runs(&OVERHEAD, keys(t), &overheads));
     for name in Name::ALL.iter().filter(|n| **n != Name::Apply) {
         // What is below zero is the timer's own time, taken off too often: it is no share, and makes others no greater.
-        let all = |i: usize| t.total_ns[i].iter().map(|ns| ns.max(0.0)).sum::<f64>() - t.total_ns[i][apply].max(0.0);
+        let all = |i: usize| {
+            t.total_ns[i].iter().map(|ns| ns.max(0.0)).sum::<f64>() - t.total_ns[i][apply].max(0.0)
+        };
         let shares = of(&|i| t.total_ns[i][*name as usize].max(0.0) / all(i));
         let mut keys = keys(t);
         keys.insert("timer".to_owned(), Name::TEXTS[*name as usize].into());

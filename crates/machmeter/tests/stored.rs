@@ -54,10 +54,11 @@ fn names_mean_what_they_say() {
     let pipe = lab.work().join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    for line in ["report pipe", "export --to csv pipe"] {
+    for (line, told) in [("report pipe", "CPU time taken"), ("export --to csv pipe", "noise.stolen_fraction")]
+    {
         let (to, text) = (pipe.clone(), text.clone());
         let writer = std::thread::spawn(move || fs::write(to, text).unwrap());
-        assert!(lab.line(line).expect(0).stdout.contains("stolen"), "{line}");
+        assert!(lab.line(line).expect(0).stdout.contains(told), "{line}");
         writer.join().unwrap();
     }
     fs::copy(lab.work().join("run.json"), lab.work().join("other.json")).unwrap();

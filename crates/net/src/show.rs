@@ -93,7 +93,11 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
                     line(&s.overhead_send),
                     line(&s.overhead_recv),
                     gap,
-                    Cell::Text(if ns_per_byte > 0.0 { format!("{below}{ns_per_byte:.4} ns/B") } else { "-".to_owned() }),
+                    Cell::Text(if ns_per_byte > 0.0 {
+                        format!("{below}{ns_per_byte:.4} ns/B")
+                    } else {
+                        "-".to_owned()
+                    }),
                     Cell::Text(rate),
                     Cell::Text(format!("{one_way} + {:.4} ns/B", s.one_way.per_byte.ns)),
                     if i == 0 { threshold.map_or(Cell::Empty(()), Cell::Number) } else { Cell::Empty(()) },

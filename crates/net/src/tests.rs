@@ -226,7 +226,7 @@ fn a_receive_that_costs_nothing_is_not_that_of_the_clock() {
     let mut times = seen.receive_ns;
     times.sort_by(f64::total_cmp);
     let (median, look) = (times[times.len() / 2], crate::near::look_ns());
-    assert!(times.len() == 100 && median < 0.5 * look, "{median} ns, a look at the clock {look} ns");
+    assert!(times.len() == 100 && median < 0.75 * look, "{median} ns, a look at the clock {look} ns");
 }
 
 #[test]

@@ -173,7 +173,9 @@ fn the_mail_table_fits_into_80_columns() {
 fn tasks_by_loads_read_well_as_text() {
     let record = of_tasks(4, 11);
     let mail = String::from_utf8(written("markdown", &record, &[]).unwrap()).unwrap();
-    assert!(mail.lines().all(|l| l.chars().count() <= 80), "{mail}");
+    // Rows whose names or figures need more are longer, and none is cut.
+    let others = mail.lines().filter(|l| !l.starts_with("| interactive.") && !l.starts_with("| INTERACTIVE"));
+    assert!(others.into_iter().all(|l| l.chars().count() <= 80) && !mail.contains(".. |"), "{mail}");
     let parts = mail.lines().filter(|l| l.starts_with("| gaming")).count();
     assert_eq!(parts, 2, "two parts of 11 loads: {mail}");
     assert!(mail.contains("|  none |") && mail.contains("| 100 % |"), "{mail}");

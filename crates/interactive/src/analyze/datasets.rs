@@ -48,7 +48,6 @@ pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     out
 }
 
-
 fn number(x: Option<f64>) -> Cell {
     x.filter(|x| x.is_finite()).map_or(Cell::Empty(()), |x| Cell::Number(four_digits(x)))
 }

@@ -145,7 +145,9 @@ fn parquets(asked: &Asked, tables: &[Table]) -> Result<Exit> {
         return Err(Failure::usage(format!("{}: this run has no raw samples", asked.run.display()))
             .help("measure with --raw all"));
     }
-    if let Some(dir) = asked.output.as_ref().filter(|o| o.as_os_str().as_encoded_bytes().ends_with(b"/") && !o.is_dir()) {
+    if let Some(dir) =
+        asked.output.as_ref().filter(|o| o.as_os_str().as_encoded_bytes().ends_with(b"/") && !o.is_dir())
+    {
         return Err(Failure::cannot(format!("{}: no such folder", dir.display())));
     }
     for t in tables {

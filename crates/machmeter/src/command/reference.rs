@@ -61,8 +61,7 @@ fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine)> {
     }
     let is_digest = |f: &String| f.len() == 64 && f.bytes().all(|b| b.is_ascii_hexdigit());
     let fingerprint = record.machine.fingerprint.clone().filter(is_digest);
-    let fingerprint =
-        fingerprint.ok_or_else(|| refused("no fingerprint that tells machines apart"))?;
+    let fingerprint = fingerprint.ok_or_else(|| refused("no fingerprint that tells machines apart"))?;
     let kind = usual::kind(&record).ok_or_else(|| {
         refused("the facts tell no kind of machine (guest, server, desktop, laptop, board)")
     })?;

@@ -122,7 +122,10 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
     let values = views
         .iter()
         .map(|v| {
-            lost(v).chunks(per_column).map(|p| Some(four_digits(p.iter().sum::<f64>() / p.len() as f64))).collect()
+            lost(v)
+                .chunks(per_column)
+                .map(|p| Some(four_digits(p.iter().sum::<f64>() / p.len() as f64)))
+                .collect()
         })
         .collect();
     Some(Dataset::new(
@@ -184,7 +187,10 @@ pub fn scatter(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Data
             let points = buckets
                 .into_iter()
                 .map(|(b, n)| {
-                    (four_digits(10f64.powf((f64::from(b) + 0.5) / PER_DECADE)), four_digits(n as f64 / wall_s))
+                    (
+                        four_digits(10f64.powf((f64::from(b) + 0.5) / PER_DECADE)),
+                        four_digits(n as f64 / wall_s),
+                    )
                 })
                 .collect();
             (total, ScatterGroup { name, points })

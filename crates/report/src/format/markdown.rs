@@ -77,7 +77,8 @@ fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
         let figures = cells.iter().map(|v| v.map_or_else(|| "-".to_owned(), |v| label::cell(v, m.cell.unit)));
         lines.push(std::iter::once(name.clone()).chain(figures).collect());
     }
-    let lines: Vec<Vec<String>> = lines.iter().map(|l| l.iter().map(|c| label::clipped(&clean(c), 16)).collect()).collect();
+    let lines: Vec<Vec<String>> =
+        lines.iter().map(|l| l.iter().map(|c| label::clipped(&clean(c), 16)).collect()).collect();
     let widths: Vec<usize> = (0..=m.width())
         .map(|c| lines.iter().filter_map(|l| l.get(c)).map(|t| t.chars().count()).max().unwrap_or(0).max(2))
         .collect();

@@ -68,7 +68,8 @@ const DOT: &str =
     "Graphs of flow for Graphviz, one digraph each: boxes by schedule with their shares of the time, queues.";
 const HLOG: &str = "Gap durations as an HdrHistogram interval log, one tag per CPU.";
 const LOGGOPSIM: &str = "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.";
-const MARKDOWN: &str = "Metrics as a Markdown table of at most 80 columns, for mails and issues.";
+const MARKDOWN: &str =
+    "Metrics as a Markdown table of 80 columns (more where a name or figure needs it), for mails and issues.";
 const NG_OUT: &str = "Netgauge's columns of LogGP (ng.out), one link after the other, in us.";
 const OPENMETRICS: &str =
     "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.";

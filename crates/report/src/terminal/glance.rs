@@ -240,6 +240,7 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
         let example = record.warnings.first().map_or(codes.first().copied(), |w| Some(w.code.as_str()));
         let (heading, notes) = if all.is_empty() { ("NOTES", "notes") } else { ("", "smaller notes") };
         let how = format!("What a code means: machmeter explain {}", example.unwrap_or_default());
+        let notes = if others == 1 { notes.trim_end_matches('s') } else { notes };
         let rest = printable(&format!("{others} {notes}: -v or the report. {how}"));
         under(out, style, heading, wrap(&rest, room.max(20)));
     }

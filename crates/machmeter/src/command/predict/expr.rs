@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::MEASURE_THERE;
 use crate::command::keep::keep_figures;
-use crate::command::{measure, report};
 use crate::command::simulate::{doublings, record_of};
+use crate::command::{measure, report};
 use crate::session::warning;
 use crate::{Exit, Failure, Globals};
 
@@ -59,7 +59,8 @@ pub(super) fn run(
     let answer = |at: f64| Ok((at, bound.at(at).map_err(|e| refused(&of_variable(&e, variable, at)))?));
     let answers: Vec<(f64, Answer)> = values.into_iter().map(answer).collect::<Result<_, Failure>>()?;
     if globals.dry_run {
-        let what = format!("plan: {text} on the costs of {} records, {} values", records.len(), answers.len());
+        let what =
+            format!("plan: {text} on the costs of {} records, {} values", records.len(), answers.len());
         return measure::planned(globals, &what);
     }
     let ids: Vec<&str> = records.iter().map(|r| r.id.as_str()).collect();
