@@ -167,15 +167,13 @@ pub struct DistributionRow {
 }
 
 impl DistributionRow {
-    /// Of `n` samples, by their quantiles and the greatest: probabilities so many per factor of ten of 1 / (1 - p), dense toward the
-    /// tail, and those that tables ask for. Values have four digits, of which a table shows three; the greatest has all.
+    /// Of `n` samples, by their quantiles and the greatest: so many per factor of ten of 1 / (1 - p), and those that tables ask for.
     pub fn of(name: String, n: u64, per_decade: u32, quantile: impl Fn(f64) -> f64, greatest: f64) -> Self {
         // Twenty factors of ten are more than 64 bits count.
         let steps = (0..20 * per_decade).map(|k| 1.0 - 10_f64.powf(-f64::from(k) / f64::from(per_decade)));
         let is_known = |p: &f64| (1.0 - p) * n as f64 >= 1.0;
-        let mut all: Vec<f64> =
-            steps.take_while(is_known).chain(ASKED.into_iter().filter(is_known)).collect();
-        all.iter_mut().for_each(|p| *p = (*p * 1e7).round() / 1e7);
+        let all = steps.take_while(is_known).chain(ASKED.into_iter().filter(is_known));
+        let mut all: Vec<f64> = all.map(|p| (p * 1e7).round() / 1e7).filter(|p| *p < 1.0).collect();
         all.sort_by(f64::total_cmp);
         all.dedup();
         let point = |p: f64| (p, four_digits(quantile(p)));

@@ -65,7 +65,7 @@ fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine)> {
     let kind = usual::kind(&record).ok_or_else(|| {
         refused("the facts tell no kind of machine (guest, server, desktop, laptop, board)")
     })?;
-    let mut figures = usual::figures(&record).map_err(|e| refused(&e.to_string()))?;
+    let mut figures = usual::figures(&record).map_err(|e| refused(&e))?;
     let registered = |id: &str| registries.probes.iter().flat_map(|p| p.info.metrics()).any(|m| m.id == id);
     figures.retain(|(key, ..)| registered(key.split('{').next().unwrap_or_default()));
     if figures.is_empty() {
