@@ -56,10 +56,10 @@ fn names_mean_what_they_say() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     for (line, told) in [("report pipe", "CPU time taken"), ("export --to csv pipe", "noise.stolen_fraction")]
     {
-        let (to, text) = (pipe.clone(), text.clone());
-        let writer = std::thread::spawn(move || fs::write(to, text).unwrap());
-        assert!(lab.line(line).expect(0).stdout.contains(told), "{line}");
-        writer.join().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| fs::write(&pipe, &text).unwrap());
+            assert!(lab.line(line).expect(0).stdout.contains(told), "{line}");
+        });
     }
     fs::copy(lab.work().join("run.json"), lab.work().join("other.json")).unwrap();
     lab.line("report run.json other.json").refused("one record at a time");
