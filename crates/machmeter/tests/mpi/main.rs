@@ -9,6 +9,7 @@ mod noise;
 #[path = "../program/mod.rs"]
 mod program;
 mod refused;
+mod trace;
 
 use std::process::Command;
 

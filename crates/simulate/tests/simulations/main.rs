@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 
 mod expr;
-#[path = "../../../machmeter/tests/calculated/given.rs"]
+#[path = "../../../machmeter/tests/cli/calculated/given.rs"]
 mod given;
 mod noise;
 mod programs;

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
-mod program;
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use crate::program::{Lab, NOBODY, Running, is_root};
 use machmeter_sys::cgroup::Group;
-use program::{Lab, Running, is_root};
 use rustix::process::Signal;
 
 /// Locked memory of a process, kB (`proc_pid_status(5)`).
@@ -54,7 +52,7 @@ fn a_user_without_room_for_processes_is_told_the_limit() {
         let words = ["interactive", "-t", "3", "--tasks", "video", "--loads", "burn", "-q"];
         let plain = lab.as_nobody(&words);
         let mut command = lab.after(&["/bin/bash", "-c"], &format!("ulimit -u {tasks}"), &plain);
-        command.uid(program::NOBODY).gid(program::NOBODY);
+        command.uid(NOBODY).gid(NOBODY);
         let ended = Running::of(command).end();
         ended.failed(4, "(ulimit -u)");
     }

@@ -1,13 +1,11 @@
 //! What happens in ordinary use: a niced job, the page as it is.
 
-mod program;
-
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
+use crate::program::{Lab, NOBODY, Running, is_root, words};
 use machmeter_data::{Metric, Unit};
-use program::{Lab, Running, is_root, words};
 
 #[test]
 fn an_inherited_nice_value_is_kept_and_said() {
@@ -21,7 +19,7 @@ fn an_inherited_nice_value_is_kept_and_said() {
         let plain = if is_root() { lab.as_nobody(&words) } else { lab.command(&words) };
         let mut niced = lab.after(&["nice", "-n", "19", "sh", "-c"], ":", &plain);
         if is_root() {
-            niced.uid(program::NOBODY).gid(program::NOBODY);
+            niced.uid(NOBODY).gid(NOBODY);
         }
         let record = Running::of(niced).end().ended_or_starved();
         assert_eq!(record.run.policy, "other:19", "{line}");

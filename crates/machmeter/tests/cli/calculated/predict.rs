@@ -2,8 +2,8 @@
 
 use machmeter_data::{Metric, Record, Table, Unit};
 
-use crate::given::{Row, plant, tables};
-use crate::planted::{plant_link, record, save};
+use super::given::{Row, plant, tables};
+use super::planted::{plant_link, record, save};
 use crate::program::Lab;
 
 const ROUND_NS: i64 = 30_000;

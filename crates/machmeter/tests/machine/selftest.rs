@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell what was found")]
 
-mod program;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use program::Lab;
+use crate::program::Lab;
 
 /// Longest time of a quick self-test; tests run on busy machines.
 const LONGEST: Duration = Duration::from_secs(58);

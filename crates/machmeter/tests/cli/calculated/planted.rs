@@ -4,7 +4,7 @@ use machmeter_data::metric::ParamValue;
 use machmeter_data::record::{Run, Tool};
 use machmeter_data::{Record, Table, Unit};
 
-use crate::given::plant;
+use super::given::plant;
 use crate::program::Lab;
 
 pub(crate) fn record(id: &str) -> Record {

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 
-mod program;
-
+use crate::program::{Lab, words};
 use machmeter_data::record::Record;
-use program::{Lab, words};
 use serde_json::Value;
 
 /// A stored run of the history, `factor` times as dear as `from`.

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
-mod program;
-
 use std::time::Duration;
 
+use crate::program::{Lab, descendants, is_loaded, is_root, prompt_policy, soon, value, warned, words};
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive, stop_process};
-use program::{Lab, descendants, is_loaded, is_root, prompt_policy, soon, value, warned, words};
 use rustix::process::Signal;
 
 /// Whether it says that it skips for want of a second CPU.

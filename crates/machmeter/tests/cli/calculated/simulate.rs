@@ -6,7 +6,7 @@ use std::path::Path;
 use machmeter_data::record::Run;
 use machmeter_data::{Column, Record, Table, Unit, Values};
 
-use crate::planted::{plant_link, record, save};
+use super::planted::{plant_link, record, save};
 use crate::program::Lab;
 
 /// A record of the planted link with the gaps of two CPUs.

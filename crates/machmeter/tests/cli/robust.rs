@@ -4,8 +4,6 @@
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
-mod program;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::program::{
+    Ended, Lab, Running, can_mount, descendants, is_root, kept_runs, names_in, record_in, soon, warned, words,
+};
 use machmeter_data::Record;
 use machmeter_data::record::Warning;
 use machmeter_data::summary::{Fit, Fitness};
-use program::{
-    Ended, Lab, Running, can_mount, descendants, is_root, kept_runs, names_in, record_in, soon, warned, words,
-};
 use rustix::process::Signal;
 
 /// A signal is to be answered within 1 s; tests run on busy machines.

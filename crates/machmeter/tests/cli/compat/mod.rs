@@ -3,18 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "clippy.toml allows this only inside test functions")]
 
 mod interbench;
-#[path = "../program/mod.rs"]
-mod program;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::program::{Ended, Lab, Running};
 use machmeter_data::MetricInfo;
 use machmeter_store::foreign::{INTERBENCH_METRICS, LADDER_METRICS, SideFacts, read_knowing};
-use program::{Ended, Lab, Running};
 use rustix::process::Signal;
 
 /// Windows of 2^17 ticks: long beside a turn of an unoptimized build, and short beside a test.

@@ -4,13 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
-mod program;
-
 use std::time::Duration;
 
+use crate::program::{Ended, Lab, sound};
 use machmeter_data::quantity::parse_duration_ns;
 use machmeter_stats::random::Random;
-use program::{Ended, Lab, sound};
 
 /// Sets that are only understood, planned or refused.
 const QUICK_SETS: usize = 1000;

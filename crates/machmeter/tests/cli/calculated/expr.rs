@@ -3,8 +3,8 @@
 use machmeter_data::Unit;
 use machmeter_data::metric::ParamValue;
 
-use crate::given::plant;
-use crate::planted::{record, save};
+use super::given::plant;
+use super::planted::{record, save};
 use crate::program::Lab;
 
 /// allreduce of 2 to 64 ranks: 200 + 100 log p ns; a system call of 80 ns in another record.

@@ -4,15 +4,13 @@
 #![allow(clippy::disallowed_methods, reason = "wall times, and the number of kills from outside")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
-mod program;
-
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::program::{Ended, Lab, descendants, is_root, soon, value, warned};
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive};
-use program::{Ended, Lab, descendants, is_root, soon, value, warned};
 use rustix::process::Signal;
 
 /// Longest time beyond its plan that a run may take, whatever is killed; tests run on busy machines.

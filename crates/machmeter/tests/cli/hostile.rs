@@ -3,17 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail loudly and say what they skip")]
 
-mod program;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use crate::program::{Ended, Lab, NOBODY, Running, is_root, kept_runs, names_in, warned};
 use machmeter_data::Record;
 use machmeter_data::text::steers;
-use program::{Ended, Lab, NOBODY, Running, is_root, kept_runs, names_in, warned};
 use serde_json::Value;
 
 /// Sets the title of a terminal, its color with one byte, and the direction of text.

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail loudly and say what they skip")]
 
-mod program;
-
 use std::fs;
 
-use program::Lab;
+use crate::program::Lab;
 
 #[test]
 fn stored_runs_are_listed_explained_and_exported_without_their_samples() {

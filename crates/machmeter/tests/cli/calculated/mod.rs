@@ -6,6 +6,4 @@ mod expr;
 mod given;
 mod planted;
 mod predict;
-#[path = "../program/mod.rs"]
-mod program;
 mod simulate;

@@ -5,18 +5,16 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 
-mod program;
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::program::{Ended, Lab, NOBODY, Running, can_mount, is_root, names_in, soon, value, warned, words};
 use machmeter_data::{Metric, Record};
 use machmeter_sys::cgroup::Group;
 use machmeter_sys::process::commands_with;
 use machmeter_sys::thread::monotonic_ns;
-use program::{Ended, Lab, Running, can_mount, is_root, names_in, soon, value, warned, words};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -285,7 +283,7 @@ fn too_little_memory_files_or_processes_are_named() {
     {
         let plain = lab.as_nobody(&[probe, "--parts", part, "-t", "3", "--json", "-q"]);
         let mut command = lab.after(&["/bin/bash", "-c"], &format!("ulimit -u {tasks}"), &plain);
-        command.uid(program::NOBODY).gid(program::NOBODY);
+        command.uid(NOBODY).gid(NOBODY);
         let ended = Running::of(command).end();
         println!("{tasks} tasks, {part}: exit code {:?}, {}", ended.code, ended.stderr);
         told(&ended);

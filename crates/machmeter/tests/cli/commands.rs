@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
 
-mod program;
-
 use std::fs;
 
+use crate::program::{Lab, Running, kept_runs, record_in, words};
 use machmeter::{Registries, command_line};
-use program::{Lab, Running, kept_runs, record_in, words};
 
 const SAVED: [&str; 7] =
     ["compare a b", "doctor", "explain W301", "export --to csv", "list", "report", "schema"];

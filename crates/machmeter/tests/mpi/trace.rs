@@ -5,17 +5,15 @@
 #![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
 #![allow(clippy::print_stdout, reason = "what is skipped, and what a call costs")]
 
-mod program;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::program::{Ended, Lab, Running, allowed, can_mount, is_root, kept_runs, warned, words};
 use machmeter_data::trace::{End, OPERATIONS, Trace};
 use machmeter_simulate::goal;
-use program::{Ended, Lab, Running, allowed, can_mount, is_root, kept_runs, warned, words};
 
 const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
 /// Instructions that are added to a call of up to six arguments, at most.

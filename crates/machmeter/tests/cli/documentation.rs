@@ -7,12 +7,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell what they checked")]
 
-mod program;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use program::Lab;
+use crate::program::Lab;
 
 struct Block {
     /// Page, and line of its fence from 1.

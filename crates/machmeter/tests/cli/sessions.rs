@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
-mod program;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::program::{Lab, Running, is_root, kept_runs, names_in, record_in};
 use machmeter_data::record::Record;
-use program::{Lab, Running, is_root, kept_runs, names_in, record_in};
 use rustix::process::Signal;
 
 /// Files of a record: its raw samples and `others`, sorted.

@@ -2,18 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
-mod program;
-
 use std::fs;
 
+use crate::program::{Ended, Lab, prompt_policy};
 use machmeter_data::shape::Cell;
 use machmeter_data::{Record, Shape};
-use program::{Ended, Lab, prompt_policy};
 
 const ONE_GRAPH: &str = "flow --parts graphs --graph noise_removal --json -q";
 
 fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> f64 {
-    program::value(record, id, params).unwrap_or_else(|| panic!("{id} {params:?}"))
+    crate::program::value(record, id, params).unwrap_or_else(|| panic!("{id} {params:?}"))
 }
 
 #[test]
