@@ -3,7 +3,6 @@
 
 pub mod attributes;
 pub mod calibration;
-pub mod clock;
 pub mod cost;
 pub mod cpu_work;
 pub mod deadline;
@@ -24,7 +23,6 @@ pub mod team;
 pub mod worker;
 
 pub use attributes::Attributes;
-pub use clock::{Clock, SimulatedClock};
 pub use deadline::Deadline;
 pub use host::{Host, Progress, Silent, Stored};
 pub use level::Level;

@@ -5,36 +5,14 @@ use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch}
 use machmeter_sys::{affinity, thread};
 use serde::{Deserialize, Serialize};
 
+pub use machmeter_loops::subject::Subject;
+
 use crate::calibration::{self, Tried};
-use crate::cost::{Pair, Proof, Row};
+use crate::cost::{Pair, Row};
 use crate::deadline::stop_requested;
 use crate::disturbance::Disturbance;
 use crate::disturbance::sibling::{CoreLook, CoreLooks, SiblingDetector};
 use crate::host::Host;
-
-/// An operation that can be repeated.
-pub trait Subject {
-    /// Makes ready for the next visit (builds a chain, opens a file); not timed. An error refuses the row.
-    fn prepare(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Executes `turns` turns; timed. False when the thing did not happen.
-    fn run(&mut self, turns: u64) -> bool;
-
-    /// Replaces what a pair used up; whether partners did their share since the last call. Asked after each pair.
-    fn partners_moved(&mut self) -> bool {
-        true
-    }
-
-    /// Undoes `prepare`; not timed.
-    fn leave(&mut self) {}
-
-    /// Proof that it happened, over all visits; asked once at the end.
-    fn proof(&mut self) -> Option<Proof> {
-        None
-    }
-}
 
 /// What the kernel has counted of a thread so far, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

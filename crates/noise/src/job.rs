@@ -4,7 +4,8 @@ use std::sync::mpsc;
 
 use machmeter_engine::placement::Placement;
 use machmeter_engine::{Host, ProbeError};
-use machmeter_sys::clock::{self, dispatch};
+use machmeter_loops::noise::{Unit, bursts};
+use machmeter_sys::clock;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::sched::Policy;
@@ -15,11 +16,11 @@ use super::attendant::{Attendant, attend};
 use super::attribute::activity_log::ActivityLog;
 use super::attribute::{Meter, Witness};
 use super::listing::{listing_ticks, pause_ticks};
-use super::measure::{Gap, Schedule, threshold_ticks};
-use super::on_cpu::{Calibrate, Measuring, OfQuantum, Recorded, Start};
+use super::on_cpu::{Measuring, Recorded, Start};
 use super::own;
 use super::run::real_time_share;
 use super::samples::{Lengths, Setup};
+use machmeter_loops::noise::measure::{Gap, Schedule, threshold_ticks};
 
 /// Time from "all threads ready" to the first window, ns.
 pub(super) const LEAD_NS: u64 = 10_000_000;
@@ -131,8 +132,8 @@ impl Job<'_> {
     pub(super) fn bursts(&self) -> Result<Vec<Vec<u64>>, ProbeError> {
         let bursts = std::thread::scope(|scope| {
             let cpu = self.cpus.first().copied();
-            let (source, task) = (self.host.source(), self.of_quantum(Calibrate));
-            let work = move || dispatch(source, task);
+            let (source, mut unit) = (self.host.source(), self.unit());
+            let work = move || bursts(source, &mut unit);
             spawn_placed_scoped(scope, "mm-calibrate", cpu, Policy::ordinary(), work)
                 .map(ScopedPlacedThread::join)
                 .map_err(cannot)
@@ -140,8 +141,8 @@ impl Job<'_> {
         bursts.map_err(cannot)
     }
 
-    fn of_quantum<F>(&self, work: F) -> OfQuantum<F> {
-        OfQuantum { quantum: self.params.quantum, sweep_bytes: self.params.sweep_bytes as usize, work }
+    fn unit(&self) -> Unit {
+        self.params.quantum.unit(self.params.sweep_bytes as usize)
     }
 
     fn gap_capacity(&self, schedule: &Schedule) -> usize {
@@ -165,7 +166,9 @@ impl Job<'_> {
             for (index, &cpu) in self.cpus.iter().enumerate() {
                 let (start_tx, start) = mpsc::channel();
                 let ready = ready_tx.clone();
-                let measuring = self.of_quantum(Measuring {
+                let measuring = Measuring {
+                    source: self.host.source(),
+                    unit: self.unit(),
                     index,
                     cpu,
                     schedule: *schedule,
@@ -174,11 +177,11 @@ impl Job<'_> {
                     witness: witness.as_deref(),
                     ready,
                     start,
-                });
-                let (source, running) = (self.host.source(), running.clone());
+                };
+                let running = running.clone();
                 let work = move || {
                     let _running = running;
-                    dispatch(source, measuring)
+                    measuring.run()
                 };
                 match spawn_placed_scoped(scope, "mm-noise", Some(cpu), self.placement.policy, work) {
                     Ok(t) => threads.push(t),
@@ -220,8 +223,7 @@ impl Job<'_> {
             Ok((recorded, meters, wake_ups))
         })?;
         let begun = |r: Option<Recorded>| r.ok_or_else(|| cannot("a measuring thread could not begin"));
-        let mut recorded =
-            outcome.into_iter().map(|r| begun(r.map_err(cannot)?)).collect::<Result<Vec<_>, _>>()?;
+        let mut recorded = outcome.into_iter().map(begun).collect::<Result<Vec<_>, _>>()?;
         let lag_ticks = self.host.rate.ticks(LAG_NS);
         for Recorded { samples, t0_ticks } in &mut recorded {
             own::book(samples, &wake_ups, &Schedule { t0_ticks: *t0_ticks, ..*schedule }, lag_ticks);

@@ -1,6 +1,6 @@
 //! Noise: who steals the CPU, when, and how much.
 //!
-//! One loop per CPU ([`measure`]) yields counts per window and the list of detours; [`attribute`] watches who had the CPU.
+//! One loop per CPU ([`machmeter_loops::noise`]) yields counts per window and the list of detours; [`attribute`] watches who had the CPU.
 //!
 //! Sources of error: a detour under about 2.5 turns shows as slowdown; durations are known to two clock steps; rare events
 //! are seen by luck, so shares ruled by few long detours do not settle (W301).
@@ -11,11 +11,7 @@ pub mod attribute;
 mod import;
 pub mod info;
 mod job;
-#[allow(unsafe_code, reason = "the work units are assembly: a compiler would remove increments that cancel")]
-pub mod kernel;
 mod listing;
-pub mod measure;
-mod notes;
 mod on_cpu;
 mod own;
 pub mod ranks;
@@ -35,6 +31,8 @@ use machmeter_data::quantity::{duration_text, parse_duration_ns};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::selftest::SelfTest;
 use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError, Worker};
+use machmeter_loops::noise::Unit;
+use machmeter_loops::noise::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +73,17 @@ pub enum Quantum {
 impl Quantum {
     fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
+    }
+
+    /// The work unit; the sweep of `Cache` covers `sweep_bytes`.
+    fn unit(self, sweep_bytes: usize) -> Unit {
+        match self {
+            Self::One => Unit::One(Quantum1::default()),
+            Self::Fifteen => Unit::Fifteen(Quantum15::default()),
+            Self::ThirtyOne => Unit::ThirtyOne(Quantum31::default()),
+            Self::SixtyThree => Unit::SixtyThree(Quantum63::default()),
+            Self::Cache => Unit::Cache(CacheSweep::new(sweep_bytes)),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a first look decides: from which length detours are listed, and which pause ends a cluster of micro-stalls.
 
-use super::measure::Gap;
 use super::samples::Lengths;
+use machmeter_loops::noise::measure::Gap;
 
 /// The shortest of these lengths from which on a look showed at most `room` detours on any CPU; without one the shortest.
 pub(super) fn listing_ticks<const N: usize>(lengths: [u64; N], room: u64, looked: &[&Lengths]) -> u64 {

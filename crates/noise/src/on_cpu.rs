@@ -1,20 +1,18 @@
-//! What runs on a measured CPU: calibration, preparation, and the loop, compiled once per tick source and work unit.
+//! One measuring thread: it locks its buffers, warms the loop up, waits for the common start and records.
 
-use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 
 use machmeter_stats::histogram::LogHistogram;
-use machmeter_sys::clock::{TickSource, WithSource};
+use machmeter_sys::Refused;
+use machmeter_sys::clock::{self, SourceId};
 use machmeter_sys::memory::{LockedBuf, MemoryError};
 use machmeter_sys::{affinity, guard, thread};
 
-use super::Quantum;
 use super::attribute::Witness;
-use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
-use super::measure::{Buffers, Gap, Schedule, Sums, WorkUnit, record, sample_bursts};
 use super::samples::{CpuSamples, Lengths, ThreadFacts};
-use super::speed::SourceClock;
+use machmeter_loops::noise::measure::{Buffers, Gap, Schedule, Sums};
+use machmeter_loops::noise::{Unit, record_unit};
 
 pub(super) struct Recorded {
     pub(super) samples: CpuSamples,
@@ -26,45 +24,9 @@ pub(super) struct Start {
     pub(super) wake_ns: u64,
 }
 
-/// Work that is generic over the tick source and the work unit.
-pub(super) trait WithUnit {
-    type Output;
-    fn run<S: TickSource, W: WorkUnit>(self, unit: W) -> Self::Output;
-}
-
-/// Work with the unit of a quantum.
-pub(super) struct OfQuantum<F> {
-    pub(super) quantum: Quantum,
-    pub(super) sweep_bytes: usize,
-    pub(super) work: F,
-}
-
-impl<F: WithUnit> WithSource for OfQuantum<F> {
-    type Output = F::Output;
-
-    fn run<S: TickSource>(self) -> F::Output {
-        match self.quantum {
-            Quantum::One => self.work.run::<S, _>(Quantum1::default()),
-            Quantum::Fifteen => self.work.run::<S, _>(Quantum15::default()),
-            Quantum::ThirtyOne => self.work.run::<S, _>(Quantum31::default()),
-            Quantum::SixtyThree => self.work.run::<S, _>(Quantum63::default()),
-            Quantum::Cache => self.work.run::<S, _>(CacheSweep::new(self.sweep_bytes)),
-        }
-    }
-}
-
-/// Ticks of each turn of some bursts.
-pub(super) struct Calibrate;
-
-impl WithUnit for Calibrate {
-    type Output = Vec<Vec<u64>>;
-
-    fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
-        sample_bursts(&mut SourceClock::<S>(PhantomData), &mut unit)
-    }
-}
-
 pub(super) struct Measuring<'a> {
+    pub(super) source: SourceId,
+    pub(super) unit: Unit,
     pub(super) index: usize,
     pub(super) cpu: usize,
     pub(super) schedule: Schedule,
@@ -75,10 +37,10 @@ pub(super) struct Measuring<'a> {
     pub(super) start: mpsc::Receiver<Start>,
 }
 
-impl WithUnit for Measuring<'_> {
-    type Output = Option<Recorded>;
-
-    fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
+impl Measuring<'_> {
+    /// Prepares, waits for the start and records, on the calling thread. `None` if a buffer, the source or the start is missing.
+    pub(super) fn run(self) -> Option<Recorded> {
+        let (source, mut unit) = (self.source, self.unit);
         let buffers = LockedBuf::<u32>::new(self.schedule.windows).and_then(|counts| {
             let sums = LockedBuf::<Sums>::new(if self.sums { self.schedule.windows } else { 0 })?;
             Ok((counts, sums, LockedBuf::<Gap>::new(self.capacity)?))
@@ -101,8 +63,10 @@ impl WithUnit for Measuring<'_> {
         if let Some(w) = self.witness {
             w.attach(self.index);
         }
-        let mut clock = SourceClock::<S>(PhantomData);
-        warm_up(&mut clock, &mut unit, &mut histogram);
+        if let Err(e) = warm_up(source, &mut unit, &mut histogram) {
+            let _ = self.ready.send(Err(e.to_string()));
+            return None;
+        }
         let _ = self.ready.send(Ok(()));
         let Start { t0_ticks, wake_ns } = self.start.recv().ok()?;
         let schedule = Schedule { t0_ticks, ..self.schedule };
@@ -112,7 +76,7 @@ impl WithUnit for Measuring<'_> {
         let stop: &AtomicBool = guard::stop_flag();
         let places = (counts.as_mut_slice(), sums.as_mut_slice(), gaps.as_mut_slice());
         let mut out = Buffers::new(&schedule, places.0, places.1, places.2, &mut histogram);
-        let ended = record(&mut clock, &mut unit, &schedule, &mut out, stop);
+        let ended = record_unit(source, &mut unit, &schedule, &mut out, stop).ok()?;
         let (listed, raises) = (out.listed(), out.raises().to_vec());
         let used = thread::Usage::of_current_thread().since(&usage);
         let waited = waited.and_then(|w| Some(thread::schedstat().ok()?.since(&w).wait_ns));
@@ -139,14 +103,11 @@ impl WithUnit for Measuring<'_> {
 }
 
 /// Runs the loop for a moment with the same code: its pages, caches and branch predictors are warm then.
-fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(
-    clock: &mut C,
-    unit: &mut W,
-    histogram: &mut LogHistogram,
-) {
+fn warm_up(source: SourceId, unit: &mut Unit, histogram: &mut LogHistogram) -> Result<(), Refused> {
     let (mut counts, mut sums, mut gaps) = ([0_u32; 8], [Sums::default(); 8], [Gap::default(); 8]);
-    let schedule = Schedule::all_listed(clock.now(), 50_000, 8, 1);
+    let schedule = Schedule::all_listed(clock::now(source)?, 50_000, 8, 1);
     let mut buffers = Buffers::new(&schedule, &mut counts, &mut sums, &mut gaps, histogram);
-    record(clock, unit, &schedule, &mut buffers, &AtomicBool::new(false));
+    record_unit(source, unit, &schedule, &mut buffers, &AtomicBool::new(false))?;
     histogram.clear();
+    Ok(())
 }

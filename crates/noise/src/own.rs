@@ -1,9 +1,9 @@
 //! Wake-ups of the meter's own main thread while the loops run. Where every CPU is measured it takes one of them for a moment: that is no
 //! noise of the machine, and is booked as the meter's own time.
 
-use super::measure::{Gap, Schedule};
-use super::notes::parts;
 use super::samples::CpuSamples;
+use machmeter_loops::noise::measure::parts;
+use machmeter_loops::noise::measure::{Gap, Schedule};
 
 /// When the main thread was awake, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub(super) fn book(cpu: &mut CpuSamples, wake_ups: &[WakeUp], schedule: &Schedul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notes::sums_of;
     use crate::samples::Lengths;
+    use machmeter_loops::noise::measure::sums_of;
 
     #[test]
     fn a_wake_up_is_the_meters_own_time_and_nothing_else_is() {

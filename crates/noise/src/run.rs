@@ -11,11 +11,11 @@ use machmeter_sys::topology::CpuSet;
 use super::attribute;
 use super::attribute::matching::attribute;
 use super::job::{Begin, Job, LEAD_NS, room_bytes};
-use super::measure::{Schedule, Sums};
 use super::on_cpu::Recorded;
 use super::samples::{References, Samples, SpeedPhase};
 use super::speed;
 use super::{Params, WINDOW_NS};
+use machmeter_loops::noise::measure::{Schedule, Sums};
 
 /// Recording of the first look, ns: long enough to see ticks and steal, short enough to be on the screen at once.
 const FIRST_LOOK_NS: u64 = 150_000_000;

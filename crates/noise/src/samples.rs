@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::Attributed;
-use super::measure::{Gap, Raise, Schedule, Sums};
 use super::ranks::{CollectiveSamples, Place};
+use machmeter_loops::noise::measure::{Gap, Raise, Schedule, Sums};
 
 /// Written as JSON they are all that is not in the columns of tables.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -6,15 +6,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use machmeter_engine::{Clock, SimulatedClock};
+use machmeter_loops::clock::{Clock, SimulatedClock};
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::random::Random;
 
 use super::analyze::{analyze, derive, figures::CpuView, split::split};
 use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::attribute;
-use super::measure::{Buffers, Gap, Notes, Schedule, Sums, WorkUnit, record};
 use super::samples::{CpuSamples, Lengths, Samples, Setup};
+use machmeter_loops::noise::measure::{Buffers, Gap, Notes, Schedule, Sums, WorkUnit, record};
 const HZ: f64 = 1e9;
 
 /// Time shared by clock and work unit.

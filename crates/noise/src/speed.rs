@@ -2,51 +2,18 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use machmeter_engine::{Clock, Host};
+use machmeter_engine::Host;
+use machmeter_loops::noise::chains;
+use machmeter_loops::noise::kernel::DEPENDENT_ADDS;
 use machmeter_stats::quantile::median_of;
-use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
+use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
 
-use super::kernel::{DEPENDENT_ADDS, dependent_adds};
 use super::samples::{SpeedPhase, SpeedSample};
 
 /// CPUs that are sampled alone at most: each takes its own time.
 const MAX_ALONE: usize = 16;
-
-/// Times chains of dependent additions for so many ticks; ticks per chain.
-struct Chains {
-    duration_ticks: u64,
-}
-
-impl WithSource for Chains {
-    type Output = Vec<u64>;
-
-    fn run<S: TickSource>(self) -> Vec<u64> {
-        let begin = S::now();
-        let mut out = Vec::with_capacity(4096);
-        while out.len() < out.capacity() {
-            let start = S::now();
-            std::hint::black_box(dependent_adds());
-            let end = S::now();
-            out.push(end.saturating_sub(start));
-            if end.saturating_sub(begin) > self.duration_ticks {
-                break;
-            }
-        }
-        out
-    }
-}
-
-/// A tick source as a clock value.
-pub(super) struct SourceClock<S>(pub(super) std::marker::PhantomData<S>);
-
-impl<S: TickSource> Clock for SourceClock<S> {
-    #[inline(always)]
-    fn now(&mut self) -> u64 {
-        S::now()
-    }
-}
 
 fn sample(
     cpu: usize,
@@ -55,7 +22,7 @@ fn sample(
     rate: TickRate,
     duration_ns: f64,
 ) -> Option<SpeedSample> {
-    let ticks = dispatch(source, Chains { duration_ticks: rate.ticks(duration_ns) }).ok()?;
+    let ticks = chains(source, rate.ticks(duration_ns)).ok()?;
     let ns: Vec<f64> = ticks.iter().map(|t| rate.ns(*t) / DEPENDENT_ADDS as f64).collect();
     let best_ns = ns.iter().copied().filter(|n| *n > 0.0).min_by(f64::total_cmp)?;
     Some(SpeedSample { cpu, phase, best_ns, median_ns: median_of(&ns)?, n: ns.len() })

@@ -13,9 +13,9 @@ use machmeter_stats::histogram::Bucket;
 
 use super::attribute::activity_log::{ActivityLog, Source, SourceKind};
 use super::attribute::matching::{Attributed, Part, attribute};
-use super::measure::{Gap, Schedule, Sums};
-use super::notes::sums_of;
 use super::samples::{CpuSamples, Lengths, Samples, Setup};
+use machmeter_loops::noise::measure::sums_of;
+use machmeter_loops::noise::measure::{Gap, Schedule, Sums};
 
 const SOURCES: &str = "noise_sources";
 const PARTS: &str = "noise_parts";

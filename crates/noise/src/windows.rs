@@ -4,10 +4,10 @@ use machmeter_engine::{Host, ProbeError};
 
 use super::attribute::Attribution;
 use super::job::{Begin, Job, cannot};
-use super::measure::{Schedule, threshold_ticks};
 use super::run::place;
 use super::samples::Samples;
 use super::{Params, Quantum};
+use machmeter_loops::noise::measure::{Schedule, threshold_ticks};
 
 /// What the loop costs where it runs undisturbed.
 #[derive(Debug, Clone, Copy, PartialEq)]

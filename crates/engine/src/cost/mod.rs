@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::Cost;
 pub use facts::{Fact, Facts};
+pub use machmeter_loops::subject::Proof;
 
 use crate::disturbance::sibling::CoreLook;
 use crate::disturbance::{Rejected, sibling};
@@ -50,25 +51,6 @@ pub struct Pair {
     pub regime_ns: f64,
     /// The core around and between the batches; zeros where nobody looked.
     pub core: CoreLook,
-}
-
-/// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proof {
-    pub what: String,
-    pub expected: u64,
-    pub seen: u64,
-}
-
-impl Proof {
-    pub fn new(what: &str, expected: u64, seen: u64) -> Self {
-        Self { what: what.to_owned(), expected, seen }
-    }
-
-    /// `None` where nothing was to be seen.
-    pub fn of(what: &str, expected: u64, seen: u64) -> Option<Self> {
-        (expected > 0).then(|| Self::new(what, expected, seen))
-    }
 }
 
 /// One operation under one set of conditions.

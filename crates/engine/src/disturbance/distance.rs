@@ -1,26 +1,18 @@
 //! How far two CPUs are from each other: what a word costs that both compare and swap, half a round trip, and how that is named.
-//!
-//! Who waits spins without a pause instruction, which would add its own length, and looks at the deadline once in `LOOKS` turns, so
-//! that a partner without a CPU cannot hold it.
-
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::topology::Topology;
 
-use super::Rejected;
-use crate::team::sampler::{
-    Batches, HostClock, JointOperation, Rule, TeamCell, TeamClock, TeamSample, TeamVisit, Turns,
-};
-use crate::team::{Arena, Member, Seats, threads::Threads};
+use machmeter_loops::team::ping_pong::PingPong;
 
-/// Round trips of a batch, and before its time begins: the partner may have been on its way into its loop.
+use super::Rejected;
+use crate::team::sampler::{Batches, HostClock, Rule, TeamCell, TeamClock, TeamSample, TeamVisit, Turns};
+use crate::team::{Arena, Seats, threads::Threads};
+
+/// Round trips of a batch.
 pub const TRIPS: u64 = 100;
-pub const WARM_TRIPS: u64 = 10;
 /// Batches in a lap.
 pub const BATCHES: usize = 12;
-/// Turns of a waiting loop between two looks at the deadline.
-const LOOKS: u32 = 4_096;
 const LAPS: usize = 3;
 /// No lap but the first begins later than this after the start of a look, ns.
 const LAPS_NS: u64 = 1_000_000;
@@ -53,56 +45,6 @@ impl Distance {
         }
         let package = |cpu: usize| topology.cpu(cpu).and_then(|c| c.package);
         if package(a) == package(b) { Self::OtherCache } else { Self::OtherPackage }
-    }
-}
-
-/// Waits until `done`, spinning; false when the deadline came first.
-#[inline(always)]
-pub fn spin_until(member: &Member<'_>, mut done: impl FnMut() -> bool) -> bool {
-    loop {
-        for _ in 0..LOOKS {
-            if done() {
-                return true;
-            }
-        }
-        if !goes_on(member) {
-            return false;
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn goes_on(member: &Member<'_>) -> bool {
-    (member.relax)();
-    !member.is_late()
-}
-
-/// Round trips of a word that two members compare and swap. Member 0 is timed, so no clocks are compared.
-#[derive(Clone, Copy)]
-pub struct PingPong<'a>(pub &'a AtomicU64);
-
-impl PingPong<'_> {
-    /// The member's side: swaps the word as often as it comes back.
-    #[inline(never)]
-    pub fn exchange(self, member: &Member<'_>, trips: u64) -> bool {
-        let (from, to) = if member.rank == 0 { (0, 1) } else { (1, 0) };
-        let swapped = || self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        (0..trips).all(|_| spin_until(member, swapped))
-    }
-}
-
-impl JointOperation for PingPong<'_> {
-    fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    fn approach(&self, member: &Member<'_>) -> bool {
-        self.exchange(member, WARM_TRIPS)
-    }
-
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
-        self.exchange(member, turns)
     }
 }
 

@@ -9,20 +9,7 @@ pub mod sibling;
 use serde::{Deserialize, Serialize};
 
 pub use distance::Distance;
-
-/// What disturbed a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Disturbance {
-    /// The thread was switched out against its will.
-    Preempted,
-    /// The thread came back on another CPU.
-    Migrated,
-    /// A partner stood still.
-    Partner,
-    /// A partner was to sleep and did not.
-    Awake,
-    Failed,
-}
+pub use machmeter_loops::team::Disturbance;
 
 /// Samples that were thrown away, by the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -5,7 +5,6 @@
 //! Workers end by themselves at the deadline; nothing waits for a controller that may not get a CPU. All that they share
 //! lies in an [`Arena`] of shared memory, in every model, so that models are compared on the same memory.
 
-pub mod heap;
 pub mod processes;
 mod roster;
 pub mod sampler;
@@ -16,44 +15,11 @@ pub mod threads;
 #[cfg(feature = "user-threads")]
 pub mod user_threads;
 
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_sys::pages::{Extent, Pages};
 use machmeter_sys::sched::Policy;
 
-/// Bytes from one cell to the next: two lines, since processors fetch lines in pairs.
-pub const CELL_BYTES: usize = 128;
-
-/// Shared memory of a team: cells on lines of their own, and a heap.
-#[derive(Debug)]
-pub struct Arena {
-    pages: Pages,
-    cells: usize,
-}
-
-impl Arena {
-    /// With so many cells (each a 64-bit word, 0 at first) and a heap of so many bytes.
-    pub fn new(cells: usize, heap_bytes: usize) -> io::Result<Self> {
-        let bytes = cells
-            .checked_mul(CELL_BYTES)
-            .and_then(|b| b.checked_next_multiple_of(4_096)?.checked_add(heap_bytes));
-        let pages = Pages::shared(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
-        Ok(Self { pages, cells })
-    }
-
-    /// Cell `i`, of as many as were asked for.
-    pub fn cell(&self, i: usize) -> &AtomicU64 {
-        assert!(i < self.cells, "cell {i} of {}", self.cells);
-        &self.pages.extent().atomics()[i * CELL_BYTES / 8]
-    }
-
-    pub fn heap(&self) -> Extent<'_> {
-        let start = (self.cells * CELL_BYTES).next_multiple_of(4_096);
-        let extent = self.pages.extent();
-        extent.part(start, extent.bytes() - start).unwrap_or(extent)
-    }
-}
+pub use machmeter_loops::team::{Arena, CELL_BYTES, Member, heap};
 
 /// Writes bytes behind a word with their number. False when there is too little room.
 fn write_bytes(words: &[AtomicU64], bytes: &[u8]) -> bool {
@@ -84,46 +50,6 @@ fn read_bytes(words: &[AtomicU64]) -> Vec<u8> {
 pub struct Seats {
     pub cpus: Vec<usize>,
     pub policy: Policy,
-}
-
-pub struct Member<'a> {
-    /// Its number, from 0.
-    pub rank: usize,
-    pub members: usize,
-    /// Moment at which everything must end, monotonic ns.
-    pub deadline_ns: u64,
-    /// Lets another member on the same CPU go on, or tells the processor that this is a waiting loop.
-    pub relax: &'a dyn Fn(),
-    /// Time of the deadline, ns.
-    pub now_ns: &'a dyn Fn() -> u64,
-}
-
-impl Member<'_> {
-    /// Waits until `done`, relaxing meanwhile. False when the deadline came first (looked at every 1,024 turns).
-    pub fn wait(&self, mut done: impl FnMut() -> bool) -> bool {
-        loop {
-            for _ in 0..1_024 {
-                if done() {
-                    return true;
-                }
-                (self.relax)();
-            }
-            if self.is_late() {
-                return done();
-            }
-        }
-    }
-
-    pub fn is_late(&self) -> bool {
-        (self.now_ns)() >= self.deadline_ns
-    }
-
-    /// Waits for all members; false when late. `cell` counts arrivals and nothing else; `round` is 0, 1, 2, ...
-    pub fn meet(&self, cell: &AtomicU64, round: u64) -> bool {
-        cell.fetch_add(1, Ordering::AcqRel);
-        let all = (round + 1) * self.members as u64;
-        self.wait(|| cell.load(Ordering::Acquire) >= all)
-    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! FWQ's data at any work size from one recording.
 
-use crate::measure::{Gap, Schedule};
 use crate::samples::CpuSamples;
+use machmeter_loops::noise::measure::{Gap, Schedule};
 
 /// FWQ: duration in ticks of each consecutive piece of `turns` turns, from the time line that counts and gaps describe.
 ///

@@ -9,8 +9,8 @@ use machmeter_stats::serial::{Estimate, mean_interval, quantile_interval, ratio_
 
 use super::split::Split;
 use crate::info;
-use crate::measure::{Gap, Sums};
 use crate::samples::{CpuSamples, Setup};
+use machmeter_loops::noise::measure::{Gap, Sums};
 
 /// Blocks into which a run is cut for later comparison.
 pub const BLOCKS: usize = 20;

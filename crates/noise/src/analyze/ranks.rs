@@ -155,10 +155,10 @@ mod tests {
 
     use super::*;
     use crate::analyze::analyze;
-    use crate::measure::{Gap, Schedule, Sums};
     use crate::ranks::{Collective, Place};
     use crate::samples::{CpuSamples, Lengths};
     use crate::tables::{from_tables, to_tables};
+    use machmeter_loops::noise::measure::{Gap, Schedule, Sums};
 
     const WINDOW_NS: u64 = 1_000_000;
     const WINDOWS: usize = 2_000;

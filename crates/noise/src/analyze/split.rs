@@ -2,8 +2,8 @@
 
 use machmeter_stats::quantile::{quantile, sorted};
 
-use crate::measure::Schedule;
 use crate::samples::CpuSamples;
+use machmeter_loops::noise::measure::Schedule;
 
 /// A window must have at least this share of its time free of gaps for its speed to count.
 const FREE_SHARE: f64 = 0.5;
@@ -123,8 +123,8 @@ pub fn split(cpu: &CpuSamples, schedule: &Schedule) -> Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Gap;
-    use crate::notes::sums_of;
+    use machmeter_loops::noise::measure::Gap;
+    use machmeter_loops::noise::measure::sums_of;
 
     fn cpu(counts: Vec<u32>, gaps: Vec<(u64, u64)>) -> CpuSamples {
         let gaps: Vec<Gap> =

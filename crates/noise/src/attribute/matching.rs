@@ -6,7 +6,7 @@
 use std::collections::BinaryHeap;
 
 use super::activity_log::{ActivityLog, Sight, Source, SourceKind, Span};
-use crate::measure::Gap;
+use machmeter_loops::noise::measure::Gap;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attributed {

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::attribute::activity_log::Sight;
     use crate::attribute::matching::attribute;
-    use crate::measure::Gap;
+    use machmeter_loops::noise::measure::Gap;
     use machmeter_sys::trace::{NameId, Names, TaskState};
 
     const METER: Meter = Meter { cpu: 1, tid: 42, main_tid: 41 };

@@ -7,8 +7,8 @@ use machmeter_sys::mpi::{Comm, Error, Operation};
 use serde::{Deserialize, Serialize};
 
 use super::team::text;
-use crate::kernel::Quantum63;
-use crate::measure::WorkUnit;
+use machmeter_loops::noise::kernel::Quantum63;
+use machmeter_loops::noise::measure::WorkUnit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -20,11 +20,11 @@ use crate::Params;
 use crate::attribute::activity_log::ActivityLog;
 use crate::attribute::matching::attribute;
 use crate::job::{Begin, room_bytes};
-use crate::kernel::Quantum63;
-use crate::measure::{Gap, WorkUnit};
 use crate::on_cpu::Recorded;
 use crate::run::{fits, window_for, windows_within};
 use crate::samples::{CpuSamples, Lengths, Samples, Setup, ThreadFacts};
+use machmeter_loops::noise::kernel::Quantum63;
+use machmeter_loops::noise::measure::{Gap, WorkUnit};
 
 /// Share of the time that the windows get; the rest is that of the collective operations, analysis and storage.
 const WINDOWS_SHARE: f64 = 0.65;

@@ -18,9 +18,9 @@ use super::team::{Place, Team, text};
 use super::{Order, Ready, Report};
 use crate::Params;
 use crate::job::{Begin, Job, LEAD_NS};
-use crate::measure::Schedule;
 use crate::on_cpu::Recorded;
 use crate::selftest::Planted;
+use machmeter_loops::noise::measure::Schedule;
 
 pub(super) struct Member<'a> {
     pub(super) team: &'a Team,

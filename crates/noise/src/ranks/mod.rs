@@ -16,9 +16,9 @@ use machmeter_sys::clock::SourceId;
 use serde::{Deserialize, Serialize};
 
 use super::Params;
-use super::measure::{Gap, Schedule, Sums};
 use super::samples::CpuSamples;
 use super::selftest::Planted;
+use machmeter_loops::noise::measure::{Gap, Schedule, Sums};
 
 /// Turns of a collective operation; [`Turn`] in ticks.
 #[derive(Debug, Clone, PartialEq)]

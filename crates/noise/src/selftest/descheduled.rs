@@ -18,8 +18,8 @@ use crate::analyze::analyze;
 use crate::analyze::rhythm::is_tick_rate;
 use crate::attribute::Attribution;
 use crate::attribute::activity_log::Sight;
-use crate::measure::Gap;
 use crate::samples::Samples;
+use machmeter_loops::noise::measure::Gap;
 
 /// The user that owns nothing, by convention.
 const NOBODY: u32 = 65_534;

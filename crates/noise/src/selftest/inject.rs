@@ -16,8 +16,8 @@ use crate::analyze::analyze;
 use crate::attribute::Attribution;
 use crate::attribute::activity_log::{Sight, SourceKind};
 use crate::attribute::matching::{Attributed, Part};
-use crate::measure::Gap;
 use crate::samples::Samples;
+use machmeter_loops::noise::measure::Gap;
 
 pub(super) const NAME: &str = "mm-inject";
 /// Its priority: above the meter's 45 and the main thread's 46.

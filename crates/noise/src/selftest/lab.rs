@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use machmeter_engine::selftest::machine::{self, Machine};
-use machmeter_sys::clock::{WithSource, dispatch};
+use machmeter_sys::clock::{SourceId, WithSource, dispatch};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::spawn_placed_scoped;
 
@@ -43,13 +43,13 @@ impl Lab {
         machine::Order { cpus: self.machine.here(), policy, budget_ns }
     }
 
-    /// Runs `work` with the loop's clock on the CPU, in a thread called `name`.
-    pub(super) fn alone<W>(&self, name: &str, work: W) -> Result<W::Output, String>
-    where
-        W: WithSource + Send,
-        W::Output: Send,
-    {
-        self.beside(name, OTHER, work, || ()).map(|done| done.0)
+    /// Runs `work` on the CPU, in a thread called `name`; it gets the source of the loop's clock.
+    pub(super) fn alone<T: Send>(
+        &self,
+        name: &str,
+        work: impl FnOnce(SourceId) -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        self.placed(name, OTHER, work, || ()).map(|done| done.0)
     }
 
     /// Runs `work` with the loop's clock on the CPU, in a thread called `name`, and `meanwhile` here.
@@ -64,12 +64,22 @@ impl Lab {
         W: WithSource + Send,
         W::Output: Send,
     {
+        self.placed(name, policy, |source| dispatch(source, work).map_err(|e| e.to_string()), meanwhile)
+    }
+
+    fn placed<T: Send, R>(
+        &self,
+        name: &str,
+        policy: Policy,
+        work: impl FnOnce(SourceId) -> Result<T, String> + Send,
+        meanwhile: impl FnOnce() -> R,
+    ) -> Result<(T, R), String> {
         let (source, cpu) = (self.machine.clock.source(), Some(self.machine.cpu));
         std::thread::scope(|scope| {
-            let thread = spawn_placed_scoped(scope, name, cpu, policy, move || dispatch(source, work));
+            let thread = spawn_placed_scoped(scope, name, cpu, policy, move || work(source));
             let thread = thread.map_err(|e| e.to_string())?;
             let done = meanwhile();
-            Ok((thread.join().map_err(|e| e.to_string())?, done))
+            Ok((thread.join()?, done))
         })
     }
 }

@@ -4,13 +4,16 @@ use std::sync::atomic::AtomicBool;
 
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
-use machmeter_sys::clock::{TickSource, WithSource};
+use machmeter_sys::Refused;
+use machmeter_sys::clock::{self, SourceId};
 
 use super::lab::Lab;
 use super::{Options, SelfCheck, State};
-use crate::kernel::Quantum1;
-use crate::measure::{Buffers, Gap, Schedule, Sums, record, sample_bursts, threshold_ticks};
-use crate::speed::SourceClock;
+use machmeter_loops::noise::kernel::Quantum1;
+#[cfg(target_arch = "x86_64")]
+use machmeter_loops::noise::kernel::bare_loop;
+use machmeter_loops::noise::measure::{Buffers, Gap, Schedule, Sums, threshold_ticks};
+use machmeter_loops::noise::{Unit, bursts, record_unit};
 
 /// Windows of one burst of the loop; as many bursts of the bare loop follow.
 const WINDOWS: usize = 20;
@@ -40,23 +43,21 @@ struct Alternate {
     rounds: usize,
 }
 
-impl WithSource for Alternate {
-    type Output = Costs;
-
-    fn run<S: TickSource>(self) -> Costs {
-        let mut clock = SourceClock::<S>(std::marker::PhantomData);
-        let mut unit = Quantum1::default();
-        let bursts = sample_bursts(&mut clock, &mut unit);
-        let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
+impl Alternate {
+    /// On the calling thread.
+    fn run(self, source: SourceId) -> Result<Costs, Refused> {
+        let mut unit = Unit::One(Quantum1::default());
+        let calibrated = bursts(source, &mut unit)?;
+        let threshold_ticks = threshold_ticks(&calibrated, self.step_ticks).unwrap_or(self.step_ticks * 5);
         let mut costs = Costs { ours: Vec::new(), bare: Vec::new(), quiet: Vec::new() };
         let (mut counts, mut sums) = ([0_u32; WINDOWS], [Sums::default(); WINDOWS]);
         let mut gaps = vec![Gap::default(); 4096];
         let mut histogram = LogHistogram::new();
         for _ in 0..self.rounds {
-            let t0_ticks = S::now() + self.window_ticks / 100;
+            let t0_ticks = clock::now(source)? + self.window_ticks / 100;
             let schedule = Schedule::all_listed(t0_ticks, self.window_ticks, WINDOWS, threshold_ticks);
             let mut buffers = Buffers::new(&schedule, &mut counts, &mut sums, &mut gaps, &mut histogram);
-            record(&mut clock, &mut unit, &schedule, &mut buffers, &AtomicBool::new(false));
+            record_unit(source, &mut unit, &schedule, &mut buffers, &AtomicBool::new(false))?;
             let listed = buffers.listed();
             let listed = &gaps[..listed];
             let mut quiet = Vec::new();
@@ -72,11 +73,11 @@ impl WithSource for Alternate {
             costs.quiet.push(quiet);
             #[cfg(target_arch = "x86_64")]
             for _ in 0..WINDOWS {
-                let (turns, ticks) = crate::kernel::bare_loop(self.window_ticks, threshold_ticks);
+                let (turns, ticks) = bare_loop(self.window_ticks, threshold_ticks);
                 costs.bare.push(ticks as f64 / turns.max(1) as f64);
             }
         }
-        costs
+        Ok(costs)
     }
 }
 
@@ -101,7 +102,7 @@ pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {
         rounds: if options.quick { 60 } else { 250 },
     };
     let (what, bar) = ("turns of the loop at quantum 1, bare loop in between", "at most 10.5 ns");
-    match lab.alone("mm-loop", work) {
+    match lab.alone("mm-loop", |source| work.run(source).map_err(|e| e.to_string())) {
         Ok(costs) => vec![turn(lab, &costs, what), steady(&costs)],
         Err(e) => vec![SelfCheck::not_shown("loop.turn", what, bar, e)],
     }

@@ -4,7 +4,7 @@ use machmeter_stats::distribution::binomial_cdf;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
 use machmeter_stats::rank::hodges_lehmann;
 
-use crate::measure::Gap;
+use machmeter_loops::noise::measure::Gap;
 
 /// For each burst the index of the gap that covers all of it, if any. `gaps` are disjoint and ascending.
 pub fn cover(bursts: &[Gap], gaps: &[Gap]) -> Vec<Option<usize>> {

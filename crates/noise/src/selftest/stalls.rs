@@ -2,15 +2,16 @@
 
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::random::Random;
-use machmeter_sys::clock::{TickSource, WithSource};
+use machmeter_sys::Refused;
+use machmeter_sys::clock::{self, SourceId};
 use machmeter_sys::memory::{LockedBuf, MemoryError};
 
 use super::lab::Lab;
 use super::score::{Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
-use crate::kernel::Quantum1;
-use crate::measure::{Buffers, Gap, Schedule, Sums, WorkUnit, record, sample_bursts, threshold_ticks};
-use crate::speed::SourceClock;
+use machmeter_loops::noise::kernel::Quantum1;
+use machmeter_loops::noise::measure::{Buffers, Gap, Schedule, Sums, threshold_ticks};
+use machmeter_loops::noise::{Stall, Unit, bursts, record_stalling};
 
 /// A class of stalls: length, how often among 1000, and the share of them that must be found.
 struct Class {
@@ -38,47 +39,6 @@ const MIN_STALLS: usize = 1_000;
 /// An excess this far beyond the bias means that another detour fell into the same turn, ns.
 const MERGED_NS: f64 = 200.0;
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Stall {
-    turns: u64,
-    length_ticks: u64,
-    class: usize,
-    done: Gap,
-}
-
-/// The work unit: nothing, and now and then a stall.
-struct Stalling<'a, S> {
-    plan: &'a mut [Stall],
-    next: usize,
-    turns_left: u64,
-    source: std::marker::PhantomData<S>,
-}
-
-impl<S: TickSource> WorkUnit for Stalling<'_, S> {
-    #[inline(always)]
-    fn unit(&mut self) {
-        self.turns_left = self.turns_left.wrapping_sub(1);
-        if self.turns_left == 0 {
-            self.stall();
-        }
-    }
-}
-
-impl<S: TickSource> Stalling<'_, S> {
-    #[inline(never)]
-    fn stall(&mut self) {
-        let Some(stall) = self.plan.get_mut(self.next) else { return };
-        let start_ticks = S::now();
-        let mut end_ticks = start_ticks;
-        while end_ticks.saturating_sub(start_ticks) < stall.length_ticks {
-            end_ticks = S::now();
-        }
-        stall.done = Gap { start_ticks, end_ticks };
-        self.next += 1;
-        self.turns_left = self.plan.get(self.next).map_or(u64::MAX, |s| s.turns);
-    }
-}
-
 struct Logged {
     stalls: Vec<(usize, Gap)>,
     gaps: Vec<Gap>,
@@ -93,32 +53,26 @@ struct Run {
     step_ticks: u64,
 }
 
-impl WithSource for Run {
-    type Output = Result<Logged, MemoryError>;
-
-    fn run<S: TickSource>(self) -> Self::Output {
-        let mut clock = SourceClock::<S>(std::marker::PhantomData);
-        let bursts = sample_bursts(&mut clock, &mut Quantum1::default());
-        let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
-        let mut plan = LockedBuf::<Stall>::new(self.plan.len())?;
+impl Run {
+    /// On the calling thread.
+    fn record(self, source: SourceId) -> Result<Logged, String> {
+        let said = |e: MemoryError| e.to_string();
+        let refused = |e: Refused| e.to_string();
+        let calibrated = bursts(source, &mut Unit::One(Quantum1::default())).map_err(refused)?;
+        let threshold_ticks = threshold_ticks(&calibrated, self.step_ticks).unwrap_or(self.step_ticks * 5);
+        let mut plan = LockedBuf::<Stall>::new(self.plan.len()).map_err(said)?;
         plan.as_mut_slice().copy_from_slice(&self.plan);
-        let mut counts = LockedBuf::<u32>::new(self.windows)?;
-        let mut sums = LockedBuf::<Sums>::new(self.windows)?;
-        let mut gaps = LockedBuf::<Gap>::new(self.plan.len() * 2 + self.windows * 10)?;
+        let mut counts = LockedBuf::<u32>::new(self.windows).map_err(said)?;
+        let mut sums = LockedBuf::<Sums>::new(self.windows).map_err(said)?;
+        let mut gaps = LockedBuf::<Gap>::new(self.plan.len() * 2 + self.windows * 10).map_err(said)?;
         let mut histogram = LogHistogram::new();
-        let first = self.plan.first().map_or(u64::MAX, |s| s.turns);
-        let mut unit = Stalling::<S> {
-            plan: plan.as_mut_slice(),
-            next: 0,
-            turns_left: first,
-            source: std::marker::PhantomData,
-        };
-        let t0_ticks = S::now() + self.window_ticks;
+        let t0_ticks = clock::now(source).map_err(refused)? + self.window_ticks;
         let schedule = Schedule::all_listed(t0_ticks, self.window_ticks, self.windows, threshold_ticks);
         let places = (counts.as_mut_slice(), sums.as_mut_slice(), gaps.as_mut_slice());
         let mut buffers = Buffers::new(&schedule, places.0, places.1, places.2, &mut histogram);
-        record(&mut clock, &mut unit, &schedule, &mut buffers, machmeter_sys::guard::stop_flag());
-        let done = unit.next;
+        let stop = machmeter_sys::guard::stop_flag();
+        let done =
+            record_stalling(source, plan.as_mut_slice(), &schedule, &mut buffers, stop).map_err(refused)?;
         let (listed, dropped) = (buffers.listed(), !buffers.raises().is_empty());
         Ok(Logged {
             stalls: plan.as_slice()[..done].iter().map(|s| (s.class, s.done)).collect(),
@@ -157,7 +111,7 @@ fn inject(lab: &Lab, duration_ns: f64) -> Result<Logged, String> {
         windows: (duration_ns / 100_000.0) as usize,
         step_ticks: lab.machine.clock.step_ticks(),
     };
-    lab.alone("mm-stalls", run)?.map_err(|e| e.to_string())
+    lab.alone("mm-stalls", |source| run.record(source))
 }
 
 pub(super) fn checks(lab: &Lab, options: &Options) -> Vec<SelfCheck> {

@@ -7,9 +7,9 @@ use machmeter_stats::random::Random;
 
 use super::*;
 use crate::attribute::activity_log::{Sight, Source, SourceKind, Span};
-use crate::measure::Raise;
 use crate::samples::{SpeedPhase, SpeedSample, ThreadFacts};
 use crate::tables::{from_tables, to_tables};
+use machmeter_loops::noise::measure::Raise;
 
 #[test]
 fn a_list_that_fills_takes_longer_detours_and_sums_stay_whole() {

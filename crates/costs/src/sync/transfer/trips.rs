@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::disturbance::distance::{PingPong, TRIPS, WARM_TRIPS, spin_until};
+use machmeter_engine::disturbance::distance::TRIPS;
 use machmeter_engine::team::Member;
 use machmeter_engine::team::sampler::JointOperation;
+use machmeter_loops::team::ping_pong::{PingPong, WARM_TRIPS, spin_until};
 use machmeter_stats::random::Random;
 
 use super::kernel;

@@ -22,46 +22,8 @@ use crate::sampling::{HostTiming, Timing};
 use member::Session;
 use shared::Shared;
 
+pub use machmeter_loops::team::JointOperation;
 pub use rows::{SLEEPS, TURNS_SEEN, record_switches};
-
-pub trait JointOperation: Sync {
-    /// Makes ready for a visit, in every member that works; not timed. False when the member cannot work.
-    fn prepare(&self, _member: &Member<'_>) -> bool {
-        true
-    }
-
-    /// Makes ready for a batch, in member 0 while all others wait.
-    fn reset(&self) {}
-
-    /// Comes into step with the others, after the common start and before the time begins.
-    fn approach(&self, _member: &Member<'_>) -> bool {
-        true
-    }
-
-    /// A member's part of a batch; timed. False when it could not be done. One of `batch` and `trips` has to be there.
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
-        self.trips(member, turns, &mut || {})
-    }
-
-    /// The same, and `end` after each turn: member 0 reads the clock in it. The default is for turns that stand alone.
-    fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
-        (0..turns).all(|_| {
-            let done = self.batch(member, 1);
-            end();
-            done
-        })
-    }
-
-    /// Time of every turn that members spend waiting on purpose, ns; it is taken off the time of a batch.
-    fn pause_ns(&self) -> u64 {
-        0
-    }
-
-    /// Looks, in member 0, at a batch of `turns`. `clean`: of a sample, and no judged member was switched out.
-    fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
-        None
-    }
-}
 
 /// Which samples count. Switches are those of the judged members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

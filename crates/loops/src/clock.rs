@@ -1,5 +1,7 @@
 //! The clock that measuring loops are generic over: a tick source of the host, or simulated time in tests.
 
+use std::marker::PhantomData;
+
 use machmeter_sys::clock::TickSource;
 
 /// Time in ticks: loops generic over it compile to the bare counter instruction, and run in simulated time.
@@ -7,7 +9,16 @@ pub trait Clock {
     fn now(&mut self) -> u64;
 }
 
-impl<S: TickSource> Clock for S {
+/// A tick source of the host as a clock.
+pub(crate) struct SourceClock<S>(PhantomData<S>);
+
+impl<S> SourceClock<S> {
+    pub(crate) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<S: TickSource> Clock for SourceClock<S> {
     #[inline(always)]
     fn now(&mut self) -> u64 {
         S::now()

@@ -3,7 +3,7 @@
 //!
 //! | here | SHMEM | Sequent |
 //! | --- | --- | --- |
-//! | [`Team::run`](super::Team::run) with [`Seats`](super::Seats) | N copies of main | `m_set_procs`, `m_fork`, `m_kill_procs` |
+//! | `Team::run` with `Seats` of the engine | N copies of main | `m_set_procs`, `m_fork`, `m_kill_procs` |
 //! | [`Layout::take`] | symmetric data, `shmalloc` | `shmalloc`, shared sections |
 //! | [`Heap::put`], [`Heap::get`] | `shmem_put`, `shmem_get` | plain loads and stores |
 //! | [`Heap::quiet`] | `shmem_quiet` | |

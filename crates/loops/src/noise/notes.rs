@@ -198,7 +198,7 @@ impl Notes for Buffers<'_> {
 }
 
 /// Windows that a gap covers, with the ticks of it in each; the first is the one in which it counts.
-pub(crate) fn parts(gap: &Gap, schedule: &super::measure::Schedule) -> impl Iterator<Item = (usize, u32)> {
+pub fn parts(gap: &Gap, schedule: &super::measure::Schedule) -> impl Iterator<Item = (usize, u32)> {
     let (t0, w) = (schedule.t0_ticks, schedule.window_ticks);
     let (from, to) = (gap.start_ticks.max(t0) - t0, gap.end_ticks.max(t0) - t0);
     let (first, last) = ((from / w) as usize, (to / w) as usize);
@@ -209,7 +209,7 @@ pub(crate) fn parts(gap: &Gap, schedule: &super::measure::Schedule) -> impl Iter
 }
 
 /// The sums that a list of gaps gives, all of them detours: for imported lists.
-pub(crate) fn sums_of(gaps: &[Gap], schedule: &super::measure::Schedule) -> Vec<Sums> {
+pub fn sums_of(gaps: &[Gap], schedule: &super::measure::Schedule) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); schedule.windows];
     for g in gaps {
         for (i, (window, ticks)) in parts(g, schedule).enumerate() {

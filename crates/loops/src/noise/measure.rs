@@ -8,10 +8,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-use machmeter_engine::Clock;
 use serde::{Deserialize, Serialize};
 
-pub use super::notes::{Buffers, Gap, Notes, Raise, Sums};
+use crate::clock::Clock;
+
+pub use super::notes::{Buffers, Gap, Notes, Raise, Sums, parts, sums_of};
 
 /// One unit of work. See [`super::kernel`] for those of the real processor.
 pub trait WorkUnit {
