@@ -5,7 +5,6 @@
 
 pub mod memory;
 pub mod ops;
-mod passes;
 mod show;
 pub mod sync;
 #[cfg(test)]

@@ -6,5 +6,6 @@
 
 pub mod clock;
 pub mod noise;
+pub mod ops;
 pub mod subject;
 pub mod team;

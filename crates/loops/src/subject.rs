@@ -44,3 +44,13 @@ impl Proof {
         (expected > 0).then(|| Self::new(what, expected, seen))
     }
 }
+
+machmeter_data::named! {
+/// Which question the time of a turn answers.
+#[derive(PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Kind {
+    /// Each turn needs the one before: how long one takes.
+    Latency = "latency",
+    /// Turns overlap as the machine likes: how many per time.
+    Throughput = "throughput",
+} }

@@ -3,13 +3,12 @@
 pub mod arithmetic;
 pub mod calls;
 mod cost;
-mod daxpy;
 pub mod decades;
 pub mod info;
 pub mod params;
+mod planned;
 mod prices;
 pub mod processes;
-mod repeated;
 mod table;
 
 use machmeter_data::code::Code;

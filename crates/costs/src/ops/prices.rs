@@ -12,14 +12,14 @@ use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::part::PartContext;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, Role, RoleError};
-use machmeter_engine::sampling::{HostTiming, Pace, Sampler};
-use machmeter_engine::{ProbeError, Worker};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::{ProbeError, Worker, worker};
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::process::Spawn;
 use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
-use super::repeated::{Planned, affordable};
+use super::planned::{affordable, benches};
 use super::{Params, arithmetic, calls, decades, processes, table};
 
 pub(super) const WORKER: Worker = Worker { name: "ops-prices", run };
@@ -219,35 +219,35 @@ fn run(_: &[OsString]) -> u8 {
     };
     sampler.start_ns = setting.start_ns;
     let part = setting.part.as_str();
-    let work = |planned: Vec<Planned<'_>>| serve(part, sampler, planned, requests, replies);
+    let work = |benches: Vec<(Bench<'_>, bool)>| serve(part, sampler, benches, requests, replies);
     if shares_cpu {
-        work(processes::starts(setting.exec_target.as_deref()))
+        work(benches(part, processes::starts(setting.exec_target.as_deref(), worker::NOTHING.name)))
     } else if part == arithmetic::PART.name {
-        arithmetic::with_all(seed, work)
+        arithmetic::with_all(seed, |planned| work(benches(part, planned)))
     } else if part == decades::PART.name {
         decades::with_all(&setting.files, work)
     } else {
-        calls::with_all(&setting.files, work)
+        calls::with_all(&setting.files, |planned| work(benches(part, planned)))
     }
 }
 
 fn serve(
     part: &str,
     mut sampler: Sampler,
-    mut planned: Vec<Planned<'_>>,
+    mut benches: Vec<(Bench<'_>, bool)>,
     mut requests: MessageReader<Request>,
     mut replies: MessageWriter<Reply, File>,
 ) -> u8 {
-    for p in &mut planned {
-        part.clone_into(&mut p.bench.row.part);
+    for (bench, _) in &mut benches {
+        part.clone_into(&mut bench.row.part);
     }
-    let mut reply = Reply::Rows(planned.iter().map(|p| (p.bench.row.clone(), p.first)).collect());
+    let mut reply = Reply::Rows(benches.iter().map(|(bench, first)| (bench.row.clone(), *first)).collect());
     loop {
         // A starter that does not read is gone: the end of its requests follows.
         let _ = replies.send(&reply);
         reply = match requests.next(None) {
-            Ok(Request::Visit { row, turns, pace, until_ns }) if row < planned.len() => {
-                let bench = &mut planned[row].bench;
+            Ok(Request::Visit { row, turns, pace, until_ns }) if row < benches.len() => {
+                let (bench, _) = &mut benches[row];
                 (bench.row.short_turns, bench.row.long_turns) = turns;
                 sampler.visit(bench, &pace, until_ns);
                 bench.row.proof = bench.subject.proof();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::Cost;
 pub use facts::{Fact, Facts};
-pub use machmeter_loops::subject::Proof;
+pub use machmeter_loops::subject::{Kind, Proof};
 
 use crate::disturbance::sibling::CoreLook;
 use crate::disturbance::{Rejected, sibling};
@@ -26,16 +26,6 @@ const WIDTH_BEFORE: Fact<f64> = Fact::named("core.width_before");
 /// Pairs alone on the core, and their share of all, from which on its whole width is sure.
 const SURE_PAIRS: f64 = 100.0;
 const SURE_SHARE: f64 = 0.1;
-
-machmeter_data::named! {
-/// Which question the time of a turn answers.
-#[derive(PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Kind {
-    /// Each turn needs the one before: how long one takes.
-    Latency = "latency",
-    /// Turns overlap as the machine likes: how many per time.
-    Throughput = "throughput",
-} }
 
 /// Two timed batches, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

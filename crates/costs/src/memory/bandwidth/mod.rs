@@ -21,8 +21,8 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::reported::ReportedCaches;
-use crate::passes::Passes;
 use machmeter_engine::part::{Part, PartContext};
+use machmeter_loops::ops::passes::Passes;
 pub(super) use plan::widest;
 use plan::{Depth, Plan, Request, Spec};
 use stream::{Buffer, CHUNK_BYTES, Contents, Stream};

@@ -7,7 +7,7 @@ use machmeter_sys::kernel::named;
 use machmeter_sys::pages::{Backing, Extent};
 
 use super::NAME;
-use crate::passes::Passes;
+use machmeter_loops::ops::passes::Passes;
 
 /// Base page, bytes: groups of [`Order::PageLocal`] and steps of [`Order::OnePerPage`], whatever backs the memory.
 pub(in crate::memory) const PAGE_BYTES: usize = 4_096;

@@ -2,7 +2,6 @@
 
 mod fit;
 mod selftest;
-mod subjects;
 
 #[cfg(test)]
 mod tests;
@@ -21,15 +20,15 @@ use machmeter_sys::pages::Pages;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE};
-use super::daxpy::Daxpy;
 use super::prices;
-use super::repeated::{Planned, filled};
 use super::table::{self, Priced};
-use crate::passes::Passes;
 use crate::show;
 use fit::{Ladder, MOST_RESIDUAL, Rung};
 use machmeter_engine::part::{Part, PartContext};
-use subjects::{Bytes, Grows, Reads, Sums};
+use machmeter_loops::ops::arithmetic::{Bytes, Grows, Reads, Sums};
+use machmeter_loops::ops::daxpy::Daxpy;
+use machmeter_loops::ops::passes::Passes;
+use machmeter_loops::ops::repeated::{Planned, filled};
 
 const PART_NAME: &str = "arithmetic";
 

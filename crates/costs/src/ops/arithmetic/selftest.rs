@@ -14,7 +14,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::{CHAINS, PART};
 use crate::ops::cost::COST;
 use crate::ops::processes::selftest::measured;
-use crate::passes::Passes;
+use machmeter_loops::ops::passes::Passes;
 
 /// Waits by the clock, and writes down how long each wait was.
 struct Stall {

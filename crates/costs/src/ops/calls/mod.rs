@@ -1,9 +1,6 @@
 //! What a system call costs on one CPU with warm caches, each row with a witness that it worked.
 //! Page faults must equal touches as the kernel counts them: one fault may serve sixteen pages (lmbench divides).
 
-mod catalog;
-mod touches;
-
 #[cfg(test)]
 mod tests;
 
@@ -20,12 +17,13 @@ use machmeter_sys::call::signal::Handler;
 use super::Params;
 use super::cost::{NO_FIGURE, NO_FILES};
 use super::prices;
-use super::repeated::{Planned, one_line};
 use super::table;
 use machmeter_engine::part::{Part, PartContext};
+use machmeter_loops::ops::calls as catalog;
+use machmeter_loops::ops::calls::PAIRS_PER_VISIT;
+use machmeter_loops::ops::repeated::{Planned, one_line};
 
 const PART_NAME: &str = "calls";
-const PAIRS_PER_VISIT: usize = 4;
 
 machmeter_data::code! { HUGE_DENIED = "W443" "huge pages not granted",
     what: "Memory was not given in huge pages although they were asked for, or not all of it.",

@@ -13,12 +13,12 @@ use machmeter_sys::kernel;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Pages;
 
-use super::subjects::{Area, Closes, Opens, Prints, Reads, STEP_BYTES, STREAM_TURNS, Writes};
 use super::{PART, Params, elsewhere};
-use crate::ops::daxpy::Daxpy;
-use crate::ops::repeated::{Planned, Repeated, filled};
 use crate::ops::{prices, processes};
 use machmeter_engine::part::PartContext;
+use machmeter_loops::ops::daxpy::Daxpy;
+use machmeter_loops::ops::decades::{Area, Closes, Opens, Prints, Reads, STEP_BYTES, STREAM_TURNS, Writes};
+use machmeter_loops::ops::repeated::{Repeated, filled};
 
 /// Words that a row of memory reads or writes per turn.
 const WORDS: usize = 8_000;
@@ -42,12 +42,12 @@ const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS,
 /// All rows but those of main memory, in the process that prices them.
 pub(in crate::ops) fn with_all<T>(
     folder: &Result<PathBuf, String>,
-    work: impl FnOnce(Vec<Planned<'_>>) -> T,
+    work: impl FnOnce(Vec<(Bench<'_>, bool)>) -> T,
 ) -> T {
     let path = file(folder);
     let cache = ones(CACHE_BYTES);
     let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| !IN_MAIN.contains(id));
-    work(ids.map(|id| Planned { bench: bench(id, &path, &cache), first: true }).collect())
+    work(ids.map(|id| (bench(id, &path, &cache), true)).collect())
 }
 
 pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
@@ -114,7 +114,7 @@ fn bench<'a>(id: &str, path: &Result<CString, String>, pages: &'a Result<Pages, 
         "fopen" => path().map(|path| boxed(Opens::new(path))),
         "fclose" => path().map(|path| boxed(Closes::new(path))),
         "fprintf" | "printf" => path().map(|path| boxed(Prints::new(path, id == "printf"))),
-        "thr_create" => Ok(processes::threads(false).bench.subject),
+        "thr_create" => Ok(processes::threads(false).subject),
         _ if row.operation == "daxpy" => Ok(boxed(Daxpy::new(row.int("elements").unwrap_or(0) as usize))),
         _ => {
             let reads = id.starts_with("read");

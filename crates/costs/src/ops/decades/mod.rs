@@ -1,7 +1,6 @@
 //! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998; `docs/ops.md`). Reads and writes overlap.
 
 mod measure;
-mod subjects;
 
 #[cfg(test)]
 mod tests;

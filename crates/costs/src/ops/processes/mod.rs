@@ -2,9 +2,7 @@
 //! Failed starts are quick (lmbench once priced one), so every thread writes a word and exit codes are looked at.
 //! Children may run first: a pair is disturbed where CPU time of process and children falls short of wall time.
 
-mod catalog;
 pub(super) mod selftest;
-mod switch;
 
 #[cfg(test)]
 mod tests;
@@ -24,13 +22,13 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::cost::NO_FIGURE;
+use super::planned::{affordable, benches};
 use super::prices;
-use super::repeated::affordable;
 use super::table;
 use machmeter_engine::part::{Part, PartContext};
-use switch::Switches;
+use machmeter_loops::ops::switch::{self, Switches};
 
-pub(super) use catalog::{starts, threads};
+pub(super) use machmeter_loops::ops::processes::{starts, threads};
 
 const PART_NAME: &str = "processes";
 /// Few, because a pair of the slowest rows takes several ms.
@@ -113,14 +111,13 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let no_files = Err("no row works on files".to_owned());
     let starts = prices::cells(PART_NAME, at, params, no_files, PACE)?;
     let threads = [threads(false).first(), threads(true), Switches::plan(cpu, at.policy)];
-    let threads = threads.map(|p| (p.bench, p.first)).into();
+    let threads = benches(PART_NAME, threads.into());
     let timing = Sharing::new(HostTiming::new(at.host.source()));
     let mut sampler = Sampler::new(timing, at.host.rate, at.host.seed);
     sampler.start_ns = at.start_ns;
     let sampler = Rc::new(RefCell::new(sampler));
     let mut cells: CellList<'_> = starts.into_iter().collect();
-    for mut bench in affordable(threads, PACE.visit_ns(), at.left_ns()) {
-        PART_NAME.clone_into(&mut bench.row.part);
+    for bench in affordable(threads, PACE.visit_ns(), at.left_ns()) {
         cells.push(OnSharedCpu { cell: BenchCell { bench, pace: PACE }, sampler: Rc::clone(&sampler) });
     }
     at.run(cells);

@@ -3,15 +3,14 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::Proof;
-use machmeter_engine::sampling::Subject;
+use crate::subject::{Proof, Subject};
 use machmeter_sys::call::bytes;
 use machmeter_sys::clock::{SourceId, TickSource, WithSource, dispatch};
 use machmeter_sys::disk::AlignedBytes;
 use machmeter_sys::kernel::Ready;
 use machmeter_sys::thread::monotonic_ns;
 
-use crate::ops::repeated::Tally;
+use super::repeated::Tally;
 
 /// What copies begin at a multiple of.
 const PAGE_BYTES: usize = 4_096;
@@ -19,7 +18,7 @@ const PAGE_BYTES: usize = 4_096;
 const APART_BYTES: usize = 1_024;
 
 /// A kernel of which a turn is one pass: it adds ones and returns their sum, the proof.
-pub(super) struct Sums {
+pub struct Sums {
     ready: Ready<'static>,
     additions: u64,
     expected: u64,
@@ -27,7 +26,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(ready: Ready<'static>, additions: u64) -> Self {
+    pub fn new(ready: Ready<'static>, additions: u64) -> Self {
         Self { ready, additions, expected: 0, seen: 0 }
     }
 }
@@ -48,7 +47,7 @@ impl Subject for Sums {
 }
 
 /// A kernel of `y = y + 3 x`; all of x must be ones, so that y tells the passes.
-pub(super) struct Grows<'a> {
+pub struct Grows<'a> {
     ready: Ready<'a>,
     y: &'a [AtomicU64],
     passes: u64,
@@ -61,7 +60,7 @@ impl<'a> Grows<'a> {
     const RISE: f64 = 3.0;
 
     /// `y` is all that the kernel adds to.
-    pub(super) fn new(ready: Ready<'a>, y: &'a [AtomicU64]) -> Self {
+    pub fn new(ready: Ready<'a>, y: &'a [AtomicU64]) -> Self {
         Self { ready, y, passes: 0, tally: Tally::of("elements that grew with every pass") }
     }
 }
@@ -94,7 +93,7 @@ impl Subject for Grows<'_> {
 }
 
 /// Reads of a clock, none of which waits for the one before.
-pub(super) struct Reads {
+pub struct Reads {
     id: SourceId,
     tally: Tally,
 }
@@ -103,7 +102,7 @@ impl Reads {
     /// Batches at least this long last many steps of every clock, ns.
     const LONG_NS: u64 = 20_000;
 
-    pub(super) fn new(id: SourceId) -> Self {
+    pub fn new(id: SourceId) -> Self {
         // How often it was read shows nowhere; that it was, shows in its going on.
         Self { id, tally: Tally::of("batches during which the clock went on") }
     }
@@ -144,7 +143,7 @@ impl Subject for Reads {
 }
 
 /// Copies or fills of bytes by the library's functions.
-pub(super) struct Bytes {
+pub struct Bytes {
     from: AlignedBytes,
     to: AlignedBytes,
     fill: bool,
@@ -153,7 +152,7 @@ pub(super) struct Bytes {
 
 impl Bytes {
     /// Of `bytes` bytes; copied ones are not all the same, because processors treat zeros differently.
-    pub(super) fn new(bytes: usize, fill: bool, seed: u64) -> Self {
+    pub fn new(bytes: usize, fill: bool, seed: u64) -> Self {
         let mut random = machmeter_stats::random::Random::new(seed);
         let mut from = AlignedBytes::new(APART_BYTES + bytes, PAGE_BYTES);
         from.as_mut_slice().fill_with(|| (random.unit() * 256.0) as u8);

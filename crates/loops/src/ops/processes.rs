@@ -3,15 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
-use machmeter_engine::cost::{Kind, Proof};
-use machmeter_engine::sampling::Subject;
-use machmeter_engine::worker;
+use crate::subject::{Kind, Proof, Subject};
 use machmeter_sys::call::map::Inherited;
 use machmeter_sys::call::task::{self, Bare, Program, Threads};
 use machmeter_sys::process::{WORKER_ARGUMENT, program};
 use machmeter_sys::task_headroom::TaskHeadroom;
 
-use crate::ops::repeated::{Planned, made, one_line, plan};
+use super::repeated::{Planned, made, one_line, plan};
 
 /// Stack of ordinary threads here, bytes: kept by the C library and used again.
 const KEPT_STACK_BYTES: usize = 256 << 10;
@@ -23,14 +21,14 @@ const WORKED: &str = "threads that did their work";
 const EXITED: &str = "children that exited with their code";
 
 /// POSIX threads made and joined, on a stack that was in use before or on one that is mapped and unmapped each time.
-pub(in crate::ops) fn threads<'a>(is_fresh: bool) -> Planned<'a> {
+pub fn threads<'a>(is_fresh: bool) -> Planned<'a> {
     let (stack, bytes) = if is_fresh { ("fresh", FRESH_STACK_BYTES) } else { ("kept", KEPT_STACK_BYTES) };
     let once = |threads: &mut Threads| limited(threads.create_and_join());
     made("thread_create_join", Threads::with_stack(bytes), WORKED, once).with("stack", stack)
 }
 
 /// Programs and processes that do nothing, and bare threads. No POSIX thread: a process that ever had one forks costlier.
-pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
+pub fn starts<'a>(exec_target: Option<&str>, idle_worker: &str) -> Vec<Planned<'a>> {
     let bare = |operation, what, once: fn(&mut Bare) -> io::Result<()>| {
         let run = move |b: &mut Bare, turns| (0..turns).try_for_each(|_| limited(once(b))).map(|()| turns);
         Planned::new(operation, Kind::Latency, Holding { make: Bare::new, run, held: None, what, done: 0 })
@@ -42,7 +40,7 @@ pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> 
         limited(task::fork_and_wait()).map(|()| 1)
     };
     let heir = Holding { make, run, held: None, what: EXITED, done: 0 };
-    let mut rows = programs(exec_target);
+    let mut rows = programs(exec_target, idle_worker);
     rows.extend([
         bare("clone_thread", WORKED, Bare::clone_and_wait),
         plan("fork_exit_wait", EXITED, || limited(task::fork_and_wait())).first(),
@@ -85,12 +83,12 @@ impl<T, R: FnMut(&mut T, u64) -> io::Result<u64>> Subject for Holding<T, R> {
 }
 
 /// Starts of programs: the one asked for, or `true` and this one in its role that does nothing.
-fn programs<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
+fn programs<'a>(exec_target: Option<&str>, idle_worker: &str) -> Vec<Planned<'a>> {
     let targets: Vec<(&str, PathBuf, Vec<&str>)> = if let Some(path) = exec_target {
         vec![("given", path.into(), Vec::new())]
     } else {
         let found = ["/bin/true", "/usr/bin/true"].map(PathBuf::from).into_iter().find(|p| p.is_file());
-        let own = ("machmeter", program(), vec![WORKER_ARGUMENT, worker::NOTHING.name]);
+        let own = ("machmeter", program(), vec![WORKER_ARGUMENT, idle_worker]);
         found.map(|p| ("true", p, Vec::new())).into_iter().chain([own]).collect()
     };
     let mut rows = Vec::new();
@@ -133,6 +131,13 @@ fn limited<T>(done: io::Result<T>) -> io::Result<T> {
 mod tests {
     use super::*;
 
+    /// No test starts it.
+    const IDLE: &str = "idle";
+
+    fn program_of(planned: &Planned<'_>) -> String {
+        planned.params.get("program").map_or_else(String::new, ToString::to_string)
+    }
+
     #[test]
     fn programs_that_cannot_be_priced_are_refused_with_the_cause() {
         for (target, why) in [
@@ -140,33 +145,33 @@ mod tests {
             ("/bin/false", "1 instead of 0"),
             ("/etc/passwd", "Permission"),
         ] {
-            for row in &mut programs(Some(target)) {
-                let said = row.bench.subject.prepare().unwrap_err();
+            for row in &mut programs(Some(target), IDLE) {
+                let said = row.subject.prepare().unwrap_err();
                 assert!(said.contains(why) && said.starts_with(target), "{said}");
             }
         }
         // Reads from nothing, so that it ends at once.
         for target in ["/bin/true", "/bin/cat"] {
-            assert!(programs(Some(target)).iter_mut().all(|p| p.bench.subject.prepare().is_ok()));
+            assert!(programs(Some(target), IDLE).iter_mut().all(|p| p.subject.prepare().is_ok()));
         }
-        let named: Vec<String> = programs(None).iter().map(|p| p.bench.row.text("program")).collect();
+        let named: Vec<String> = programs(None, IDLE).iter().map(program_of).collect();
         assert_eq!(named, ["true", "true", "machmeter", "machmeter"]);
     }
 
     #[test]
     fn what_is_held_is_held_during_visits_only_and_what_fails_is_not_counted() {
-        for planned in starts(None).iter_mut().filter(|p| p.bench.row.text("program").is_empty()) {
-            let (row, subject) = (&planned.bench.row, &mut planned.bench.subject);
-            let turns = row.long_turns.max(3);
-            let held = row.operation != "fork_exit_wait";
-            assert_eq!(subject.run(1), !held, "{}", row.operation);
+        for planned in starts(None, IDLE).iter_mut().filter(|p| program_of(p).is_empty()) {
+            let turns = planned.turns.1.max(3);
+            let (operation, subject) = (&planned.operation, &mut planned.subject);
+            let held = operation != "fork_exit_wait";
+            assert_eq!(subject.run(1), !held, "{operation}");
             subject.prepare().unwrap();
             assert!(subject.run(turns));
-            if row.operation == "fork_per_mib" {
+            if operation == "fork_per_mib" {
                 assert!(!subject.run(turns + 1), "more than there is");
             }
             subject.leave();
-            assert_eq!(subject.run(1), !held, "{}", row.operation);
+            assert_eq!(subject.run(1), !held, "{operation}");
             assert!(subject.proof().is_some_and(|p| p.seen > 0 && p.seen == p.expected));
         }
     }

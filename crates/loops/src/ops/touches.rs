@@ -3,17 +3,16 @@
 use std::fs::File;
 use std::io;
 
-use machmeter_engine::cost::{Kind, Proof};
-use machmeter_engine::sampling::Subject;
+use crate::subject::{Kind, Proof, Subject};
 use machmeter_sys::call::map::{Untouched, page_bytes};
 use machmeter_sys::pages::HUGE_PAGE_BYTES;
 use machmeter_sys::thread::Usage;
 
-use super::PAIRS_PER_VISIT;
-use crate::ops::repeated::{Planned, one_line};
+use super::calls::PAIRS_PER_VISIT;
+use super::repeated::{Planned, one_line};
 
 /// Bytes of a mapped file from one touch to the next: as many as a fault maps by default, so that each touch is one fault.
-pub(super) const FILE_STEP_BYTES: usize = 64 << 10;
+pub const FILE_STEP_BYTES: usize = 64 << 10;
 
 /// Touches of the short batch; the long one has twice as many.
 const SMALL_TURNS: usize = 256;
@@ -26,7 +25,7 @@ const fn steps(short_turns: usize) -> usize {
 }
 
 /// Untouched memory that is touched step by step and renewed between visits.
-pub(super) struct Touches {
+pub struct Touches {
     memory: Untouched,
     is_huge: bool,
     /// What was touched since the last renewal.
@@ -35,19 +34,19 @@ pub(super) struct Touches {
 }
 
 impl Touches {
-    pub(super) const FILE_STEPS: usize = steps(FILE_TURNS);
+    pub const FILE_STEPS: usize = steps(FILE_TURNS);
 
-    pub(super) fn small<'a>() -> Planned<'a> {
+    pub fn small<'a>() -> Planned<'a> {
         Self::plan("page_fault_4k", SMALL_TURNS, page_bytes(), Untouched::small(steps(SMALL_TURNS)))
     }
 
     /// Anonymous huge pages, if they are granted.
-    pub(super) fn huge<'a>() -> Planned<'a> {
+    pub fn huge<'a>() -> Planned<'a> {
         Self::plan("page_fault_huge", HUGE_TURNS, HUGE_PAGE_BYTES, Untouched::huge(steps(HUGE_TURNS)))
     }
 
     /// A mapped file in the page cache.
-    pub(super) fn file<'a>(file: &File) -> Planned<'a> {
+    pub fn file<'a>(file: &File) -> Planned<'a> {
         let memory = Untouched::file(file, Self::FILE_STEPS * FILE_STEP_BYTES, FILE_STEP_BYTES);
         Self::plan("page_fault_file", FILE_TURNS, page_bytes(), memory)
     }

@@ -9,22 +9,24 @@ use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
-use machmeter_engine::cost::Kind;
+use crate::subject::Kind;
 use machmeter_sys::call::{self, event, file, map, signal};
 use machmeter_sys::thread::{Usage, monotonic_ns, tid};
 
+use super::repeated::{Planned, Repeated, made, one_line, plan};
 use super::touches::{FILE_STEP_BYTES, Touches};
-use crate::ops::repeated::{Planned, Repeated, made, one_line, plan};
 
+/// Pairs of a visit; memory for first touches is prepared for so many.
+pub const PAIRS_PER_VISIT: usize = 4;
 /// Size of the file that is read, and mapped, bytes.
-pub(super) const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;
+pub const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;
 
 /// Operations that need files in the private directory.
-pub(super) const ON_FILES: [&str; 6] = ["stat", "open_close", "create_unlink", "lseek", "pread", "pwrite"];
+pub const ON_FILES: [&str; 6] = ["stat", "open_close", "create_unlink", "lseek", "pread", "pwrite"];
 
-pub(super) const DATA: &str = "data";
+pub const DATA: &str = "data";
 
-pub(super) struct Place {
+pub struct Place {
     data: File,
     data_path: CString,
     new_path: CString,
@@ -32,7 +34,7 @@ pub(super) struct Place {
 
 impl Place {
     /// In the directory that has [`DATA`].
-    pub(super) fn at(directory: &Path) -> Result<Self, String> {
+    pub fn at(directory: &Path) -> Result<Self, String> {
         let refused = |e: io::Error| format!("{}: {}", directory.display(), one_line(&e));
         let data = File::options().read(true).write(true).open(directory.join(DATA)).map_err(refused)?;
         let path = |name: &str| file::c_path(&directory.join(name)).map_err(refused);
@@ -50,7 +52,7 @@ fn failed(what: &str) -> io::Error {
 }
 
 /// All rows; those on files are refused with the reason when there is no `place`.
-pub(super) fn all<'a>(
+pub fn all<'a>(
     place: &'a Result<Place, String>,
     handler: &'a io::Result<signal::Handler>,
 ) -> Vec<Planned<'a>> {

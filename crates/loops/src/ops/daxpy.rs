@@ -3,13 +3,12 @@
 use std::hint::black_box;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use machmeter_engine::cost::Proof;
-use machmeter_engine::sampling::Subject;
+use crate::subject::{Proof, Subject};
 
 /// Elements per page. Both vectors begin one: where an allocation happens to lie in its pages decides about a tenth of the cost.
 const PAGE: usize = 4_096 / size_of::<f64>();
 
-pub(super) struct Daxpy {
+pub struct Daxpy {
     room: Vec<f64>,
     x: usize,
     y: usize,
@@ -23,7 +22,7 @@ const X_STEP: f64 = 0.25;
 const BEGIN: f64 = 1.0;
 
 impl Daxpy {
-    pub(super) fn new(n: usize) -> Self {
+    pub fn new(n: usize) -> Self {
         let pages = n.div_ceil(PAGE);
         let mut room = vec![BEGIN; (2 * pages + 1) * PAGE];
         let x = room.as_ptr().align_offset(PAGE * size_of::<f64>()).min(PAGE);

@@ -1,10 +1,10 @@
 //! Kernels whose turns are passes.
 
-use machmeter_engine::sampling::Subject;
+use crate::subject::Subject;
 use machmeter_sys::kernel::Ready;
 
 /// A kernel that returns nothing of interest.
-pub(crate) struct Passes<'a>(pub(crate) Ready<'a>);
+pub struct Passes<'a>(pub Ready<'a>);
 
 impl Subject for Passes<'_> {
     fn run(&mut self, turns: u64) -> bool {

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use machmeter_engine::cost::{Kind, Proof};
-use machmeter_engine::sampling::Subject;
+use crate::subject::{Kind, Proof, Subject};
 use machmeter_sys::call;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{PlacedThread, spawn_placed};
 
-use crate::ops::repeated::Planned;
+use super::repeated::Planned;
 
-pub(super) const OPERATION: &str = "yield_two_threads";
+pub const OPERATION: &str = "yield_two_threads";
 
 #[derive(Default)]
 struct Shared {
@@ -20,7 +19,7 @@ struct Shared {
 }
 
 /// A partner on the same CPU, there only during visits.
-pub(super) struct Switches {
+pub struct Switches {
     cpu: usize,
     policy: Policy,
     partner: Option<(Arc<Shared>, PlacedThread<()>)>,
@@ -34,7 +33,7 @@ impl Switches {
     }
 
     /// The row: two switches per turn, there and back.
-    pub(super) fn plan<'a>(cpu: usize, policy: Policy) -> Planned<'a> {
+    pub fn plan<'a>(cpu: usize, policy: Policy) -> Planned<'a> {
         Planned::new(OPERATION, Kind::Latency, Self::new(cpu, policy)).per_turn(2.0)
     }
 }

@@ -11,29 +11,28 @@ use std::path::PathBuf;
 use std::slice::Iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::Proof;
-use machmeter_engine::sampling::Subject;
+use crate::subject::{Proof, Subject};
 use machmeter_sys::kernel::Ready;
 use machmeter_sys::stdio::{Stream, open_on};
 
-use crate::ops::repeated::Tally;
+use super::repeated::Tally;
 
 /// Turns of the two batches of `fopen` and `fclose`: they use up streams, which are made and closed between pairs.
-pub(super) const STREAM_TURNS: (u64, u64) = (32, 96);
+pub const STREAM_TURNS: (u64, u64) = (32, 96);
 const STREAMS: usize = (2 * STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
 const MARK: u8 = b'x';
 const OTHER: u8 = b'-';
 const LINE: &CStr = c"24 characters in a line.";
 
 /// Opens streams; they are closed between pairs.
-pub(super) struct Opens {
+pub struct Opens {
     path: CString,
     open: Vec<Stream>,
     tally: Tally,
 }
 
 impl Opens {
-    pub(super) fn new(path: CString) -> Self {
+    pub fn new(path: CString) -> Self {
         let tally = Tally::of("streams that the kernel had open on the file");
         Self { path, open: Vec::with_capacity(STREAMS), tally }
     }
@@ -74,14 +73,14 @@ impl Subject for Opens {
 }
 
 /// Closes streams of one character, opened between pairs, each at its own place: the file tells how many.
-pub(super) struct Closes {
+pub struct Closes {
     path: CString,
     open: Vec<Stream>,
     tally: Tally,
 }
 
 impl Closes {
-    pub(super) fn new(path: CString) -> Self {
+    pub fn new(path: CString) -> Self {
         let tally = Tally::of("characters in the file after closing");
         Self { path, open: Vec::with_capacity(STREAMS), tally }
     }
@@ -145,7 +144,7 @@ impl Subject for Closes {
 }
 
 /// Prints into one stream: a character into its buffer, or a line that is written at once.
-pub(super) struct Prints {
+pub struct Prints {
     path: CString,
     lines: bool,
     stream: Option<Stream>,
@@ -153,7 +152,7 @@ pub(super) struct Prints {
 }
 
 impl Prints {
-    pub(super) fn new(path: CString, lines: bool) -> Self {
+    pub fn new(path: CString, lines: bool) -> Self {
         Self { path, lines, stream: None, tally: Tally::of("bytes that the kernel took for the file") }
     }
 
@@ -206,14 +205,14 @@ impl Subject for Prints {
 }
 
 /// A stretch of memory of which a turn reads or writes every word that is a step from the one before.
-pub(super) struct Area<'a> {
-    pub(super) ready: Ready<'a>,
+pub struct Area<'a> {
+    pub ready: Ready<'a>,
     /// The words from the first that is touched to the last.
-    pub(super) memory: &'a [AtomicU64],
+    pub memory: &'a [AtomicU64],
 }
 
 /// From one word that is touched to the next, bytes: a cache line, Howell's `blk_size`.
-pub(super) const STEP_BYTES: usize = 64;
+pub const STEP_BYTES: usize = 64;
 
 impl<'a> Area<'a> {
     fn touched(&self) -> StepBy<Iter<'a, AtomicU64>> {
@@ -222,7 +221,7 @@ impl<'a> Area<'a> {
 }
 
 /// Reads memory, an area a turn. All words must be ones, so that the sum is a count.
-pub(super) struct Reads<'a> {
+pub struct Reads<'a> {
     areas: Vec<Area<'a>>,
     next: usize,
     words: u64,
@@ -231,7 +230,7 @@ pub(super) struct Reads<'a> {
 
 impl<'a> Reads<'a> {
     /// `areas` must not be empty, and all of one size.
-    pub(super) fn new(areas: Vec<Area<'a>>) -> Self {
+    pub fn new(areas: Vec<Area<'a>>) -> Self {
         let words = areas.first().map_or(0, |a| a.touched().count() as u64);
         Self { areas, next: 0, words, tally: Tally::of("words in the sum of what was read") }
     }
@@ -259,7 +258,7 @@ impl Subject for Reads<'_> {
 }
 
 /// Writes memory, an area a turn: its first word, which is another in each visit, must stand everywhere.
-pub(super) struct Writes<'a> {
+pub struct Writes<'a> {
     areas: Vec<Area<'a>>,
     next: usize,
     visit: u64,
@@ -269,7 +268,7 @@ pub(super) struct Writes<'a> {
 
 impl<'a> Writes<'a> {
     /// `areas` must not be empty.
-    pub(super) fn new(areas: Vec<Area<'a>>) -> Self {
+    pub fn new(areas: Vec<Area<'a>>) -> Self {
         let tally = Tally::of("words that hold what was written last");
         Self { areas, next: 0, visit: 1, turns: 0, tally }
     }
