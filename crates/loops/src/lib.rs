@@ -5,6 +5,8 @@
 //! called here, behind a function or a trait object that is not generic. `cargo xtask asm` reads the machine code of this crate.
 
 pub mod clock;
+pub mod mpi;
+pub mod net;
 pub mod noise;
 pub mod ops;
 pub mod subject;

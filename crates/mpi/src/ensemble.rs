@@ -6,7 +6,7 @@ use std::rc::Rc;
 use machmeter_data::text::printable;
 use machmeter_engine::sampling::Mark;
 use machmeter_sys::affinity;
-use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, TickSource, WithSource, dispatch, now};
+use machmeter_sys::clock::{OrderedCounter, SourceId, TickRate, now};
 use machmeter_sys::mpi::clock::{APART_NS, RankClock, align};
 use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Session};
@@ -14,8 +14,8 @@ use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::orders::{Order, Words};
-use crate::player::{Moment, Player, SHMEM_WORDS_BYTES, Stamps};
 use crate::stage::{Play, Stage, Stamp, Windows};
+use machmeter_loops::mpi::player::{Moment, Player, SHMEM_WORDS_BYTES, Stamps};
 
 /// Why ranks end that rank 0 does not lead.
 pub(crate) const GAVE_UP: &str = "rank 0 gave up";
@@ -180,8 +180,8 @@ impl Ensemble {
     fn turns(&mut self, play: &Play, turns: u64) -> Result<Stamps, String> {
         let source = self.source;
         let Some(player) = self.player(play) else { return Ok(Stamps::default()) };
-        player.prepare(play).and_then(|()| player.comm.barrier()).map_err(text)?;
-        perform(source, Performance { player, play, turns, moment: None })
+        play.prepare(player).and_then(|()| player.comm.barrier()).map_err(text)?;
+        perform(source, player, play, turns, None)
     }
 
     /// This rank's part of windows; on rank 0 what all said.
@@ -189,13 +189,13 @@ impl Ensemble {
         let (source, rate) = (self.source, self.rate);
         let clock = self.clocks.get(self.control.rank()).copied();
         let Some(player) = self.player(play) else { return Ok(Vec::new()) };
-        player.prepare(play).map_err(text)?;
+        play.prepare(player).map_err(text)?;
         let count = windows.count as usize;
         let mut own = vec![0_i64; 3 * count];
         for (i, stamps) in own.chunks_exact_mut(3).enumerate() {
             let at = start + rate.ticks(i as f64 * windows.period_ns as f64);
             let (at, off) = clock.as_ref().map_or((at, 0.0), |c| c.here(at));
-            let played = perform(source, Performance { player, play, turns: 1, moment: Some(at) })?;
+            let played = perform(source, player, play, 1, Some(at))?;
             let since = |t: u64| if t > 0 { t.wrapping_sub(at) as i64 } else { 0 };
             stamps.copy_from_slice(&[since(played.begin), since(played.end), off.ceil() as i64]);
         }
@@ -279,24 +279,15 @@ impl Stage for Leader {
     }
 }
 
-struct Performance<'p> {
-    player: &'p mut Player,
-    play: &'p Play,
+fn perform(
+    source: SourceId,
+    player: &mut Player,
+    play: &Play,
     turns: u64,
     moment: Moment,
-}
-
-impl WithSource for Performance<'_> {
-    type Output = Result<Stamps, Error>;
-
-    fn run<S: TickSource>(self) -> Self::Output {
-        let script = self.play.operation.script(self.player.seat);
-        self.player.play::<S>(script, self.play, self.turns, self.moment)
-    }
-}
-
-fn perform(source: SourceId, performance: Performance<'_>) -> Result<Stamps, String> {
-    dispatch(source, performance).map_err(|e| e.to_string())?.map_err(text)
+) -> Result<Stamps, String> {
+    let script = play.operation.script(player.seat);
+    player.play_by(source, script, play.sizes(), turns, moment).map_err(|e| e.to_string())?.map_err(text)
 }
 
 /// Real-time priority of ranks while they measure, one below what rank 0 was given; 0 for ordinary policies. Ranks that wait spin: their

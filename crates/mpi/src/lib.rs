@@ -25,7 +25,6 @@ mod pairing;
 mod pairs;
 mod params;
 mod plan;
-mod player;
 mod run;
 mod selftest;
 mod show;

@@ -5,7 +5,10 @@ use std::rc::Rc;
 
 use machmeter_engine::sampling::{Mark, Subject, Timing};
 
-use crate::operations::Operation;
+use machmeter_loops::mpi::player::{Player, Sizes};
+use machmeter_sys::mpi::Error;
+
+use crate::operations::{MOST_POSTED, Operation, Step};
 use crate::pairing::Pairing;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +162,24 @@ impl Subject for Turns {
 }
 
 impl Play {
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes { bytes: self.bytes, beside_ns: self.beside_ns }
+    }
+
+    /// Seats a player and makes its requests; not timed.
+    pub(crate) fn prepare(&self, player: &mut Player) -> Result<(), Error> {
+        let operation = self.operation;
+        let seat = self.pairing.seat(player.comm.rank(), player.comm.size());
+        let requests =
+            operation.uses(|s| matches!(s, Step::Isend | Step::Irecv | Step::Start(_))).then(|| {
+                let bytes = self.bytes as usize * if operation.is_collective { self.ranks } else { 1 };
+                let count =
+                    if operation.posts { operation.most_turns(self.bytes) } else { 1 }.min(MOST_POSTED);
+                (count as usize, bytes)
+            });
+        player.prepare(seat, requests)
+    }
+
     /// Of the first so many ranks, by the script.
     pub(crate) fn of(operation: &'static Operation, bytes: u64, ranks: usize) -> Self {
         Self { operation, bytes, ranks, beside_ns: 0, pairing: Pairing::Script }

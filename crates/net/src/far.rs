@@ -5,20 +5,16 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 
 use machmeter_engine::Worker;
-use machmeter_engine::cpu_work::spin;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
+use machmeter_loops::net::take_turns;
 use machmeter_sys::affinity;
 use machmeter_sys::link::{End, Link, Wait};
-use machmeter_sys::thread::{self, monotonic_ns};
+use machmeter_sys::thread;
 
-use crate::near::{look_ns, per_call_ns, spin_until};
-use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
+use crate::orders::{Answer, Ended, Order, Turns};
 use crate::peer::LINE_BYTES;
 
 pub(crate) const WORKER: Worker = Worker { name: "net-far", run };
-
-/// Turns whose receive calls are kept, at most.
-const MOST_TIMED: usize = 10_000;
 
 /// Arguments: a CPU (`-` for any), then a link each: `tcp:polling:5`, a pipe's with two descriptors.
 fn run(arguments: &[OsString]) -> u8 {
@@ -93,52 +89,4 @@ pub(crate) fn take_part(link: &mut dyn Link, turns: &Turns, message: &mut [u8]) 
     let after = thread::Usage::of_current_thread();
     seen.preempted = after.involuntary_switches.saturating_sub(before.involuntary_switches);
     seen
-}
-
-fn take_turns(link: &mut dyn Link, turns: &Turns, message: &mut [u8], seen: &mut Ended) -> io::Result<()> {
-    let last = END | turns.pattern;
-    let (mut number, mut got) = (NUMBERS, 0);
-    let look_ns = if turns.delay_ns > 0 { look_ns() } else { 0.0 };
-    loop {
-        // The rest of a turn whose first message is there.
-        if turns.delay_ns > 0 && got == 1 && turns.there > 1 {
-            let begin_ns = spin_until(monotonic_ns() + turns.delay_ns);
-            for _ in 1..turns.there {
-                link.receive(message)?;
-            }
-            let each_ns = per_call_ns(begin_ns, look_ns, turns.there - 1);
-            seen.messages += u64::from(turns.there) - 1;
-            got = turns.there;
-            if seen.receive_ns.len() < MOST_TIMED {
-                seen.receive_ns.push(each_ns);
-            }
-        } else {
-            link.receive(message)?;
-            let head = message[0];
-            if head == last {
-                return Ok(());
-            }
-            // An end of an earlier pattern that came late.
-            if head & END != 0 {
-                continue;
-            }
-            seen.messages += 1;
-            // Another turn has begun: a message of this one got lost.
-            if head != number {
-                (number, got) = (head, 0);
-            }
-            got += 1;
-        }
-        if got >= turns.there {
-            got = 0;
-            message[0] = number;
-            for i in 0..turns.back {
-                if i > 0 && turns.work > 0 {
-                    spin(turns.work);
-                }
-                link.send(message)?;
-            }
-            number = NUMBERS;
-        }
-    }
 }

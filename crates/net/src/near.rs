@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 
 use machmeter_engine::cpu_work::spin;
 use machmeter_engine::role::{Peer, Role, RoleError};
-use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_loops::net::{Train, look_ns, per_call_ns, receive_train, send_train, spin_until};
 use machmeter_sys::link::{LIMIT_NS, Link, Transport, Wait};
 use machmeter_sys::process::{ReadUntil, Spawn};
 use machmeter_sys::thread::monotonic_ns;
@@ -35,34 +35,6 @@ impl<P: Peer, W: Write, R: ReadUntil> Control for Role<Order, Answer, P, W, R> {
     fn receive(&mut self, within_ns: u64) -> Result<Answer, RoleError> {
         Role::receive(self, monotonic_ns().saturating_add(within_ns))
     }
-}
-
-/// Keeps the CPU busy until a time, monotonic ns; the time then.
-pub(crate) fn spin_until(ns: u64) -> u64 {
-    loop {
-        let now_ns = monotonic_ns();
-        if now_ns >= ns {
-            return now_ns;
-        }
-        std::hint::spin_loop();
-    }
-}
-
-/// Looks at the clock of which the median is taken.
-const LOOKS: usize = 31;
-
-/// What a look at the clock takes, ns: from one to the next.
-pub(crate) fn look_ns() -> f64 {
-    let look = |_| {
-        let begin_ns = monotonic_ns();
-        (monotonic_ns() - begin_ns) as f64
-    };
-    sorted(&(0..LOOKS).map(look).collect::<Vec<f64>>()).ok().and_then(|s| quantile(&s, 0.5)).unwrap_or(0.0)
-}
-
-/// Time of each of some calls since a look at the clock, ns, without that of the look at their end.
-pub(crate) fn per_call_ns(begin_ns: u64, look_ns: f64, calls: u32) -> f64 {
-    ((monotonic_ns() - begin_ns) as f64 - look_ns).max(0.0) / f64::from(calls)
 }
 
 /// A link of which the far end has the other end.
@@ -215,16 +187,11 @@ impl Near {
         self.number = (self.number + 1) % NUMBERS;
         self.back = 0;
         self.message[0] = self.number;
-        for i in 0..turns.there {
-            if i > 0 && work > 0 {
-                (self.work)(work);
-            }
-            if let Err(e) = open.link.send(&self.message) {
-                return open.failed(&e);
-            }
-            self.sent += 1;
+        let train = Train { messages: turns.there, work };
+        match send_train(&mut *open.link, &self.message, train, &mut *self.work, &mut self.sent) {
+            Ok(()) => true,
+            Err(e) => open.failed(&e),
         }
-        true
     }
 
     /// Receives what is still missing of the turn, or the first `most` messages if that is not 0.
@@ -233,15 +200,13 @@ impl Near {
         let Some(turns) = self.turns else { return false };
         let open = &mut self.links[turns.link];
         let wanted = if most == 0 { turns.back } else { most };
-        while self.back < wanted {
-            if let Err(e) = open.link.receive(&mut self.message) {
-                return open.failed(&e);
+        match receive_train(&mut *open.link, &mut self.message, self.number, wanted, &mut self.back) {
+            Ok(()) => {
+                open.lost = 0;
+                true
             }
-            // A reply to an earlier turn that came late is passed over.
-            self.back += u32::from(self.message[0] == self.number);
+            Err(e) => open.failed(&e),
         }
-        open.lost = 0;
-        true
     }
 
     /// Ends the pattern; what the far end saw of it stands in `ended`.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use machmeter_sys::link::Link;
 use machmeter_sys::thread::monotonic_ns;
 
-use crate::near::spin_until;
 use crate::orders::END;
+use machmeter_loops::net::spin_until;
 
 #[allow(clippy::struct_field_names, reason = "units")]
 #[derive(Debug, Clone, Copy)]

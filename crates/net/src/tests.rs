@@ -225,7 +225,7 @@ fn a_receive_that_costs_nothing_is_not_that_of_the_clock() {
     let seen = crate::far::take_part(&mut Instant(0), &turns, &mut [0]);
     let mut times = seen.receive_ns;
     times.sort_by(f64::total_cmp);
-    let (median, look) = (times[times.len() / 2], crate::near::look_ns());
+    let (median, look) = (times[times.len() / 2], machmeter_loops::net::look_ns());
     assert!(times.len() == 100 && median < 0.75 * look, "{median} ns, a look at the clock {look} ns");
 }
 

@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-use machmeter_sys::clock::TickSource;
+use machmeter_sys::Refused;
+use machmeter_sys::clock::{SourceId, TickSource, WithSource, dispatch};
 use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Request, Window};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use crate::operations::{Collective, MOST_POSTED, Phase, Shmem as Call, Step};
-use crate::stage::Play;
+use super::script::{Collective, Phase, Shmem as Call, Step};
 
 /// Words at the beginning of the symmetric memory, and what they take, bytes.
 const LOCK_AT: usize = 0;
 const COUNTER_AT: usize = 64;
 const SIGNAL_AT: usize = 128;
-pub(crate) const SHMEM_WORDS_BYTES: usize = 192;
+pub const SHMEM_WORDS_BYTES: usize = 192;
 
 const DATA: i32 = 1;
 const EMPTY: i32 = 2;
@@ -22,20 +22,28 @@ const EMPTY: i32 = 2;
 const NEVER: i32 = 3;
 
 /// When a rank waits for its agreed moment, ticks of its own clock; `None` back to back.
-pub(crate) type Moment = Option<u64>;
+pub type Moment = Option<u64>;
+
+/// What a play moves, and how long its work beside takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    pub bytes: u64,
+    /// Length of `Compute`, `Sleep` and `Poll`, ns.
+    pub beside_ns: u64,
+}
 
 /// Stamps of a script, ticks of this rank's clock; zeros where it has none. Work beside is taken off the end.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Stamps {
-    pub(crate) begin: u64,
-    pub(crate) end: u64,
+pub struct Stamps {
+    pub begin: u64,
+    pub end: u64,
 }
 
 /// What a rank plays with: memory for the largest size of all ranks, requests and a window for one-sided calls.
-pub(crate) struct Player {
-    pub(crate) comm: Comm,
+pub struct Player {
+    pub comm: Comm,
     /// Part of the script, and who plays the other.
-    pub(crate) seat: usize,
+    pub seat: usize,
     partner: usize,
     out: Vec<u8>,
     into: Vec<u8>,
@@ -47,7 +55,7 @@ pub(crate) struct Player {
     next_wait: usize,
     window: Option<Window>,
     /// Where it was started; its memory begins with a lock, a counter and the word that this rank waits for.
-    pub(crate) shmem: Option<Rc<Shmem>>,
+    pub shmem: Option<Rc<Shmem>>,
     /// Numbers that were signalled, and awaited.
     signalled: i64,
     awaited: i64,
@@ -73,12 +81,7 @@ impl Beside {
 
 impl Player {
     /// Collective over `comm`; with room for one message of every rank where there are `collectives`.
-    pub(crate) fn new(
-        comm: Comm,
-        most_bytes: usize,
-        collectives: bool,
-        ns_per_tick: f64,
-    ) -> Result<Self, Error> {
+    pub fn new(comm: Comm, most_bytes: usize, collectives: bool, ns_per_tick: f64) -> Result<Self, Error> {
         let messages = if collectives { comm.size() } else { 1 };
         let (all, words) = (most_bytes * messages, most_bytes / 8 * messages);
         let window = if comm.size() == 2 { Some(comm.window(most_bytes.max(8))?) } else { None };
@@ -104,35 +107,50 @@ impl Player {
     }
 
     /// Frees what all ranks have together; collective.
-    pub(crate) fn finish(self) -> Result<(), Error> {
+    pub fn finish(self) -> Result<(), Error> {
         self.window.map_or(Ok(()), Window::free)
     }
 
-    /// Partner and requests for a play, not timed.
-    pub(crate) fn prepare(&mut self, play: &Play) -> Result<(), Error> {
-        let operation = play.operation;
-        (self.seat, self.partner) = play.pairing.seat(self.comm.rank(), self.comm.size());
-        let wanted = |s| matches!(s, Step::Isend | Step::Irecv | Step::Start(_));
-        if !operation.uses(wanted) {
-            return Ok(());
-        }
-        let bytes = play.bytes as usize * if operation.is_collective { play.ranks } else { 1 };
-        let count = if operation.posts { operation.most_turns(play.bytes) } else { 1 }.min(MOST_POSTED);
+    /// Takes a seat and a partner, and makes `requests` of so many bytes if there are not as many yet; not timed.
+    ///
+    /// # Errors
+    /// If the library makes no such request.
+    pub fn prepare(
+        &mut self,
+        (seat, partner): (usize, usize),
+        requests: Option<(usize, usize)>,
+    ) -> Result<(), Error> {
+        (self.seat, self.partner) = (seat, partner);
+        let Some((count, bytes)) = requests else { return Ok(()) };
         if self.request_bytes != bytes {
             self.requests.clear();
             self.request_bytes = bytes;
         }
-        while self.requests.len() < count as usize {
+        while self.requests.len() < count {
             self.requests.push(Request::new(&self.comm, bytes, bytes)?);
         }
         Ok(())
     }
 
-    /// Plays this rank's script.
-    pub(crate) fn play<S: TickSource>(
+    /// Plays a script by this clock.
+    ///
+    /// # Errors
+    /// If the machine has no such clock (nothing was played then), or if a call fails.
+    pub fn play_by(
+        &mut self,
+        source: SourceId,
+        script: &[Phase],
+        play: Sizes,
+        turns: u64,
+        moment: Moment,
+    ) -> Result<Result<Stamps, Error>, Refused> {
+        dispatch(source, Performance { player: self, script, play, turns, moment })
+    }
+
+    fn play<S: TickSource>(
         &mut self,
         script: &[Phase],
-        play: &Play,
+        play: Sizes,
         turns: u64,
         moment: Moment,
     ) -> Result<Stamps, Error> {
@@ -164,7 +182,7 @@ impl Player {
     }
 
     /// Each step has a loop of its own: choosing one a turn took a third of the shortest calls.
-    fn step<S: TickSource>(&mut self, step: Step, play: &Play, turns: u64) -> Result<(), Error> {
+    fn step<S: TickSource>(&mut self, step: Step, play: Sizes, turns: u64) -> Result<(), Error> {
         let (partner, bytes) = (self.partner, play.bytes as usize);
         match step {
             Step::Send => repeat(turns, || self.comm.send(&self.out[..bytes], partner, DATA)),
@@ -298,6 +316,22 @@ impl Player {
             Collective::Alltoall => request.ialltoall(bytes),
             _ => Err(Error::Argument(format!("{collective:?} has no form that does not block here"))),
         }
+    }
+}
+
+struct Performance<'a> {
+    player: &'a mut Player,
+    script: &'a [Phase],
+    play: Sizes,
+    turns: u64,
+    moment: Moment,
+}
+
+impl WithSource for Performance<'_> {
+    type Output = Result<Stamps, Error>;
+
+    fn run<S: TickSource>(self) -> Self::Output {
+        self.player.play::<S>(self.script, self.play, self.turns, self.moment)
     }
 }
 
