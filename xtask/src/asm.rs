@@ -1,11 +1,12 @@
-//! The machine code of loops whose cost is a figure: compiled as in a release and read. A loop that measures may read the clock at
+//! The machine code of loops whose cost is a figure, as it is in the release. A loop that measures may read the clock at
 //! most twice, once more after a note, and neither call nor divide nor write outside the buffers it was given. The dataflow kernel
 //! fires a box in a few instructions, and timers that are off leave none.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+
+use crate::disassembly::{example, libraries};
 
 /// What one measuring function may do at most.
 struct Limits {
@@ -18,7 +19,7 @@ struct Limits {
 
 const LIMITS: Limits = Limits { reads: 3, stores: 48 };
 /// Parts of the mangled names of functions: of those that measure, that fire boxes, and that do the same with a timer off.
-const MEASURING: &[&str] = &["machmeter_noise7measure6record"];
+const MEASURING: &[&str] = &["machmeter_loops5noise7measure6record"];
 const FIRING: &[&str] = &["machmeter_flow9scheduler", "machmeter_flow7program7Program3run"];
 const UNTIMED: &[&str] = &["3off5plain", "3off5timed"];
 /// Instructions to fire a box at most, the call included and the box not.
@@ -26,25 +27,26 @@ const MOST_TO_FIRE: usize = 14;
 /// Of the kernel's `Entry`: how far apart the lines of the firing table are.
 const LINE_BYTES: usize = 32;
 
-/// Compiles what the rules read with assembly output and checks it.
+/// Reads the machine code of the release and checks it.
 pub(crate) fn check(root: &Path) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         println!("asm: skipped, the rules are written for x86-64");
         return Ok(());
     }
-    println!("asm: {}", measure(&assembly(root, "machmeter-noise", None)?, 5)?);
+    let libraries = libraries(root, &["machmeter-loops", "machmeter-flow"]).context("asm")?;
+    println!("asm: {}", measure(&libraries[0], 5)?);
     // Two copies for each of the four kernels, and one for static graphs.
-    println!("asm: {}", fire(&assembly(root, "machmeter-flow", None)?, FIRING, 9, MOST_TO_FIRE)?);
-    println!("asm: {}", add_none(&assembly(root, "machmeter-flow", Some("off"))?)?);
+    println!("asm: {}", fire(&libraries[1], FIRING, 9, MOST_TO_FIRE)?);
+    println!("asm: {}", add_none(&example(root, "machmeter-flow", "off")?)?);
     Ok(())
 }
 
 type Function = (String, Vec<String>);
 
-/// Functions of these names. The self-test's instance stalls on purpose, by a call into the self-test.
+/// Functions of these names. The instance with stalls, which a self-test plants, calls on purpose.
 fn found(text: &str, names: &[&str]) -> Vec<Function> {
     let all = names.iter().flat_map(|part| functions(text, part));
-    all.filter(|(_, body)| !body.iter().any(|l| l.contains("selftest"))).collect()
+    all.filter(|(_, body)| !body.iter().any(|l| l.contains("8stalling"))).collect()
 }
 
 /// What is told of so many instances; fewer than `least` are none of a rule that is kept.
@@ -77,30 +79,6 @@ fn add_none(text: &str) -> Result<String> {
     let told = kept(UNTIMED, found.len(), 2)?;
     same(&found[0], &found[1])?;
     Ok(told)
-}
-
-/// Assembly text of a package's library, or of an example, compiled as in a release.
-fn assembly(root: &Path, package: &str, example: Option<&str>) -> Result<String> {
-    let folder = root.join("target/asm");
-    let target = example.map_or(vec!["--lib"], |name| vec!["--example", name]);
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["rustc", "--quiet", "--release", "-p", package]).args(target);
-    cargo.arg("--target-dir").arg(&folder).current_dir(root);
-    cargo.args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"]);
-    let status = cargo.status().context("cargo rustc could not be run")?;
-    ensure!(status.success(), "{package} does not compile");
-    let (kind, name) = example.map_or(("deps", package), |name| ("examples", name));
-    let folder = folder.join("release").join(kind);
-    Ok(std::fs::read_to_string(newest(&folder, &format!("{}-", name.replace('-', "_")))?)?)
-}
-
-fn newest(folder: &Path, prefix: &str) -> Result<PathBuf> {
-    std::fs::read_dir(folder)?
-        .filter_map(|e| Some(e.ok()?.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "s"))
-        .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix)))
-        .max_by_key(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok())
-        .context("no assembly file was written")
 }
 
 /// Functions whose label contains `part`, with their instructions.

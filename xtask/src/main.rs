@@ -6,6 +6,7 @@
 
 mod arch;
 mod asm;
+mod disassembly;
 mod docs;
 mod reference;
 mod schema;

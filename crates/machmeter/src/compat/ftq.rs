@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
+use machmeter_loops::noise::measure::Schedule;
 use machmeter_noise::Quantum;
-use machmeter_noise::measure::Schedule;
 use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 
