@@ -7,4 +7,5 @@
 pub mod clock;
 pub mod noise;
 pub mod subject;
+pub mod sync;
 pub mod team;
