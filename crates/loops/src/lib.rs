@@ -10,4 +10,5 @@ pub mod net;
 pub mod noise;
 pub mod ops;
 pub mod subject;
+pub mod sync;
 pub mod team;

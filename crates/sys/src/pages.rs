@@ -135,6 +135,7 @@ impl Pages {
         Ok(huge_bytes(&smaps, start, start + self.bytes as u64).min(self.bytes as u64))
     }
 
+    #[inline]
     pub fn extent(&self) -> Extent<'_> {
         Extent { start: self.start, bytes: self.bytes, pages: PhantomData }
     }
@@ -160,15 +161,18 @@ fn huge_bytes(smaps: &str, start: u64, end: u64) -> u64 {
 }
 
 impl<'a> Extent<'a> {
+    #[inline]
     pub fn bytes(self) -> usize {
         self.bytes
     }
 
+    #[inline]
     pub fn address(self) -> *mut u8 {
         self.start.as_ptr()
     }
 
     /// `bytes` from `offset` on; `None` if that does not lie inside.
+    #[inline]
     pub fn part(self, offset: usize, bytes: usize) -> Option<Self> {
         if offset.checked_add(bytes)? > self.bytes {
             return None;
@@ -179,6 +183,7 @@ impl<'a> Extent<'a> {
     }
 
     /// The memory as 64-bit atomics: as many as fit from its first multiple of 8 on.
+    #[inline]
     pub fn atomics(self) -> &'a [AtomicU64] {
         let skip = self.start.as_ptr().align_offset(align_of::<AtomicU64>());
         if skip >= self.bytes {

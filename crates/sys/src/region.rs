@@ -43,10 +43,12 @@ impl Mapping {
         Ok(Self { start: NonNull::new(start?.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes })
     }
 
+    #[inline]
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -31,10 +31,12 @@ impl MappedStack {
 // SAFETY: base and limit are the ends of one mapping with a guard page at its lower end and at least the smallest size above;
 // both are multiples of a page, hence of the alignment of stacks.
 unsafe impl Stack for MappedStack {
+    #[inline]
     fn base(&self) -> StackPointer {
         self.limit().checked_add(self.0.bytes()).unwrap_or(StackPointer::MAX)
     }
 
+    #[inline]
     fn limit(&self) -> StackPointer {
         self.0.start().addr()
     }
@@ -53,6 +55,7 @@ impl Stacks {
         Ok(Self { stacks })
     }
 
+    #[inline]
     pub fn count(&self) -> usize {
         self.stacks.len()
     }
@@ -90,10 +93,11 @@ pub fn run_all<F: Fn(usize, &Turn<'_>)>(stacks: &mut Stacks, work: &F) -> Vec<Re
     ends
 }
 
-/// Whole rounds over the threads, until one in which a thread ended; returns the rounds. On its own, since two
-/// registers outlive a switch; counting keeps the way back from becoming a conditional move.
+/// Resumes all threads in rounds, until a thread ended in a round; returns the rounds. A function of its own, because only two
+/// registers survive a switch; counting keeps the jump back from becoming a conditional move. Generic, so that it is compiled
+/// in the crate that calls [`run_all`].
 #[inline(never)]
-fn until_one_ends(queue: &mut [Coroutine<(), (), (), &mut MappedStack>]) -> u64 {
+fn until_one_ends<S: Stack>(queue: &mut [Coroutine<(), (), (), S>]) -> u64 {
     let mut rounds = 0;
     let mut ended = queue.is_empty();
     while !ended {
@@ -130,6 +134,7 @@ pub fn create_and_join<F: Fn(&Turn<'_>) -> bool>(stacks: &mut Stacks, times: u64
 /// number of threads can have that.) Returns the switches made. They are not counted one by one: few registers outlive a switch,
 /// and with a count in memory the loop took a tenth longer on Zen 4. A thread that returns when it is resumed after `turns` turns yielded in
 /// each of them, since resuming one that has ended panics.
+#[inline]
 pub fn bare_switches(stacks: &mut Stacks, turns: u64) -> u64 {
     let body = move |yielder: &Yielder<(), ()>, ()| (0..turns).for_each(|_| yielder.suspend(()));
     let thread = |stack| {

@@ -3,14 +3,12 @@
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::topology::Topology;
 
-use machmeter_loops::team::ping_pong::PingPong;
+use machmeter_loops::team::ping_pong::{PingPong, TRIPS};
 
 use super::Rejected;
 use crate::team::sampler::{Batches, HostClock, Rule, TeamCell, TeamClock, TeamSample, TeamVisit, Turns};
 use crate::team::{Arena, Seats, threads::Threads};
 
-/// Round trips of a batch.
-pub const TRIPS: u64 = 100;
 /// Batches in a lap.
 pub const BATCHES: usize = 12;
 const LAPS: usize = 3;

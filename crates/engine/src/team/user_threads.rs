@@ -5,7 +5,8 @@
 //! Two members on one worker switch without the kernel, in nanoseconds instead of microseconds; in return, one that does not
 //! relax while it waits keeps the others of its worker from running.
 
-use machmeter_sys::user_threads::{Stacks, run_all};
+use machmeter_loops::team::user_threads;
+use machmeter_sys::user_threads::Stacks;
 
 use super::roster::Roster;
 use super::threads::run_on_threads;
@@ -51,10 +52,9 @@ fn serve(roster: &Roster, ranks: &[usize], mut stacks: Stacks, work: Work<'_>) {
         roster.report(*rank, Ok(()));
     }
     let Some(deadline_ns) = roster.enter() else { return };
-    // Panics of the work are taken by the roster; none gets as far as here.
-    let _ = run_all(&mut stacks, &|i, turn| {
+    user_threads::run(&mut stacks, &|i, relax| {
         if let Some(rank) = ranks.get(i) {
-            roster.perform(*rank, deadline_ns, &|| turn.yield_now(), work);
+            roster.perform(*rank, deadline_ns, relax, work);
         }
     });
 }

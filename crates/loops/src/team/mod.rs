@@ -2,6 +2,8 @@
 
 pub mod heap;
 pub mod ping_pong;
+#[cfg(feature = "user-threads")]
+pub mod user_threads;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +31,7 @@ impl Arena {
         Ok(Self { pages, cells })
     }
 
-    /// Cell `i`, of as many as were asked for.
+    /// Cell `i`, which must be one of the cells of the arena.
     pub fn cell(&self, i: usize) -> &AtomicU64 {
         assert!(i < self.cells, "cell {i} of {}", self.cells);
         &self.pages.extent().atomics()[i * CELL_BYTES / 8]

@@ -9,6 +9,8 @@ use super::{JointOperation, Member};
 
 /// Round trips before the time of a batch begins: the partner may have been on its way into its loop.
 pub const WARM_TRIPS: u64 = 10;
+/// Round trips of a batch whose length is fixed.
+pub const TRIPS: u64 = 100;
 /// Turns of a waiting loop between two looks at the deadline.
 const LOOKS: u32 = 4_096;
 

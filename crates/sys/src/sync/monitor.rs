@@ -37,16 +37,19 @@ impl Monitor {
         Ok(monitor)
     }
 
+    #[inline]
     fn mutex(&self) -> *mut libc::pthread_mutex_t {
         // SAFETY: the place is mapped and large enough; no reference is formed.
         unsafe { &raw mut (*self.0.pointer()).mutex }
     }
 
+    #[inline]
     fn condition(&self) -> *mut libc::pthread_cond_t {
         // SAFETY: as above.
         unsafe { &raw mut (*self.0.pointer()).condition }
     }
 
+    #[inline]
     fn value(&self) -> *mut u64 {
         // SAFETY: as above.
         unsafe { &raw mut (*self.0.pointer()).value }

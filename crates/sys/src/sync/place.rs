@@ -23,6 +23,7 @@ impl<T> Place<T> {
     }
 
     /// Address of the object, the same in processes forked later.
+    #[inline]
     pub(super) fn pointer(&self) -> *mut T {
         self.pages.extent().address().cast()
     }

@@ -8,9 +8,9 @@ use machmeter_data::{Dataset, Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_loops::sync::words::Operation;
 
 use super::measure::APART_BYTES;
-use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
 use crate::show;
 use crate::sync::Params;

@@ -6,11 +6,11 @@ use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::Pace;
 use machmeter_engine::team::sampler::{Batches, Found, Others, Rule, TeamCell, TeamSample, TeamVisit, Turns};
-use machmeter_engine::team::{Arena, Team, threads::Threads};
+use machmeter_engine::team::{Team, threads::Threads};
+use machmeter_loops::sync::words::{CHUNK, Operation, on_words};
 use machmeter_stats::quantile::{median, quantile_interval, sorted};
 
 use super::PART;
-use super::operations::{CHUNK, OnWords, Operation};
 use crate::sync::Params;
 use crate::sync::cost::NEEDS_TWO;
 use crate::sync::jobs::{Job, Setting, Work};
@@ -100,15 +100,13 @@ pub(super) fn take(
     batches: usize,
 ) -> Result<Found, String> {
     let members = team.seats.cpus.len();
-    let bytes = OnWords::memory_bytes(members, distance_bytes);
-    let memory = Arena::new(0, bytes).map_err(|e| e.to_string())?;
-    let on_words = OnWords { operation, memory: &memory, distance_bytes };
+    let on_words = on_words(operation, members, distance_bytes).map_err(|e| e.to_string())?;
     team.take(&[TeamCell {
         batches: Batches::Timed(Pace::SHARED_BATCH_NS),
         others: Others::Throughout,
         rule: Rule::Alongside,
         judged: 1,
-        ..TeamCell::new(&on_words, members, Turns::fixed(1), batches)
+        ..TeamCell::new(&*on_words, members, Turns::fixed(1), batches)
     }])
 }
 

@@ -4,7 +4,6 @@
 
 mod analyze;
 mod measure;
-mod operations;
 
 use super::Params;
 use machmeter_engine::part::Part;

@@ -2,11 +2,11 @@
 
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_engine::team::sampler::TeamSample;
+use machmeter_loops::sync::words::Operation;
 use machmeter_stats::random::Random;
 
 use super::analyze::analyze;
 use super::measure::{fairness, take};
-use super::operations::Operation;
 use super::{PART, UNFAIR};
 use crate::sync::tests::{value, visit};
 use crate::testing::{codes, params, seats};

@@ -8,9 +8,9 @@ use machmeter_data::{Dataset, Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_loops::sync::locks::{Kind, PROOF};
 
-use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
-use super::lock::Kind;
+use super::contended::{JAIN, LONGEST_STREAK, center};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR};
 use crate::show;
 use crate::sync::Params;

@@ -1,19 +1,18 @@
-//! The cells: what one thread does alone, and what members do together.
+//! The cells: operations of one thread alone, and operations of all members.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::cost::Row;
+use machmeter_engine::cost::{self, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_engine::team::sampler::{
     Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns, record_switches,
 };
+use machmeter_loops::sync::locks::alone::{condvar_signal_unheard, semaphore_post_wait, uncontended};
+use machmeter_loops::sync::locks::{Kind, LockMemory, PROOF, barriers, handoff};
 use machmeter_sys::sync::Sharing;
 
-use super::contended::ContendedVisit;
-use super::handoff::{HandoffVisit, RING};
-use super::lock::{Kind, LockMemory, with_locks};
+use super::contended;
 use super::plan::{self, Job, Together};
-use super::{alone, barriers};
 use crate::sync::Params;
 use crate::sync::jobs::{self, Work};
 use crate::sync::trips::TRIPS;
@@ -31,22 +30,26 @@ const SAMPLES: [usize; 2] = [8, 6];
 pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let full = at.left_ns() >= SHORT_BELOW_NS;
-    let room = || LockMemory::new(Sharing::Threads).map_err(ProbeError::Cannot);
-    let rooms: Vec<(Kind, LockMemory)> =
-        Kind::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
-    let mut cells = alone(&rooms, &mut at.rows);
+    let memory = || LockMemory::new(Sharing::Threads).map_err(ProbeError::Cannot);
+    let memories: Vec<(Kind, LockMemory)> =
+        Kind::ALL.iter().map(|k| Ok((*k, memory()?))).collect::<Result<_, ProbeError>>()?;
+    let mut cells = alone(&memories, &mut at.rows);
     jobs::add(&mut cells, at, full, VISIT_NS, plan::jobs);
     at.run(cells);
     Ok(())
 }
 
-/// What one thread does; rows of what cannot be made go to `refused`.
-fn alone<'r>(rooms: &'r [(Kind, LockMemory)], refused: &mut Vec<Row>) -> CellList<'r> {
-    let lock = |(kind, room): &'r (Kind, LockMemory)| {
-        (alone::row(kind.name()), with_locks(*kind, 1, room, alone::UncontendedVisit).flatten())
-    };
+/// Operations of one thread. An object that cannot be made moves its row to `refused`. Operations that are system calls are
+/// rows of `machmeter ops`.
+fn alone<'r>(memories: &'r [(Kind, LockMemory)], refused: &mut Vec<Row>) -> CellList<'r> {
+    let lock = |(kind, memory): &'r (Kind, LockMemory)| (kind.name(), uncontended(*kind, memory));
+    let others = [
+        ("semaphore_post_wait", semaphore_post_wait()),
+        ("condvar_signal_unheard", condvar_signal_unheard()),
+    ];
     let mut benches: Vec<Bench<'_>> = Vec::new();
-    for (row, subject) in rooms.iter().map(lock).chain(alone::primitives()) {
+    for (operation, subject) in memories.iter().map(lock).chain(others) {
+        let row = plan::row(operation, cost::Kind::Latency, "alone", "threads").with("cpus", 1_i64);
         match subject {
             Ok(subject) => benches.push(Bench { row, subject }),
             Err(why) => refused.push(row.refused(why)),
@@ -116,11 +119,21 @@ impl<'a> LockVisit<'a> {
 }
 
 pub(super) fn perform(visit: &LockVisit<'_>, sharing: Sharing, job: &mut Job) -> Result<(), String> {
-    let room = LockMemory::new(sharing)?;
+    let memory = LockMemory::new(sharing)?;
     let row = &mut job.row;
     match job.what {
-        Together::Contend(kind) => with_locks(kind, 1, &room, ContendedVisit { visit, row })?,
-        Together::HandOff(kind) => with_locks(kind, RING, &room, HandoffVisit { visit, row })?,
-        Together::Barrier(kind) => barriers::visit(kind, visit, sharing, row),
+        Together::Contend(kind) => contended::visit(kind, &memory, visit, row)?,
+        Together::HandOff(kind) => {
+            let board = handoff::Board::new()?;
+            visit.take(row, &*handoff::operation(kind, &memory, &board)?)?;
+            row.prove(PROOF, board.counted(), board.added());
+        }
+        Together::Barrier(kind) => {
+            let board = barriers::Board::new(visit.members())?;
+            visit.take(row, &*barriers::operation(kind, sharing, &board)?)?;
+            let (steps, early) = (board.steps(), board.early());
+            row.prove("steps with all members present", steps, steps.saturating_sub(early));
+        }
     }
+    Ok(())
 }

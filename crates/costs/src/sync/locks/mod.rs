@@ -4,12 +4,8 @@
 //! Kinds that programs use: one that spins, a mutex on a bare futex, mutexes of the C and Rust libraries, readers and writers.
 //! What spins costs nanoseconds and is timed in pairs of batches; what may sleep is timed trip by trip. Every lock is proven: a plain number that it protects must come out exact, else there is no figure.
 
-mod alone;
 mod analyze;
-mod barriers;
 mod contended;
-mod handoff;
-mod lock;
 mod measure;
 mod plan;
 mod selftest;

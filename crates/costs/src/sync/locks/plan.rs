@@ -1,9 +1,9 @@
 //! Which rows are measured, the most important first. Pure.
 
 use machmeter_engine::cost::{self, Row};
+use machmeter_loops::sync::locks::{Kind, barriers};
 
-use super::lock::Kind;
-use super::{NAME, barriers};
+use super::NAME;
 use crate::sync::jobs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,21 +1,19 @@
 //! Self-test: locks are asked whether they exclude, and a lock that does not must be seen.
 
-use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use machmeter_engine::cost::{Cost, Row};
 use machmeter_engine::deadline;
 use machmeter_engine::selftest::machine::Machine;
 use machmeter_engine::selftest::{Options, SelfCheck, State, check};
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::threads::Threads;
-use machmeter_engine::team::{Member, Seats, Team};
+use machmeter_engine::team::{Seats, Team};
+use machmeter_loops::sync::locks::exclusion::{Sum, additions};
+use machmeter_loops::sync::locks::{Kind, LockMemory};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
 
 use super::PART;
-use super::contended::ContendedVisit;
-use super::lock::{Kind, Lock, LockMemory, WithLocks, with_locks};
+use super::contended::visit_open_lock;
 use super::measure::LockVisit;
 use super::plan::jobs;
 use crate::sync::cost::NEEDS_TWO;
@@ -67,49 +65,16 @@ const LIMIT_NS: u64 = 30_000_000_000;
 /// Longest visit of the lock that does not exclude, ns.
 const OPEN_LOCK_NS: u64 = 500_000_000;
 
-/// Lets `members` on these CPUs (in turn) add `turns` times each under a lock of this kind; the sum, and additions as they counted.
+/// `members` on these CPUs (in turn) add `turns` times each under a lock of this kind. Returns the sum, and the additions that
+/// they counted.
 fn sums(kind: Kind, cpus: &[usize], members: usize, turns: u64) -> Result<(u64, u64), String> {
-    let room = LockMemory::new(Sharing::Threads)?;
+    let memory = LockMemory::new(Sharing::Threads)?;
     let seats =
         Seats { cpus: cpus.iter().copied().cycle().take(members).collect(), policy: Policy::ordinary() };
-    with_locks(kind, 1, &room, Adding { seats: &seats, turns })?
-}
-
-struct Adding<'s> {
-    seats: &'s Seats,
-    turns: u64,
-}
-
-impl<'m> WithLocks<'m> for Adding<'_> {
-    type Output = Result<(u64, u64), String>;
-
-    fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
-        let lock = locks.first().ok_or("no lock")?;
-        let (number, counted) = (AtomicU64::new(0), AtomicU64::new(0));
-        let work = |member: &Member<'_>| {
-            for _ in 0..self.turns {
-                let Some(held) = lock.acquire(member) else { return };
-                // Not one operation on purpose: only the lock makes the sum right.
-                let seen = number.load(Ordering::Relaxed);
-                black_box(seen);
-                number.store(seen + 1, Ordering::Relaxed);
-                drop(held);
-                counted.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        Threads.run(self.seats, LIMIT_NS, &work).map_err(|e| e.to_string())?;
-        Ok((number.into_inner(), counted.into_inner()))
-    }
-}
-
-struct BrokenLock;
-
-impl Lock for BrokenLock {
-    type Held<'a> = ();
-
-    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<()> {
-        Some(())
-    }
+    let sum = Sum::default();
+    let work = additions(kind, &memory, turns, &sum)?;
+    Threads.run(&seats, LIMIT_NS, &*work).map_err(|e| e.to_string())?;
+    Ok((sum.number(), sum.counted()))
 }
 
 /// The row of a lock that does not exclude, as the probe takes it, on two CPUs; visits go on (at most 20) until its proof fails.
@@ -119,7 +84,7 @@ pub(super) fn row_of_an_open_lock(cpus: &[usize]) -> Result<Row, String> {
     for seed in 0..20 {
         let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, OPEN_LOCK_NS, seed);
         let visit = LockVisit::of(team, job.what, 200_000.0, 0.0);
-        ContendedVisit { visit: &visit, row: &mut job.row }.run(vec![BrokenLock])?;
+        visit_open_lock(&visit, &mut job.row)?;
         if job.row.proof.as_ref().is_some_and(|p| p.seen < p.expected) {
             break;
         }

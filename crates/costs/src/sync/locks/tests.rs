@@ -7,10 +7,10 @@ use machmeter_engine::team::sampler::{SLEEPS, TURNS_SEEN, TeamVisit};
 use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Team};
+use machmeter_loops::sync::locks::{Kind, PROOF, barriers};
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::{affinity, thread};
 
-use super::lock::{Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
 use super::*;
@@ -26,33 +26,6 @@ fn cpus(members: impl Fn(usize) -> usize) -> Vec<usize> {
 /// The first job that does this.
 fn job(cpus: &[usize], what: Together) -> Job {
     jobs(cpus, "threads", true).into_iter().find(|j| j.what == what).unwrap()
-}
-
-/// A member that comes to its deadline gets no lock, and takes none from its holder.
-#[test]
-fn a_spin_lock_is_not_had_after_the_deadline() {
-    struct Late;
-    impl<'m> WithLocks<'m> for Late {
-        type Output = (bool, bool);
-
-        fn run<L: Lock + 'm>(self, locks: Vec<L>) -> (bool, bool) {
-            let late = |rank| Member {
-                rank,
-                members: 2,
-                deadline_ns: 0,
-                relax: &|| {},
-                now_ns: &thread::monotonic_ns,
-            };
-            let (a, b) = (late(0), late(1));
-            let held = locks[0].acquire(&a);
-            let got = locks[0].acquire(&b).is_some();
-            let again = locks[0].acquire(&b).is_some();
-            drop(held);
-            (got, again)
-        }
-    }
-    let room = LockMemory::new(Sharing::Threads).unwrap();
-    assert_eq!(with_locks(Kind::Spin, 1, &room, Late).unwrap(), (false, false));
 }
 
 /// Writers change two words; readers must never see them differ.
@@ -193,7 +166,7 @@ fn planted_unfair_shares_are_told() {
     for i in 0..12 {
         job.row.extras.insert(format!("{}{i:02}", contended::JAIN), 0.55 + 0.001 * f64::from(i));
     }
-    job.row.proof = Some(machmeter_engine::cost::Proof::new(contended::PROOF, 9, 9));
+    job.row.proof = Some(machmeter_engine::cost::Proof::new(PROOF, 9, 9));
     let rows = Rows::in_nanoseconds(vec![job.row]);
     let a = analyze::analyze(&params(&[]), &rows, 1);
     let m = a.metrics.iter().find(|m| m.id == "sync.lock_fairness").unwrap();

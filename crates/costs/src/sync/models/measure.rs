@@ -1,19 +1,20 @@
-//! The cells: what is created, on the thread that measures, and operations of two members.
+//! The cells: user threads that the measuring thread creates, and operations of two members.
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_engine::team::sampler::TeamVisit;
+use machmeter_engine::team::sampler::{Batches, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::{self, Team, threads::Threads};
+use machmeter_loops::sync::models::Operation;
+#[cfg(feature = "user-threads")]
+use machmeter_loops::sync::models::user_threads;
 
 use super::PART;
-use super::operations::{self, Operation};
-#[cfg(feature = "user-threads")]
-use super::user_threads;
 use crate::sync::Params;
 use crate::sync::cost::NEEDS_TWO;
 use crate::sync::jobs::{Job, Setting, Work};
+use crate::sync::trips::TRIPS;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
 
@@ -23,6 +24,8 @@ const VISIT_NS: u64 = 5_000_000;
 const TEAM_NS: u64 = 10_000_000;
 /// From one look at the placement to the next, at least, ns: a look takes about as long as the shortest visit.
 const LOOK_NS: u64 = 50_000_000;
+/// Pairs of a visit, at most.
+const PAIRS_MAX: usize = 200;
 
 pub(super) const WITHOUT: &str = "this program was built without user-threads";
 
@@ -92,14 +95,49 @@ impl Work for Operation {
 
     fn perform(job: &mut Job<Self>, team: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
         let row = &mut job.row;
-        operations::visit(team, job.what, Pace::SHARED_BATCH_NS, VISIT_NS, row, regime_ns)
+        visit(team, job.what, Pace::SHARED_BATCH_NS, VISIT_NS, row, regime_ns)
             .inspect_err(|_| row.rejected.failed += 1)
     }
 }
 
+/// Whether the cost of an operation is a latency or a throughput.
+pub(super) fn kind(operation: Operation) -> Kind {
+    match operation {
+        Operation::Put { .. } | Operation::Get { .. } => Kind::Throughput,
+        _ => Kind::Latency,
+    }
+}
+
+/// One visit of two members; pairs go to `row`, with the line transfer time `regime_ns` of the placement.
+pub(super) fn visit(
+    team: &TeamVisit<'_>,
+    operation: Operation,
+    batch_ns: f64,
+    pairs_ns: u64,
+    row: &mut Row,
+    regime_ns: f64,
+) -> Result<(), String> {
+    let memory = Operation::memory().map_err(|e| e.to_string())?;
+    let joint = operation.on(&memory).ok_or("the heap is too small")?;
+    let turns = operation.fixed_turns().map_or(Turns::of(batch_ns), Turns::fixed);
+    // Members that share a CPU are switched on purpose, and the kernel counts these switches as involuntary.
+    let one_cpu = team.seats.cpus.windows(2).any(|two| two[0] == two[1]);
+    let cell = TeamCell {
+        rule: if one_cpu { Rule::Any } else { Rule::Undisturbed },
+        samples_ns: pairs_ns,
+        ..TeamCell::new(&*joint, 2, turns, PAIRS_MAX)
+    };
+    // A switch by the kernel takes microseconds, and the scheduler may run another thread in between.
+    if one_cpu && team.team.model() != USER_THREADS {
+        let trips = TeamCell { batches: Batches::Trips(TRIPS), samples: 1, ..cell };
+        return team.take_trips(trips, row, regime_ns);
+    }
+    team.take_row(cell, row, regime_ns).map(drop)
+}
+
 fn jobs(all: &[usize]) -> Vec<(&'static dyn Team, Job<Operation>)> {
     let job = |(operation, model, cpus): (Operation, &str, usize)| {
-        let mut row = row(&operation.name(), operation.kind(), model, cpus).per_turn(operation.per_turn());
+        let mut row = row(&operation.name(), kind(operation), model, cpus).per_turn(operation.per_turn());
         let team = team::named(model);
         let cpus = match (cpus, all) {
             (1, [one, ..]) => vec![*one; 2],

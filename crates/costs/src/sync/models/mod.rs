@@ -16,12 +16,9 @@
 
 mod analyze;
 mod measure;
-mod operations;
 mod selftest;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "user-threads")]
-mod user_threads;
 
 use super::Params;
 use machmeter_engine::part::Part;

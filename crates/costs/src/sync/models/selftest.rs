@@ -7,16 +7,14 @@ use machmeter_engine::sampling::Pace;
 use machmeter_engine::team::processes::Processes;
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Arena, Member, Seats, Team};
+use machmeter_loops::sync::models::Operation;
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::process;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use machmeter_sys::sched::Policy;
 
-use super::measure::{PROCESSES, THREADS, row};
-use super::operations::{self, Operation};
-#[cfg(feature = "user-threads")]
-use super::user_threads::beside_a_bare_loop;
+use super::measure::{self, PROCESSES, THREADS, kind, row};
 use crate::sync::cost::NEEDS_TWO;
 use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State, check};
@@ -57,6 +55,37 @@ pub(super) fn side_by_sides(machine: &Machine, options: &Options) -> Vec<SelfChe
     let bare = check("models.switch", what, "within 20 %", shown);
     checks.push(bare.excused(steal.told(&machine.allowed).as_deref()));
     checks
+}
+
+/// Most by which the run queue may make a switch costlier.
+#[cfg(feature = "user-threads")]
+const COSTLIER: f64 = 0.20;
+
+/// Compares switches by the run queue with switches in a plain loop.
+#[cfg(feature = "user-threads")]
+fn beside_a_bare_loop(machine: &Machine, options: &Options) -> machmeter_engine::selftest::Shown {
+    use machmeter_engine::cost::{Cost, Kind, Row};
+    use machmeter_engine::experiment::{Enough, sample_benches};
+    use machmeter_engine::sampling::Bench;
+    use machmeter_loops::sync::models::user_threads::{Bare, Switch};
+
+    let seconds = if options.quick { 1 } else { 3 };
+    let rows = machine.sample(|sampler| {
+        let row = |name: &str| Row::new("selftest", name, Kind::Latency).per_turn(2.0);
+        let benches =
+            vec![Bench::new(row("switch"), Switch::default()), Bench::new(row("bare"), Bare::default())];
+        let (pace, until_ns) = (Pace::of(Pace::BATCH_NS, 4), monotonic_ns() + seconds * 1_000_000_000);
+        sample_benches(sampler, benches, pace, Enough::visits(1_000), until_ns)
+    })?;
+    let (ns_per_tick, step) = machine.tick();
+    let costs: Vec<Cost> = rows.iter().map(|row| Cost::of(row, ns_per_tick, step)).collect();
+    let [Some(ours_ns), Some(bare_ns)] = [0, 1].map(|i| costs[i].value_ns()) else {
+        return Err(format!("{costs:?}"));
+    };
+    let ratio = ours_ns / bare_ns;
+    let found = format!("{ours_ns:.2} ns with the run queue, {ratio:.3} times as much");
+    let state = State::of((ratio - 1.0).abs() <= COSTLIER);
+    Ok((format!("{bare_ns:.2} ns a switch in a plain loop"), found, state))
 }
 
 #[cfg(not(feature = "user-threads"))]
@@ -126,8 +155,8 @@ fn visit(
     let team = team::named(model).ok_or("no such model")?;
     let clock = HostClock { source: machine.clock.source(), rate: machine.rate };
     let visit = TeamVisit::new(team, seats, &clock, 0, LIMIT_NS, seed);
-    let mut row = row("selftest", operation.kind(), model, seats.cpus.len()).per_turn(operation.per_turn());
-    operations::visit(&visit, operation, Pace::SHARED_BATCH_NS, VISIT_NS, &mut row, 0.0)?;
+    let mut row = row("selftest", kind(operation), model, seats.cpus.len()).per_turn(operation.per_turn());
+    measure::visit(&visit, operation, Pace::SHARED_BATCH_NS, VISIT_NS, &mut row, 0.0)?;
     median_of(&values_ns(&row, &row.pairs, machine.tick().0))
         .filter(|ns| *ns > 0.0)
         .ok_or_else(|| format!("a visit of {model} had no undisturbed pair"))

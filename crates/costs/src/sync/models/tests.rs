@@ -5,13 +5,13 @@ use machmeter_engine::experiment::{Enough, sample_benches};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Seats};
+use machmeter_loops::sync::models::Operation;
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::thread::monotonic_ns;
 
-use super::measure::{OF_TWO, PROCESSES, THREADS, USER_THREADS, row};
-use super::operations::Operation;
-use super::{analyze, operations};
+use super::analyze;
+use super::measure::{self, OF_TWO, PROCESSES, THREADS, USER_THREADS, kind, row};
 use crate::testing::{params, seats};
 
 /// Two members on one CPU, or on two.
@@ -26,8 +26,8 @@ fn two(cpus: usize) -> Option<Seats> {
 fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Result<Vec<(u64, u64)>, String> {
     let team = team::named(model).expect("a model of this program");
     let visit = TeamVisit::new(team, seats, &HostClock::MONOTONIC, 0, limit_ns, 7);
-    let mut row = row(&operation.name(), operation.kind(), model, seats.cpus.len());
-    operations::visit(&visit, operation, 20_000.0, 20_000_000, &mut row, 0.0)?;
+    let mut row = row(&operation.name(), kind(operation), model, seats.cpus.len());
+    measure::visit(&visit, operation, 20_000.0, 20_000_000, &mut row, 0.0)?;
     // Of trips there is one batch.
     let short = |p: &Pair| if row.short_turns > 0 { p.short_ticks } else { 1 };
     Ok(row.pairs.iter().map(|p| (short(p), p.long_ticks)).collect())
@@ -75,7 +75,7 @@ fn a_visit_ends_soon_after_its_limit() {
 #[cfg(feature = "user-threads")]
 #[test]
 fn what_is_created_is_counted() {
-    use super::user_threads::{Create, Switch};
+    use machmeter_loops::sync::models::user_threads::{Create, Switch};
     let _cpus = crate::testing::lock_cpus();
     let new_row = || row("create_join", Kind::Latency, USER_THREADS, 1);
     let benches = vec![

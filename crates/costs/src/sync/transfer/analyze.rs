@@ -7,9 +7,9 @@ use machmeter_data::{Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{FEWEST, LEVEL};
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_loops::sync::transfer::Kind;
 use machmeter_stats::regimes::{LEVEL_RATIO, Regime, Regimes, regimes};
 
-use super::trips::Kind;
 use super::{ASYMMETRY, CLASSES, CORE_TO_CORE, COUPLES, PART, REGIME_SHARE, SAMPLED, show};
 use crate::sync::Params;
 use crate::sync::cost::one_cpu;

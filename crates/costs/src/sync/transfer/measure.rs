@@ -6,12 +6,12 @@ use machmeter_engine::disturbance::distance::{BATCHES, condense};
 use machmeter_engine::disturbance::{Distance, Rejected};
 use machmeter_engine::experiment::{Cell, CellList, Enough, Visit};
 use machmeter_engine::team::sampler::{Batches, HostClock, Rule, TeamCell, TeamVisit, Turns};
-use machmeter_engine::team::{Arena, Seats, threads::Threads};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_loops::sync::transfer::{self, Kind};
 use machmeter_stats::random::Random;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::Topology;
 
-use super::trips::{Exchange, Kind, Lines, WORDS};
 use super::{CLASSES, COUPLES, PART};
 use crate::sync::Params;
 use crate::sync::cost::NEEDS_TWO;
@@ -153,19 +153,15 @@ pub(super) struct Lap {
 
 /// Laps of batches of every kind; member 0 measures, from its memory. Empty when the partner never came.
 pub(super) fn take(visit: &TeamVisit<'_>) -> Result<Vec<Lap>, String> {
-    let arena = Arena::new(0, WORDS * size_of::<u64>()).map_err(|e| e.to_string())?;
-    let lines = Lines(arena.heap().atomics());
-    let exchanges: Vec<Exchange<'_>> =
-        Kind::ALL.iter().map(|kind| Exchange { kind: *kind, lines, seed: visit.seed }).collect();
+    let memory = transfer::memory().map_err(|e| e.to_string())?;
+    let exchange = |kind: &Kind| (kind.batch().0, transfer::exchange(*kind, &memory, visit.seed));
+    let exchanges: Vec<_> = Kind::ALL.iter().map(exchange).collect();
     let cells: Vec<TeamCell<'_>> = exchanges
         .iter()
-        .map(|e| {
-            let turns = Turns::fixed(e.kind.batch().0);
-            TeamCell {
-                batches: Batches::Single(turns),
-                rule: Rule::Awake,
-                ..TeamCell::new(e, 2, turns, BATCHES)
-            }
+        .map(|(turns, exchange)| {
+            let turns = Turns::fixed(*turns);
+            let cell = TeamCell::new(&**exchange, 2, turns, BATCHES);
+            TeamCell { batches: Batches::Single(turns), rule: Rule::Awake, ..cell }
         })
         .collect();
     let found = visit.take(&cells)?;

@@ -9,12 +9,9 @@
 //! (reads of lines that are clean or dirty in the other CPU's cache).
 
 mod analyze;
-#[allow(unsafe_code, reason = "cache lines are thrown out by an instruction that no safe function offers")]
-mod kernel;
 mod measure;
 mod selftest;
 mod show;
-mod trips;
 
 use super::Params;
 use machmeter_engine::cost::Fact;

@@ -6,10 +6,10 @@ use machmeter_data::shape::{Axis, Cell, Matrix, Scatter, ScatterGroup, TableRow}
 use machmeter_data::{Dataset, Shape};
 use machmeter_engine::cost::Rows;
 use machmeter_engine::disturbance::Distance;
+use machmeter_loops::sync::transfer::Kind;
 use machmeter_stats::quantile::median_of;
 
 use super::analyze::{COUPLES_MAX, View, percent};
-use super::trips::Kind;
 use crate::show;
 
 pub(super) const MATRIX_CPUS: usize = 32;

@@ -7,6 +7,7 @@ use machmeter_engine::disturbance::distance::{BATCHES, condense};
 use machmeter_engine::disturbance::{Distance, Disturbance};
 use machmeter_engine::team::sampler::{TeamSample, TeamVisit};
 use machmeter_engine::team::simulated::SimulatedTeam;
+use machmeter_loops::sync::transfer::Kind;
 use machmeter_stats::random::Random;
 use machmeter_sys::affinity;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
@@ -14,7 +15,6 @@ use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 use super::analyze::{COUPLES_MAX, analyze};
 use super::measure::{couples, take};
 use super::show::MATRIX_CPUS;
-use super::trips::Kind;
 
 use super::{ASYMMETRY, CLASSES, COUPLES, PART, SAMPLED};
 use crate::sync::tests::{value, visit};

@@ -5,13 +5,10 @@ use machmeter_engine::cost::{self, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::part::PartContext;
 use machmeter_engine::sampling::Pace;
-use machmeter_engine::team::Arena;
 use machmeter_engine::team::sampler::{Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns};
-use machmeter_sys::sync::Monitor;
+use machmeter_loops::sync::wakeups::{Way, broadcast, trip};
 
 use super::NAME;
-use super::events::Way;
-use super::trip::{Broadcast, CELLS, Trip};
 use crate::sync::Params;
 use crate::sync::jobs::{self, Work};
 use crate::sync::trips::TRIPS;
@@ -128,18 +125,12 @@ impl Work for What {
             let trips = TeamCell { batches: Batches::Trips(TRIPS), samples: 1, ..cell };
             visit.take_trips(trips, row, regime_ns)
         };
-        let board = Arena::new(CELLS, 64).map_err(|e| e.to_string())?;
         match job.what {
             What::Trip(way, wake) => {
-                let polls = wake == Wake::Running;
-                let (there, back) = (way.make(sharing, polls)?, way.make(sharing, polls)?);
-                let settles = wake == Wake::Idle;
-                take(&Trip { there: &*there, back: &*back, polls, settles, board: &board }, 2)
+                let (polls, settles) = (wake == Wake::Running, wake == Wake::Idle);
+                take(&*trip(way, sharing, polls, settles)?, 2)
             }
-            What::Broadcast => {
-                let monitor = Monitor::new(sharing).map_err(|e| e.to_string())?;
-                take(&Broadcast { monitor: &monitor, board: &board }, members)
-            }
+            What::Broadcast => take(&*broadcast(sharing)?, members),
         }
     }
 

@@ -4,13 +4,9 @@
 //! and looking. Before it wakes an idle one, a member waits until it is idle; that time is taken off. Each trip is timed. That it slept is proven by the kernel's count of its switches.
 
 mod analyze;
-mod events;
 mod measure;
 #[cfg(test)]
 mod tests;
-mod trip;
-
-pub(super) use trip::settle;
 
 use super::Params;
 use machmeter_engine::part::Part;

@@ -1,17 +1,17 @@
-//! Round trips of an event between two members, and a broadcast from one to all others. Further members keep CPUs busy.
+//! Round trips of an event between two members, and a broadcast from one member to all others. Further members keep CPUs busy.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::team::sampler::JointOperation;
-use machmeter_engine::team::{Arena, Member};
-use machmeter_sys::sync::Monitor;
+use machmeter_sys::sync::{Monitor, Sharing};
 use machmeter_sys::thread::monotonic_ns;
 
-use super::events::{Event, receive};
+use super::events::{Event, Way, receive};
+use crate::team::{Arena, JointOperation, Member};
 
-/// So long a member waits before it answers, ns: else the other may not sleep yet. The waiting is taken off again.
+/// Time that a member waits before it answers, ns, so that the other member is asleep. The sampler subtracts it.
 const SETTLE_NS: u64 = 30_000;
 
+/// Spins until the other member is asleep.
 pub(in crate::sync) fn settle() {
     let until_ns = monotonic_ns() + SETTLE_NS;
     while monotonic_ns() < until_ns {
@@ -19,22 +19,40 @@ pub(in crate::sync) fn settle() {
     }
 }
 
-pub(super) const CELLS: usize = 1;
-
-/// There and back: half of it is one way, since both ways are alike.
-pub(super) struct Trip<'a> {
-    /// From member 0 to member 1.
-    pub(super) there: &'a dyn Event,
-    pub(super) back: &'a dyn Event,
-    /// Whether they look again and again instead of sleeping.
-    pub(super) polls: bool,
-    /// Whether each waits until the other must be asleep.
-    pub(super) settles: bool,
-    /// One cell: set when the batch is over.
-    pub(super) board: &'a Arena,
+/// One cell: set at the end of a batch of trips; the members that are awake, in a broadcast.
+fn board() -> Result<Arena, String> {
+    Arena::new(1, 64).map_err(|e| e.to_string())
 }
 
-impl Trip<'_> {
+/// Members 0 and 1 wake each other in turns; a turn is a round trip. With `polls` they poll instead of sleeping. With `settles`
+/// each member waits before it answers, until the other member must be asleep.
+pub fn trip(
+    way: Way,
+    sharing: Sharing,
+    polls: bool,
+    settles: bool,
+) -> Result<Box<dyn JointOperation>, String> {
+    let (there, back) = (way.make(sharing, polls)?, way.make(sharing, polls)?);
+    Ok(Box::new(Trip { there, back, polls, settles, board: board()? }))
+}
+
+/// Member 0 wakes all others by a condition variable; a turn ends when every member has reported that it is awake.
+pub fn broadcast(sharing: Sharing) -> Result<Box<dyn JointOperation>, String> {
+    let monitor = Monitor::new(sharing).map_err(|e| e.to_string())?;
+    Ok(Box::new(Broadcast { monitor, board: board()? }))
+}
+
+/// Both ways are alike, so half a round trip is one way.
+struct Trip {
+    /// From member 0 to member 1.
+    there: Box<dyn Event>,
+    back: Box<dyn Event>,
+    polls: bool,
+    settles: bool,
+    board: Arena,
+}
+
+impl Trip {
     fn answer(&self, event: &dyn Event) -> bool {
         if self.settles {
             settle();
@@ -43,7 +61,7 @@ impl Trip<'_> {
     }
 }
 
-impl JointOperation for Trip<'_> {
+impl JointOperation for Trip {
     fn pause_ns(&self) -> u64 {
         if self.settles { 2 * SETTLE_NS } else { 0 }
     }
@@ -63,42 +81,41 @@ impl JointOperation for Trip<'_> {
     }
 }
 
-impl Trip<'_> {
+impl Trip {
     #[inline]
     fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
         let over = self.board.cell(0);
         match member.rank {
             0 => {
                 let done = (0..turns).all(|_| {
-                    let back = self.answer(self.there) && receive(self.back, member, self.polls);
+                    let back = self.answer(&*self.there) && receive(&*self.back, member, self.polls);
                     end();
                     back
                 });
                 over.store(1, Ordering::Release);
                 done
             }
-            1 => (0..turns).all(|_| receive(self.there, member, self.polls) && self.answer(self.back)),
+            1 => (0..turns).all(|_| receive(&*self.there, member, self.polls) && self.answer(&*self.back)),
             _ => keep_busy(over, member),
         }
     }
 }
 
-/// Uses the CPU until the batch is over; nobody else gets it who does not take it away.
+/// Uses the CPU until the batch is over. Another thread gets the CPU only by preemption.
 fn keep_busy(over: &AtomicU64, member: &Member<'_>) -> bool {
     let spinning = Member { relax: &std::hint::spin_loop, ..*member };
     spinning.wait(|| over.load(Ordering::Acquire) != 0)
 }
 
-/// One wakes all others by a condition variable; a turn ends when each has said that it is awake.
-pub(super) struct Broadcast<'a> {
-    pub(super) monitor: &'a Monitor,
-    pub(super) board: &'a Arena,
+struct Broadcast {
+    monitor: Monitor,
+    board: Arena,
 }
 
-/// Number of a broadcast that calls it off.
+/// The number of a broadcast that ends the batch early.
 const CALLED_OFF: u64 = u64::MAX;
 
-impl JointOperation for Broadcast<'_> {
+impl JointOperation for Broadcast {
     fn pause_ns(&self) -> u64 {
         SETTLE_NS
     }
@@ -115,7 +132,7 @@ impl JointOperation for Broadcast<'_> {
             return self.hear(awake, turns);
         }
         for turn in 0..=turns {
-            // The first time: all have come. They are inside until they begin to wait, so that none can miss the broadcast.
+            // The first time, all members have arrived. They hold the mutex until they wait, so that none misses the broadcast.
             let all = member.wait(|| awake.load(Ordering::Acquire) >= others * (turn + 1));
             if turn > 0 {
                 end();
@@ -136,11 +153,11 @@ impl JointOperation for Broadcast<'_> {
     }
 }
 
-impl Broadcast<'_> {
+impl Broadcast {
     fn hear(&self, awake: &AtomicU64, turns: u64) -> bool {
         let Some(mut inside) = self.monitor.enter() else { return false };
         let mut heard = inside.get();
-        // Who comes after that would wait for ever: nobody wakes it any more.
+        // A member that arrives after the last broadcast would wait forever.
         if heard == CALLED_OFF {
             return false;
         }
@@ -162,14 +179,11 @@ impl Broadcast<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_sys::sync::Sharing;
 
-    /// The one who wakes gives up before the other has come: that one must not wait for a broadcast that was.
+    /// Member 0 gives up before the other member arrives: that member must not wait for a broadcast that is over.
     #[test]
-    fn who_comes_after_a_broadcast_was_called_off_goes() {
-        let monitor = Monitor::new(Sharing::Threads).unwrap();
-        let board = Arena::new(CELLS, 64).unwrap();
-        let broadcast = Broadcast { monitor: &monitor, board: &board };
+    fn a_member_that_arrives_after_the_last_broadcast_leaves() {
+        let broadcast = broadcast(Sharing::Threads).unwrap();
         broadcast.reset();
         let member = |rank| Member {
             rank,
@@ -178,7 +192,7 @@ mod tests {
             relax: &std::hint::spin_loop,
             now_ns: &monotonic_ns,
         };
-        assert!(!broadcast.batch(&member(0), 3), "nobody came");
+        assert!(!broadcast.batch(&member(0), 3), "no other member arrived");
         assert!(!broadcast.batch(&member(1), 3));
     }
 }

@@ -1,44 +1,46 @@
-//! Round trips of a word between two CPUs, and reads of the other's lines. One CPU takes all times; half is one way.
+//! Round trips of a word between two CPUs, and reads of lines in the other CPU's cache. Member 0 reads the clock; half a round
+//! trip is one way.
 
+#[allow(unsafe_code, reason = "cache lines are removed by an instruction that no safe function offers")]
+mod kernel;
+
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::disturbance::distance::TRIPS;
-use machmeter_engine::team::Member;
-use machmeter_engine::team::sampler::JointOperation;
-use machmeter_loops::team::ping_pong::{PingPong, WARM_TRIPS, spin_until};
 use machmeter_stats::random::Random;
 
-use super::kernel;
+use crate::team::ping_pong::{PingPong, TRIPS, WARM_TRIPS, spin_until};
+use crate::team::{Arena, JointOperation, Member};
 
 /// Lines that a batch of reads visits, each once.
-pub(super) const LINES: u64 = 128;
-/// Lets the partner go that waits, running, while its lines are read: one that does something else answers at another pace.
+const LINES: u64 = 128;
+/// Lets the partner leave the batch. It spins while its lines are read: a partner that did something else would answer later.
 const LEAVE: u64 = u64::MAX;
 
-/// Words from one line in use to the next: four lines apart, so that no prefetcher of neighbors takes part.
+/// Words from one line in use to the next: four lines, so that no prefetcher of adjacent lines has an effect.
 const LINE_WORDS: usize = 32;
-/// First word of the lines that are read.
+/// First word of the lines that member 0 reads.
 const CHAIN: usize = 512;
-pub(super) const WORDS: usize = CHAIN + LINES as usize * LINE_WORDS;
+const WORDS: usize = CHAIN + LINES as usize * LINE_WORDS;
 
 machmeter_data::named! {
-/// How a line goes from one CPU to the other, the most telling first.
-pub(super) enum Kind {
+/// The way in which a line moves from one CPU to the other, the most informative first.
+pub enum Kind {
     /// Both compare-and-swap one word (as core-to-core-latency does).
     Cas = "cas",
     /// Both store to and load from one word.
     OneLine = "store_load_1",
-    /// Each stores to a line of its own and loads the other's (as c2clat does).
+    /// Each CPU stores to its own line and loads the other CPU's (as c2clat does).
     TwoLines = "store_load_2",
-    /// One reads, line by line, what the other has just written.
+    /// One CPU reads, line by line, lines that the other CPU has just written.
     ReadDirty = "read_dirty",
-    /// One reads, line by line, what the other has just read from memory.
+    /// One CPU reads, line by line, lines that the other CPU has just read from memory.
     ReadClean = "read_clean",
 } }
 
 impl Kind {
-    /// Turns of a batch and ways of the line per turn.
-    pub(super) const fn batch(self) -> (u64, f64) {
+    /// Turns of a batch, and transfers of the line per turn.
+    pub const fn batch(self) -> (u64, f64) {
         match self {
             Self::Cas | Self::OneLine | Self::TwoLines => (TRIPS, 2.0),
             Self::ReadDirty | Self::ReadClean => (LINES, 1.0),
@@ -46,8 +48,19 @@ impl Kind {
     }
 }
 
+/// Maps the memory of the lines, which operations of all kinds share.
+pub fn memory() -> io::Result<Arena> {
+    Arena::new(0, WORDS * size_of::<u64>())
+}
+
+/// Two members move lines in `memory` from one CPU to the other and back. `seed` determines the order of the lines that member 0
+/// reads.
+pub fn exchange(kind: Kind, memory: &Arena, seed: u64) -> Box<dyn JointOperation + '_> {
+    Box::new(Exchange { kind, lines: Lines(memory.heap().atomics()), seed })
+}
+
 #[derive(Clone, Copy)]
-pub(super) struct Lines<'a>(pub(super) &'a [AtomicU64]);
+struct Lines<'a>(&'a [AtomicU64]);
 
 impl<'a> Lines<'a> {
     /// The word of a kind, on a line of its own; `second` for the other line of a pair.
@@ -55,8 +68,8 @@ impl<'a> Lines<'a> {
         &self.0[(kind as usize * 2 + usize::from(second)) * LINE_WORDS]
     }
 
-    /// Writes all lines, for pages near the calling CPU, and links them into one random cycle (Sattolo): dependent reads.
-    pub(super) fn prepare(self, seed: u64) {
+    /// Writes all lines, so that their pages are near the calling CPU, and links them into one random cycle (Sattolo).
+    fn prepare(self, seed: u64) {
         for word in self.0 {
             word.store(0, Ordering::Relaxed);
         }
@@ -98,7 +111,7 @@ fn answer_trips(mine: &AtomicU64, other: &AtomicU64, first: u64, trips: u64, mem
     })
 }
 
-/// Follows the links, each of which needs the read before. Ends where it began, having been everywhere; else false.
+/// Follows the links, each of which depends on the read before. True if it ends at the line where it began.
 #[inline(never)]
 fn read_chain(words: &[AtomicU64]) -> bool {
     let mut at = CHAIN;
@@ -109,12 +122,10 @@ fn read_chain(words: &[AtomicU64]) -> bool {
     at == CHAIN
 }
 
-/// Lines that go from one CPU to the other and back in one way. Member 0 is timed.
-pub(super) struct Exchange<'a> {
-    pub(super) kind: Kind,
-    pub(super) lines: Lines<'a>,
-    /// Order of the lines that are read.
-    pub(super) seed: u64,
+struct Exchange<'a> {
+    kind: Kind,
+    lines: Lines<'a>,
+    seed: u64,
 }
 
 impl Exchange<'_> {
@@ -129,7 +140,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Brings the lines into the partner's cache in the state that member 0 is to find.
+    /// Brings the lines into the partner's cache, in the state in which member 0 reads them.
     fn hold(&self) {
         for w in self.lines.chain() {
             let link = w.load(Ordering::Relaxed);
@@ -167,7 +178,7 @@ impl JointOperation for Exchange<'_> {
                 if member.rank == 1 {
                     self.hold();
                 }
-                // Member 0 comes back from this trip when the partner has the lines.
+                // For member 0 this trip ends when the partner has the lines.
                 self.trips(member, 0, 1)
             }
         }

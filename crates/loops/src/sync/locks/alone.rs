@@ -1,17 +1,16 @@
-//! One thread alone: lock and unlock without anybody else, and the other operations of synchronization when nobody waits.
+//! Operations of synchronization by one thread alone: locks without contention, and signals without waiters.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::{Kind, Proof, Row};
-use machmeter_engine::sampling::Subject;
-use machmeter_engine::team::Member;
 use machmeter_sys::sync::{Monitor, Semaphore, Sharing};
 
-use super::contended::PROOF;
-use super::lock::{Lock, WithLocks};
-use super::plan;
+use super::PROOF;
+use super::lock::{Kind, Lock, LockMemory, WithLocks, with_locks};
+use crate::subject::{Proof, Subject};
+use crate::team::Member;
 
-/// The only member there is.
+/// The thread as the only member of a team.
 const ALONE: Member<'static> = Member {
     rank: 0,
     members: 1,
@@ -20,7 +19,7 @@ const ALONE: Member<'static> = Member {
     now_ns: &machmeter_sys::thread::monotonic_ns,
 };
 
-/// A lock taken and given back by one thread; the number it protects is the proof.
+/// A lock that one thread acquires and releases; the number that it protects is the proof.
 struct Uncontended<L> {
     lock: L,
     number: AtomicU64,
@@ -47,9 +46,14 @@ impl<L: Lock> Subject for Uncontended<L> {
     }
 }
 
-pub(super) struct UncontendedVisit;
+/// One thread repeats: acquire a lock of this kind, add 1 to a number, release it.
+pub fn uncontended(kind: Kind, memory: &LockMemory) -> Result<Box<dyn Subject + '_>, String> {
+    with_locks(kind, 1, memory, Alone)?
+}
 
-impl<'m> WithLocks<'m> for UncontendedVisit {
+struct Alone;
+
+impl<'m> WithLocks<'m> for Alone {
     type Output = Result<Box<dyn Subject + 'm>, String>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
@@ -58,7 +62,7 @@ impl<'m> WithLocks<'m> for UncontendedVisit {
     }
 }
 
-/// Something that one thread does over and over, and that says whether it happened.
+/// An operation that one thread repeats, and that returns whether it succeeded.
 struct Repeated<F> {
     once: F,
     done: Proof,
@@ -81,31 +85,24 @@ impl<F: FnMut() -> bool> Subject for Repeated<F> {
     }
 }
 
-/// A row of an operation done by one thread.
-pub(super) fn row(operation: &str) -> Row {
-    plan::row(operation, Kind::Latency, "alone", "threads").with("cpus", 1_i64)
+/// One thread repeats: post a semaphore, and wait for it.
+pub fn semaphore_post_wait() -> Result<Box<dyn Subject>, String> {
+    repeated(Semaphore::new(Sharing::Threads), |s| s.post() && s.wait())
 }
 
-/// A row, and what is done for it or why nothing can be.
-pub(super) type Attempt<'a> = (Row, Result<Box<dyn Subject + 'a>, String>);
-
-/// The other operations when nobody waits; those that are calls into the kernel: `machmeter ops`.
-pub(super) fn primitives<'a>() -> [Attempt<'a>; 2] {
-    [
-        attempt("semaphore_post_wait", Semaphore::new(Sharing::Threads), |s| s.post() && s.wait()),
-        attempt("condvar_signal_unheard", Monitor::new(Sharing::Threads), |m| {
-            m.signal();
-            true
-        }),
-    ]
+/// One thread repeats: signal a condition variable on which no thread waits.
+pub fn condvar_signal_unheard() -> Result<Box<dyn Subject>, String> {
+    repeated(Monitor::new(Sharing::Threads), |m| {
+        m.signal();
+        true
+    })
 }
 
-fn attempt<'a, T: 'a>(
-    operation: &str,
-    object: std::io::Result<T>,
-    once: impl Fn(&T) -> bool + 'a,
-) -> Attempt<'a> {
+fn repeated<T: 'static>(
+    object: io::Result<T>,
+    once: impl Fn(&T) -> bool + 'static,
+) -> Result<Box<dyn Subject>, String> {
+    let object = object.map_err(|e| e.to_string())?;
     let done = Proof::new("operations that succeeded", 0, 0);
-    let subject = object.map(|o| Box::new(Repeated { once: move || once(&o), done }) as Box<dyn Subject>);
-    (row(operation), subject.map_err(|e| e.to_string()))
+    Ok(Box::new(Repeated { once: move || once(&object), done }))
 }

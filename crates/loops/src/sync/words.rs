@@ -1,27 +1,29 @@
-//! What members do to a word at once: one operation, over and over.
+//! Operations that several members repeat on words at once: on one word, on words of one line, or on words far apart.
 
 use std::hint::black_box;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::team::sampler::JointOperation;
-use machmeter_engine::team::{Arena, Member};
+use crate::team::{Arena, JointOperation, Member};
 
-/// Operations between two looks at whether to stop: 0.5 % of the time at most.
-pub(super) const CHUNK: u64 = 256;
+/// Operations of a turn. Between two turns a member checks whether to stop, which takes 0.5 % of the time at most.
+pub const CHUNK: u64 = 256;
 
-machmeter_data::named! { pub(super) enum Operation {
-    /// Atomic add whose result nobody reads: a counter.
+machmeter_data::named! {
+/// An operation on a word.
+pub enum Operation {
+    /// Atomic add whose result is not used: a counter.
     FetchAdd = "fetch_add",
     /// Load, then compare-and-swap to one more; counts an attempt whether it succeeds or not.
     Cas = "cas",
     Swap = "swap",
-    /// Load, add one, store. A store alone would vanish in the store buffer; here each load needs the store before.
+    /// Load, add one, store. A store alone would stay in the store buffer; here each load depends on the store before it.
     StoreLoad = "store_load",
     Load = "load",
 } }
 
 impl Operation {
-    pub(super) fn chunk(self, word: &AtomicU64) {
+    fn chunk(self, word: &AtomicU64) {
         match self {
             Self::FetchAdd => fetch_add(word),
             Self::Cas => cas(word),
@@ -32,26 +34,30 @@ impl Operation {
     }
 }
 
-/// An operation of all members, each on its word. A turn is a chunk.
-pub(super) struct OnWords<'a> {
-    pub(super) operation: Operation,
-    pub(super) memory: &'a Arena,
-    /// From one member's word to the next member's, bytes; 0 for one word.
-    pub(super) distance_bytes: usize,
+/// All members repeat `operation`, each on its own word, in turns of [`CHUNK`]. The words of two neighbors are
+/// `distance_bytes` apart; 0 means that all members share one word.
+pub fn on_words(
+    operation: Operation,
+    members: usize,
+    distance_bytes: usize,
+) -> io::Result<Box<dyn JointOperation>> {
+    let memory = Arena::new(0, 4_096 + members * distance_bytes.max(8))?;
+    Ok(Box::new(OnWords { operation, memory, distance_bytes }))
 }
 
-impl OnWords<'_> {
-    /// What so many members need, bytes.
-    pub(super) fn memory_bytes(members: usize, distance_bytes: usize) -> usize {
-        4_096 + members * distance_bytes.max(8)
-    }
+struct OnWords {
+    operation: Operation,
+    memory: Arena,
+    distance_bytes: usize,
+}
 
+impl OnWords {
     fn word(&self, member: &Member<'_>) -> Option<&AtomicU64> {
         self.memory.heap().atomics().get(member.rank * self.distance_bytes / 8)
     }
 }
 
-impl JointOperation for OnWords<'_> {
+impl JointOperation for OnWords {
     fn prepare(&self, member: &Member<'_>) -> bool {
         self.word(member).map(|word| word.store(0, Ordering::Relaxed)).is_some()
     }

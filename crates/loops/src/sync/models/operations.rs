@@ -1,43 +1,56 @@
-//! What two members do together: the leader, who times it, and the follower.
+//! Operations of two members on a symmetric heap: the leader, which reads the clock, and the follower.
 
 use std::hint::black_box;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use machmeter_engine::cost::{Kind, Row};
-use machmeter_engine::team::heap::{Barrier, Heap, Layout, Symmetric};
-use machmeter_engine::team::sampler::{Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns};
-use machmeter_engine::team::{Arena, Member};
-
-use super::measure::USER_THREADS;
-use crate::sync::trips::TRIPS;
+use crate::team::heap::{Barrier, Heap, Layout, Symmetric};
+use crate::team::{Arena, JointOperation, Member};
 
 const BLOCK_WORDS: usize = 32_768 / 8;
-/// Lines that the owner writes anew for each batch, and words from one to the next.
+/// Lines that the owner writes before each batch, and words from one line to the next.
 const LINES: usize = 256;
 const LINE_WORDS: usize = 16;
-/// Lines from one read to the next: prime to their number, and no pattern that the processor would foresee.
+/// Lines from one read to the next: coprime to their number, and no pattern that a prefetcher predicts.
 const LINE_STEP: usize = 97;
-const PAIRS_MAX: usize = 200;
-/// Attempts without a pause before a member relaxes.
+/// Attempts without a pause instruction before a member relaxes.
 const TRIES: u32 = 4_096;
+
+/// Cells: the word, the arrivals and the sense of the barrier.
+const CELLS: usize = 3;
 
 const LEADER: usize = 0;
 const FOLLOWER: usize = 1;
 
+/// An operation of two members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub enum Operation {
+    /// Both members meet at a barrier that spins.
     Barrier,
+    /// Each member in turn sets the word for which the other waits.
     HandOver,
+    /// Both members compare and swap one word in turns.
     PingPong,
+    /// The leader sets and clears a lock without contention.
     LockUnlock,
-    Put { bytes: usize },
-    Get { bytes: usize },
+    /// The leader writes into the follower's part of the heap.
+    Put {
+        /// Size of the block.
+        bytes: usize,
+    },
+    /// The leader reads from the follower's part of the heap.
+    Get {
+        /// Size of the block.
+        bytes: usize,
+    },
+    /// The leader reads words that the follower has just written, each read depending on the one before.
     GetFresh,
 }
 
 impl Operation {
-    pub(super) fn name(self) -> String {
+    /// The name in rows and parameters.
+    pub fn name(self) -> String {
         match self {
             Self::Barrier => "barrier".to_owned(),
             Self::HandOver => "hand_over".to_owned(),
@@ -49,21 +62,25 @@ impl Operation {
         }
     }
 
-    pub(super) fn kind(self) -> Kind {
-        match self {
-            Self::Put { .. } | Self::Get { .. } => Kind::Throughput,
-            _ => Kind::Latency,
-        }
-    }
-
-    /// Operations per turn: a turn there and back is two.
-    pub(super) fn per_turn(self) -> f64 {
+    /// Operations per turn: a round trip is two.
+    pub fn per_turn(self) -> f64 {
         if matches!(self, Self::HandOver | Self::PingPong) { 2.0 } else { 1.0 }
     }
 
-    /// Turns of the short batch where they cannot be chosen: as many as are prepared.
-    fn fixed_turns(self) -> Option<u64> {
+    /// Turns of the short batch if the operation fixes them: the long batch reads every line that the owner has written.
+    pub fn fixed_turns(self) -> Option<u64> {
         (self == Self::GetFresh).then_some(LINES as u64 / 2)
+    }
+
+    /// Maps the memory of two members.
+    pub fn memory() -> io::Result<Arena> {
+        Arena::new(CELLS, layout().0.heap_bytes(2))
+    }
+
+    /// The operation in this memory; `None` if there is too little of it.
+    pub fn on(self, memory: &Arena) -> Option<Box<dyn JointOperation + '_>> {
+        let places = Places::on(memory)?;
+        Some(Box::new(AtPlaces { operation: self, places, buffer: Mutex::default() }))
     }
 }
 
@@ -79,7 +96,7 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// On three cells, and a heap of [`heap_bytes`]; `None` when there is less.
+    /// `None` if the heap is too small.
     fn on(arena: &'a Arena) -> Option<Self> {
         let (layout, [lock, flag, block, lines]) = layout();
         let barrier = Barrier::new(arena.cell(1), arena.cell(2));
@@ -87,7 +104,7 @@ impl<'a> Places<'a> {
         Some(Self { heap, word: arena.cell(0), barrier, lock, flag, block, lines })
     }
 
-    /// The leader's turns; false when the deadline came first.
+    /// The leader's turns; false if the deadline came first.
     fn lead(&self, operation: Operation, turns: u64, buffer: &mut [u64], m: &Member<'_>) -> bool {
         match operation {
             Operation::Barrier => (0..turns).all(|_| self.barrier.wait(m)),
@@ -121,7 +138,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Reads a word of each line, each where the one before says; the owner has written zeros.
+    /// Reads a word of each line. The position depends on the word before; the owner has written zeros.
     fn read_lines(&self, turns: u64) -> bool {
         let lines = self.heap.at(FOLLOWER, self.lines);
         let mut line = 0;
@@ -133,7 +150,7 @@ impl<'a> Places<'a> {
         true
     }
 
-    /// Lets the follower write the lines that are to be fresh, while the leader waits for it.
+    /// The follower writes the lines while the leader waits.
     fn freshen(&self, m: &Member<'_>) -> bool {
         if m.rank == LEADER {
             return m.wait(|| self.word.load(Ordering::Acquire) != 0);
@@ -207,32 +224,4 @@ impl JointOperation for AtPlaces<'_> {
             self.places.follow(self.operation, turns, m)
         }
     }
-}
-
-/// One visit of two members; pairs go to `row`, beside what a look at the placement said.
-pub(super) fn visit(
-    team: &TeamVisit<'_>,
-    operation: Operation,
-    batch_ns: f64,
-    pairs_ns: u64,
-    row: &mut Row,
-    regime_ns: f64,
-) -> Result<(), String> {
-    let arena = Arena::new(3, layout().0.heap_bytes(2)).map_err(|e| e.to_string())?;
-    let places = Places::on(&arena).ok_or("the heap is too small")?;
-    let at_places = AtPlaces { operation, places, buffer: Mutex::default() };
-    let turns = operation.fixed_turns().map_or(Turns::of(batch_ns), Turns::fixed);
-    // Members that share a CPU are switched on purpose, which the kernel counts as against their will.
-    let one_cpu = team.seats.cpus.windows(2).any(|two| two[0] == two[1]);
-    let cell = TeamCell {
-        rule: if one_cpu { Rule::Any } else { Rule::Undisturbed },
-        samples_ns: pairs_ns,
-        ..TeamCell::new(&at_places, 2, turns, PAIRS_MAX)
-    };
-    // The kernel's switches take microseconds, and the scheduler may let others in between.
-    if one_cpu && team.team.model() != USER_THREADS {
-        let trips = TeamCell { batches: Batches::Trips(TRIPS), samples: 1, ..cell };
-        return team.take_trips(trips, row, regime_ns);
-    }
-    team.take_row(cell, row, regime_ns).map(drop)
 }

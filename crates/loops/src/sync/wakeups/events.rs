@@ -1,36 +1,42 @@
-//! Ways to tell another thread or process that something happened.
+//! Events that one thread or process gives and another takes, in several ways.
 
 use std::io;
 use std::sync::atomic::Ordering;
 
-use machmeter_engine::team::Member;
 use machmeter_sys::sync::{EventCounter, Monitor, Pipe, Semaphore, Sharing, Word};
 
-/// An event that one gives and the other takes.
+use crate::team::Member;
+
+/// An event that one member gives and the other member takes.
 pub(super) trait Event: Sync {
-    /// Gives one event; the taker takes it before the next is given.
+    /// Gives one event. The other member takes it before the next one is given.
     fn give(&self) -> bool;
 
-    /// Sleeps until there is one, and takes it.
+    /// Sleeps until there is an event, and takes it.
     fn take(&self) -> bool;
 
+    /// Takes an event if there is one, without sleeping.
     fn poll(&self) -> bool;
 }
 
-machmeter_data::named! { pub(super) enum Way {
+machmeter_data::named! {
+/// A way to give an event.
+pub enum Way {
     /// A word and futex(2).
     Futex = "wake_futex",
     /// A byte through a pipe.
     Pipe = "wake_pipe",
+    /// A mutex and a condition variable.
     Condvar = "wake_condvar",
     /// eventfd(2).
     EventFd = "wake_eventfd",
+    /// A semaphore of the C library.
     Semaphore = "wake_semaphore",
 } }
 
 impl Way {
-    /// Whether one can look without sleeping. (With a mutex, looking would be in the way of the giver.)
-    pub(super) const fn polls(self) -> bool {
+    /// Whether a member can poll without sleeping. (Polling under a mutex would block the giver.)
+    pub const fn polls(self) -> bool {
         !matches!(self, Self::Condvar)
     }
 
@@ -40,7 +46,7 @@ impl Way {
                 Word::new(sharing),
                 move |word| {
                     word.value().store(1, Ordering::Release);
-                    // Nobody is woken who does not sleep.
+                    // A member that polls does not sleep.
                     if !polls {
                         word.wake(1);
                     }
@@ -83,19 +89,19 @@ impl Way {
     }
 }
 
-/// Takes an event, by looking again and again or by sleeping.
+/// Takes an event, by polling or by sleeping.
 #[inline]
 pub(super) fn receive(event: &dyn Event, member: &Member<'_>, polls: bool) -> bool {
     if polls { member.wait(|| event.poll()) } else { event.take() }
 }
 
-/// The word is 1 while there is an event, which is taken.
+/// Takes the event if there is one: the word is 1 until then.
 #[inline]
 fn is_set(word: &Word) -> bool {
     word.value().load(Ordering::Acquire) == 1 && word.value().swap(0, Ordering::AcqRel) == 1
 }
 
-/// An object of the system with what gives, takes and looks.
+/// An object of the system with the functions that give, take and poll.
 struct Of<O, G, T, P>(O, G, T, P);
 
 fn of<O: Sync + 'static>(

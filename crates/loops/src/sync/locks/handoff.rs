@@ -1,20 +1,17 @@
-//! Hand-off: from the release on one CPU to the acquisition on another, half a round trip.
-//! Two members go round three locks: each takes the next, which the other holds, then gives its own away.
+//! The hand-off of a lock: from the release on one CPU to the acquisition on another, half a round trip.
+//!
+//! Two members walk around a ring of three locks. Each member acquires the next lock, which the other member holds, and then
+//! releases its previous one.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::Row;
-use machmeter_engine::disturbance::Disturbance;
-use machmeter_engine::team::sampler::JointOperation;
-use machmeter_engine::team::{Arena, Member};
-
-use super::lock::{Lock, WithLocks};
-use super::measure::LockVisit;
+use super::lock::{Kind, Lock, LockMemory, WithLocks, with_locks};
+use crate::team::{Arena, Disturbance, JointOperation, Member};
 
 /// Locks of the ring: one more than members.
-pub(super) const RING: usize = 3;
+const RING: usize = 3;
 
-/// Cells: members that hold a lock; steps of each lock; steps as members count them; both over all batches.
+/// Cells: members that hold a lock; steps of each lock; steps that the members counted; both sums over all batches.
 const HOLDING: usize = 0;
 const FIRST_LOCK: usize = 1;
 const MADE: usize = FIRST_LOCK + RING;
@@ -22,27 +19,52 @@ const COUNTED: usize = MADE + 1;
 const ADDED: usize = COUNTED + 1;
 const CELLS: usize = ADDED + 1;
 
-pub(super) struct HandoffVisit<'v, 'r> {
-    pub(super) visit: &'v LockVisit<'v>,
-    pub(super) row: &'r mut Row,
+/// The counts of two members, in shared memory.
+pub struct Board(Arena);
+
+impl Board {
+    /// Maps the memory.
+    pub fn new() -> Result<Self, String> {
+        Arena::new(CELLS, 0).map(Self).map_err(|e| e.to_string())
+    }
+
+    /// Steps that the members counted in all batches.
+    pub fn counted(&self) -> u64 {
+        self.cell(COUNTED).load(Ordering::Relaxed)
+    }
+
+    /// The same steps as additions to the numbers that the locks protect.
+    pub fn added(&self) -> u64 {
+        self.cell(ADDED).load(Ordering::Relaxed)
+    }
+
+    fn cell(&self, i: usize) -> &AtomicU64 {
+        self.0.cell(i)
+    }
 }
 
-impl<'m> WithLocks<'m> for HandoffVisit<'_, '_> {
-    type Output = Result<(), String>;
+/// Two members hand locks of this kind to each other; a turn is one step of each member.
+pub fn operation<'a>(
+    kind: Kind,
+    memory: &'a LockMemory,
+    board: &'a Board,
+) -> Result<Box<dyn JointOperation + 'a>, String> {
+    with_locks(kind, RING, memory, Handoff(board))
+}
 
-    fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
-        let board = Arena::new(CELLS, 0).map_err(|e| e.to_string())?;
-        let ring = Ring { locks, board: &board };
-        self.visit.take(self.row, &ring)?;
-        let all = |i| board.cell(i).load(Ordering::Relaxed);
-        self.row.prove(super::contended::PROOF, all(COUNTED), all(ADDED));
-        Ok(())
+struct Handoff<'a>(&'a Board);
+
+impl<'a> WithLocks<'a> for Handoff<'a> {
+    type Output = Box<dyn JointOperation + 'a>;
+
+    fn run<L: Lock + 'a>(self, locks: Vec<L>) -> Self::Output {
+        Box::new(Ring { locks, board: self.0 })
     }
 }
 
 struct Ring<'a, L> {
     locks: Vec<L>,
-    board: &'a Arena,
+    board: &'a Board,
 }
 
 impl<L: Lock> JointOperation for Ring<'_, L> {
@@ -79,7 +101,7 @@ impl<L: Lock> Ring<'_, L> {
         if held.is_none() || !member.wait(|| holding.load(Ordering::Acquire) == 2) {
             return false;
         }
-        // The deadline may break a batch off: then fewer steps than turns were made.
+        // If the deadline ends the batch, the members made fewer steps than turns.
         for done in 0..turns {
             at = if at + 1 == RING { 0 } else { at + 1 };
             let next = self.locks[at].acquire(member);
@@ -89,7 +111,7 @@ impl<L: Lock> Ring<'_, L> {
             }
             let steps = self.board.cell(FIRST_LOCK + at);
             steps.store(steps.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            // Drops the one behind.
+            // Drops the previous lock, which releases it.
             held = next;
             end();
         }

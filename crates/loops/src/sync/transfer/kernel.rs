@@ -1,4 +1,4 @@
-//! Throwing a line out of all caches: the only way to make a line clean in one CPU's cache and absent from another's.
+//! The removal of a line from all caches: the only way to make a line clean in the cache of one CPU and absent from another's.
 
 use std::sync::atomic::AtomicU64;
 
