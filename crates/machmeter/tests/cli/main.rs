@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
 
 mod calculated;
+mod calls;
 mod commands;
 mod compare;
 mod compat;
@@ -14,6 +15,8 @@ mod interactive;
 mod limits;
 #[path = "../program/mod.rs"]
 mod program;
+mod promises;
 mod robust;
 mod sessions;
+mod shown;
 mod stored;
