@@ -12,6 +12,7 @@ mod fuzz_corpora;
 mod fuzz_options;
 mod hostile;
 mod interactive;
+mod jobs;
 mod limits;
 #[path = "../program/mod.rs"]
 mod program;
