@@ -11,6 +11,7 @@ mod compat;
 mod documentation;
 mod fuzz_corpora;
 mod fuzz_options;
+mod help_values;
 mod hostile;
 mod interactive;
 mod jobs;
