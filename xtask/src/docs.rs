@@ -1,11 +1,11 @@
-//! Reference pages of the book that are generated from the registries, and dead links among all pages.
+//! Reference pages of the book, which are generated from the registries.
 
 use std::path::Path;
 
 use anyhow::Result;
 
 use crate::schema::{program, settle};
-use crate::{files, none, settled};
+use crate::settled;
 
 /// Registries with a page: argument of `machmeter list`, title.
 const LISTS: [(&str, &str); 6] = [
@@ -17,7 +17,7 @@ const LISTS: [(&str, &str); 6] = [
     ("tasks", "Tasks"),
 ];
 
-/// Writes or checks the reference pages, then checks links.
+/// Writes or checks the reference pages, then checks the spelling of all pages.
 pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     for (what, title) in LISTS {
         let list = program(root, &["list", what])?;
@@ -26,42 +26,8 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         let page = format!("# {title}\n\n{origin}\n\n```text\n{lines}```\n");
         settle(&root.join(format!("docs/reference/{what}.md")), &page, write, "docs")?;
     }
-    let pages = links(root)?;
     crate::spelling::run(root)?;
     let (n, settled) = (LISTS.len(), settled(write));
-    println!("docs: {n} reference pages {settled}, links of {pages} pages lead somewhere");
+    println!("docs: {n} reference pages {settled}");
     Ok(())
-}
-
-/// Checks that relative links of all Markdown pages lead to files; returns the number of pages.
-fn links(root: &Path) -> Result<usize> {
-    let pages = files(root, &["README.md", "CHANGELOG.md", "docs/*.md"])?;
-    let mut dead = Vec::new();
-    for page in &pages {
-        let text = std::fs::read_to_string(page)?;
-        for target in targets(&text) {
-            let path = target.split('#').next().unwrap_or_default();
-            let outside = path.contains("://") || path.starts_with("mailto:") || path.is_empty();
-            if !outside && !page.parent().unwrap_or(root).join(path).exists() {
-                dead.push(format!("{}: {target}", page.strip_prefix(root).unwrap_or(page).display()));
-            }
-        }
-    }
-    none(&dead, "links that lead nowhere")?;
-    Ok(pages.len())
-}
-
-/// Targets of inline Markdown links.
-fn targets(text: &str) -> Vec<&str> {
-    text.match_indices("](").filter_map(|(at, _)| text[at + 2..].split_once(')').map(|t| t.0)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn link_targets_are_found() {
-        assert_eq!(targets("a [b](c.md#d) e ![f](g.png)"), ["c.md#d", "g.png"]);
-    }
 }

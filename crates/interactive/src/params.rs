@@ -18,7 +18,7 @@ pub struct Params {
     /// Tasks: names, classic, all, -NAME takes one out; names are those of machmeter list tasks, classic is audio, video, x, gaming, those of interbench.
     #[arg(long, value_name = "LIST", default_value = "classic", allow_hyphen_values = true)]
     pub tasks: String,
-    /// Loads: names, usual, all, -NAME takes one out; names are those of machmeter list loads, usual is all that are safe, seed interbench's.
+    /// Loads: names, usual, all, -NAME takes one out; names are those of machmeter list loads, usual is all that are safe, classic those of interbench.
     #[arg(long, value_name = "LIST", default_value = "usual", allow_hyphen_values = true)]
     pub loads: String,
     /// Real-time mode: audio, video, custom as fifo:50; or as --prio says.

@@ -1,16 +1,17 @@
-//! What the documents show is what the program does.
+//! Sessions that documents show come out again.
 //!
-//! Blocks fenced as `console` in README.md and in the book hold sessions. Every command line in them that calls machmeter
-//! must have options that exist. In blocks tagged `console run` the commands are run, and each line shown must come out
-//! again: words as they are, numbers masked, runs of spaces as one, `...` for lines left out. A command ends with code 0
-//! unless the block goes on with `$ echo $?` and the code.
+//! Blocks fenced as `console` in README.md and in the book hold sessions. In blocks tagged `console run` the commands are run, and
+//! each line shown must come out again: words as they are, numbers masked, runs of spaces as one, `...` for lines left out. A
+//! command ends with code 0 unless the block continues with `$ echo $?` and the code. [`super::promises`] checks that the program
+//! accepts the command lines of all other blocks, too.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell what they checked")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::program::Lab;
+use crate::shown::{calls, pages};
 
 struct Block {
     /// Page, and line of its fence from 1.
@@ -25,28 +26,6 @@ struct Shown {
     arguments: Vec<String>,
     output: Vec<String>,
     code: i32,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// README.md and the pages of the book.
-fn pages() -> Vec<PathBuf> {
-    let mut found = vec![root().join("README.md")];
-    let mut folders = vec![root().join("docs")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "md") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 /// The blocks of a page whose fence begins with `console`.
@@ -72,20 +51,8 @@ fn blocks() -> Vec<Block> {
 
 /// Arguments of a line that calls machmeter, as far as they belong to it; `None` for other lines.
 fn arguments(line: &str) -> Option<Vec<String>> {
-    let call = line.strip_prefix("$ machmeter").filter(|rest| rest.is_empty() || rest.starts_with(' '))?;
-    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
-    // The space at the end closes the last word.
-    for c in call.chars().chain([' ']) {
-        match quote {
-            Some(open) if c == open => quote = None,
-            None if c == '\'' || c == '"' => quote = Some(c),
-            None if c == ' ' && word.is_empty() => {}
-            None if c == ' ' && ["|", ">", "2>", "<", "&&", "&", "#", ";"].contains(&word.as_str()) => break,
-            None if c == ' ' => words.push(std::mem::take(&mut word)),
-            _ => word.push(c),
-        }
-    }
-    Some(words)
+    let call = line.strip_prefix("$ ").filter(|call| call.split(' ').next() == Some("machmeter"))?;
+    calls(call).unwrap().first().map(|words| words[1..].to_vec())
 }
 
 /// The commands of a block with their output.
@@ -160,26 +127,6 @@ fn commands_that_are_shown_to_be_run_do_what_is_shown() {
     }
     println!("{run} commands of the documents run");
     assert!(run >= 10, "only {run} commands are checked");
-}
-
-#[test]
-fn every_command_that_is_shown_has_options_that_exist() {
-    let lab = Lab::new();
-    let mut checked = 0;
-    for block in blocks() {
-        for c in commands(&block) {
-            // Options are understood from left to right: a wrong one before --help is an error.
-            let mut words: Vec<&str> = c.arguments.iter().map(String::as_str).collect();
-            if c.code != 2 && !words.contains(&"--help") && !words.contains(&"-h") {
-                words.push("--help");
-                let ended = lab.run(&words);
-                assert_eq!(ended.code, Some(0), "{}: {ended:?}", block.place);
-                checked += 1;
-            }
-        }
-    }
-    println!("{checked} command lines of the documents checked");
-    assert!(checked >= 20, "only {checked} command lines are checked");
 }
 
 #[test]

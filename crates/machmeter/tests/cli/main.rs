@@ -2,18 +2,24 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
 
+mod book;
 mod calculated;
+mod calls;
 mod commands;
 mod compare;
 mod compat;
 mod documentation;
 mod fuzz_corpora;
 mod fuzz_options;
+mod help_values;
 mod hostile;
 mod interactive;
+mod jobs;
 mod limits;
 #[path = "../program/mod.rs"]
 mod program;
+mod promises;
 mod robust;
 mod sessions;
+mod shown;
 mod stored;

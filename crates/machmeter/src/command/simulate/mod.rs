@@ -124,6 +124,9 @@ pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Re
     view::writable(globals)?;
     if !asked.merge.is_empty() {
         let (plan, steps, machine) = merged(&asked.merge)?;
+        if globals.dry_run {
+            return measure::planned(globals, &format!("plan: shares to merge: {}", asked.merge.len()));
+        }
         return Ok(finish(&plan, None, &steps, machine, globals));
     }
     if asked.table {

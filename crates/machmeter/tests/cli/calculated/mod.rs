@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 
 mod expr;
-mod given;
-mod planted;
+pub(crate) mod given;
+pub(crate) mod planted;
 mod predict;
 mod simulate;
