@@ -5,5 +5,5 @@
 mod expr;
 mod given;
 mod planted;
-mod predict;
+pub(crate) mod predict;
 mod simulate;
