@@ -153,9 +153,10 @@ pub(crate) fn setup(plan: &Plan) -> Setup {
     Setup { most_bytes: plan.most_bytes(), collectives, source: plan.source, tick_hz: plan.tick_hz, shmem }
 }
 
-/// Keeps why launches ended early; an error where none gave samples.
+/// Keeps why launches ended early; an error where none gave samples, unless a signal ended them.
 fn ended_early(at: &mut PartContext<'_>, why: Vec<String>) -> Result<(), ProbeError> {
     if at.rows.iter().all(|r| r.pairs.is_empty())
+        && !stop_requested()
         && let Some(why) = why.first()
     {
         return Err(ProbeError::Cannot(why.clone()));

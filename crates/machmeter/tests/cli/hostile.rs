@@ -92,8 +92,9 @@ fn names_of_processes_steer_no_terminal() {
     symlink("/bin/sh", &name).unwrap();
     let mut busy = Command::new(&name).args(["-c", "while :; do :; done"]).spawn().unwrap();
     let attribution = ["auto", "switches"];
-    let runs = attribution
-        .map(|by| lab.run(&["noise", "-t", "1s", "--json", "--attribution", by, "--md=n.md", "--csv=n.csv"]));
+    let runs = attribution.map(|by| {
+        lab.run(&["noise", "-t", "400ms", "--json", "--attribution", by, "--md=n.md", "--csv=n.csv"])
+    });
     let page = lab.line("report last -v");
     let doctor = lab.line("doctor -v");
     busy.kill().unwrap();

@@ -11,9 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::program::{Ended, Lab, Running, allowed, can_mount, is_root, kept_runs, warned, words};
+use crate::program::{
+    Ended, Lab, Running, allowed, can_mount, descendants, is_root, kept_runs, soon, warned, words,
+};
 use machmeter_data::trace::{End, OPERATIONS, Trace};
 use machmeter_simulate::goal;
+use machmeter_sys::process::commands_with;
+use rustix::process::Signal;
 
 const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
 /// Instructions that are added to a call of up to six arguments, at most.
@@ -157,6 +161,21 @@ fn report_history_compare_and_perfetto_follow() {
     // The exit code of the program, even where it is one of ours.
     traced(&lab, "", &format!("{line}; exit 3")).expect(3);
     assert_eq!(kept_runs(&lab.state()).len(), 3);
+}
+
+#[test]
+fn a_signal_is_passed_on_to_the_program() {
+    recorder();
+    for signal in [Signal::INT, Signal::TERM] {
+        let lab = Lab::alone();
+        let run = lab.start("trace -q -- sleep 7103.31");
+        let below = || descendants(run.id() as i32);
+        assert!(soon(|| commands_with("7103.31").iter().any(|pid| below().contains(pid))), "no program");
+        run.send(signal);
+        // The exit code is the program's, which SIGTERM ended.
+        run.end().expect(143);
+        assert!(commands_with("7103.31").is_empty() && lab.files().is_empty());
+    }
 }
 
 /// Instructions of a run of `cost.c`.
@@ -307,6 +326,7 @@ fn files_that_are_no_traces_are_refused_in_one_line() {
         ("trace", "COMMAND"),
         ("trace --limit 0 -- true", "--limit"),
         ("trace -- ./nothere", "./nothere"),
+        ("trace -o missing/x.html -- true", "the folder does not exist"),
         ("trace -t 5 -- true", "trace takes no --time"),
     ] {
         lab.line(line).refused(about);

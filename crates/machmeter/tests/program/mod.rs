@@ -1,9 +1,12 @@
 //! Runs the built program as a user would: with a working directory and a state directory of its own, and never for longer
 //! than a limit.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test program uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
+
+mod host;
+mod records;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -17,10 +20,15 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use machmeter_data::record::FORMAT;
-use machmeter_data::{CheckState, Interval, Record};
+use machmeter_data::Record;
 use machmeter_sys::cgroup::Group;
 use rustix::process::{Pid, Signal};
+
+pub(crate) use host::{
+    allowed, can_mount, catches, cpu_time, descendants, has_one_cpu, is_root, kept_runs, names_in,
+    prompt_policy, some_cpu, soon,
+};
+pub(crate) use records::{is_loaded, of, price, record_in, sound, value, warned, why};
 
 /// After this long a program that was to run for at most a few seconds hangs.
 const HANGS_AFTER: Duration = Duration::from_mins(1);
@@ -153,22 +161,6 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Names in a folder, sorted; none if it is not there.
-pub(crate) fn names_in(dir: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-/// Record files in the history of a state directory, in order of time.
-pub(crate) fn kept_runs(state: &Path) -> Vec<PathBuf> {
-    let runs = state.join("runs");
-    let records = names_in(&runs).into_iter().map(|n| runs.join(n));
-    records.filter(|p| p.extension().is_some_and(|e| e == "json")).collect()
-}
-
 pub(crate) struct Running {
     child: Child,
     shown: String,
@@ -203,6 +195,10 @@ impl Running {
             lines
         });
         Self { child, shown, begun, stdout, stderr, heard: Vec::new() }
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -299,100 +295,4 @@ impl Ended {
     pub(crate) fn record(&self) -> Record {
         sound(&self.stdout, &format!("stdout of machmeter {}", self.shown))
     }
-}
-
-/// Reads a record and checks what every record promises.
-#[track_caller]
-pub(crate) fn sound(text: &str, place: &str) -> Record {
-    let begin: String = text.chars().take(400).collect();
-    let record: Record =
-        serde_json::from_str(text).unwrap_or_else(|e| panic!("{place}: not one record: {e}\n{begin}"));
-    assert_eq!(record.format, FORMAT, "{place}");
-    let named = [&record.id, &record.run.started, &record.stopped_by];
-    assert!(named.iter().all(|text| !text.is_empty()), "{place}");
-    for m in &record.metrics {
-        let has_reason = m.why.as_ref().is_some_and(|w| !w.is_empty());
-        let is_possible = |v: f64| v.is_finite() && (v >= 0.0 || may_be_negative(&m.id));
-        assert!(m.value.map_or(has_reason, is_possible), "{place}: {m:?}");
-        let is_interval = |ci: &Interval| ci.low <= ci.high && ci.low.is_finite() && ci.high.is_finite();
-        assert!(m.value.is_none() || m.ci.as_ref().is_none_or(is_interval), "{place}: {m:?}");
-    }
-    for w in &record.warnings {
-        assert!(!w.code.is_empty() && !w.text.is_empty() && !w.text.contains('\n'), "{place}: {w:?}");
-    }
-    record
-}
-
-fn may_be_negative(id: &str) -> bool {
-    machmeter::PROBES.iter().flat_map(|p| p.info.metrics()).any(|m| m.id == id && m.may_be_negative)
-}
-
-#[track_caller]
-pub(crate) fn record_in(path: &Path) -> Record {
-    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    sound(&text, &path.display().to_string())
-}
-
-pub(crate) fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Option<f64> {
-    record.metric(id, params)?.value
-}
-
-/// Whether other programs kept the CPUs busy: what a run does not reach beside them is theirs.
-pub(crate) fn is_loaded(record: &Record) -> bool {
-    let fails = |id: &str| record.checks.iter().any(|c| c.id == id && c.state == CheckState::Fail);
-    fails("E104") && fails("E105")
-}
-
-/// Policy for tests of figures: as root one whose threads do not wait for other programs of the machine.
-pub(crate) fn prompt_policy() -> &'static str {
-    if is_root() { "fifo:5" } else { "auto" }
-}
-
-/// Whether a file system can be mounted at `place` in a mount namespace of its own.
-pub(crate) fn can_mount(place: &Path) -> bool {
-    let mut mount = Command::new("unshare");
-    mount.args(["-m", "mount", "-t", "tmpfs", "none"]).arg(place).stderr(Stdio::null());
-    mount.status().is_ok_and(|s| s.success())
-}
-
-/// A command of which Open MPI starts programs, as root too.
-pub(crate) fn allowed(mut command: Command) -> Command {
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command
-}
-
-/// Whether the tests run as root, who may do what others may not.
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Everything below `main` in the tree of processes.
-pub(crate) fn descendants(main: i32) -> Vec<i32> {
-    let parent = |pid: i32| -> Option<i32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
-    };
-    let all = names_in(Path::new("/proc")).into_iter().filter_map(|name| name.parse().ok());
-    let all: Vec<(i32, i32)> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
-    let mut found = vec![main];
-    let mut next = 0;
-    while next < found.len() {
-        let of = found[next];
-        found.extend(all.iter().filter(|(_, p)| *p == of).map(|(pid, _)| *pid));
-        next += 1;
-    }
-    found.split_off(1)
-}
-
-/// Whether it comes true within ten seconds.
-pub(crate) fn soon(mut comes_true: impl FnMut() -> bool) -> bool {
-    (0..1_000).any(|_| {
-        thread::sleep(Duration::from_millis(10));
-        comes_true()
-    })
-}
-
-#[track_caller]
-pub(crate) fn warned(record: &Record, code: &str) {
-    assert!(record.warnings.iter().any(|w| w.code == code), "{code} is not among {:?}", record.warnings);
 }

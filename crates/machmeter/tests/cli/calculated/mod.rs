@@ -5,5 +5,5 @@
 mod expr;
 pub(crate) mod given;
 pub(crate) mod planted;
-mod predict;
+pub(crate) mod predict;
 mod simulate;

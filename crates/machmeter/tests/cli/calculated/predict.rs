@@ -22,6 +22,11 @@ fn rounds(count: i64) -> Vec<Table> {
     tables(&(0..count).flat_map(of).collect::<Vec<Row>>(), &[count * ROUND_NS; 2])
 }
 
+/// Stores a traced run of so many rounds under this name.
+pub(crate) fn save_rounds(lab: &Lab, count: i64, name: &str) {
+    save(lab, record("0123456789abcdea"), &rounds(count), name);
+}
+
 /// The planted link for two ranks of MPI; an allreduce of 900 ns.
 fn costs(id: &str, reach: f64) -> Record {
     let mut record = record(id);
@@ -32,7 +37,7 @@ fn costs(id: &str, reach: f64) -> Record {
     record
 }
 
-fn lab() -> Lab {
+pub(crate) fn lab() -> Lab {
     let lab = Lab::new();
     save(&lab, record("0123456789abcdef"), &[], "bare.json");
     save(&lab, record("0123456789abcdee"), &rounds(10), "run.json");
@@ -162,21 +167,4 @@ fn what_cannot_be_is_refused() {
     lab.line("predict run.json --on link.json").refused("--on link.json: no cost of allreduce");
     lab.line("predict run.json --on link.json --with exact.json -q").expect(0);
     lab.line("predict run.json --on link.json --algorithm allreduce=ring -q").expect(0);
-    let plan = lab.line("predict run.json --on on.json --dry-run");
-    assert!(plan.expect(0).stdout.contains("M events, about"), "{plan:?}");
-}
-
-/// An interrupt leaves the runs that were done.
-#[test]
-fn an_interrupt_keeps_what_was_predicted() {
-    let lab = lab();
-    save(&lab, record("0123456789abcdea"), &rounds(20_000), "long.json");
-    let running = lab.start("predict long.json --on on.json --runs 1000000 -q -o cut.json");
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    running.send(rustix::process::Signal::INT);
-    running.end().expect(130);
-    let cut = lab.record("cut.json");
-    assert!(!cut.complete && cut.stopped_by == "signal:INT");
-    let wall = wall(&cut, "none");
-    assert!((1..1_000_000).contains(&wall.n), "{} runs", wall.n);
 }

@@ -1,0 +1,60 @@
+//! Programs that `ops` starts and that fail, never end or cannot be executed: they have a reason instead of a price, and their
+//! processes end with the run.
+
+#![allow(clippy::unwrap_used, reason = "tests fail and print their figures")]
+
+use std::time::Duration;
+
+use crate::program::{Lab, price, warned, why};
+use machmeter_sys::process::commands_with;
+
+/// Longest time beyond its plan that a run may take; tests run on busy machines.
+const LATE: Duration = Duration::from_secs(6);
+
+#[test]
+fn programs_that_fail_or_do_not_end_have_no_price() {
+    let lab = Lab::new();
+    for (name, text, reason) in [
+        ("failing", "#!/bin/sh\nexit 3\n", "3 instead of 0"),
+        ("endless", "#!/bin/sh\nexec sleep 100\n", "did not end"),
+        ("broken", "#!/nowhere/at/all\n", "No such file"),
+    ] {
+        let target = lab.script(name, text);
+        let ended = lab.line(&format!("ops --parts processes -t 500ms --json -q --exec-target {target}"));
+        assert!(ended.wall < Duration::from_secs(2) + LATE, "{target}: {:?}", ended.wall);
+        let record = ended.record();
+        for operation in ["spawn", "fork_exec"] {
+            if record.metric("ops.cost", &[("operation", operation)]).is_some() {
+                let said = why(&record, operation);
+                assert!(said.contains(reason) && said.contains(&target), "{said}");
+            }
+        }
+        warned(&record, "W445");
+    }
+}
+
+/// A program that hangs from its start `from` on, with a child; `mark` is among the child's arguments.
+fn tiring(lab: &Lab, from: u32, mark: &str) -> String {
+    let count = lab.work().join("starts");
+    let count = count.display();
+    let text = format!(
+        "#!/bin/sh\necho >> {count}\n[ $(wc -l < {count}) -lt {from} ] && exit 0\nsleep {mark} &\nwait\n"
+    );
+    lab.script("tiring", &text)
+}
+
+#[test]
+fn a_program_that_stops_ending_is_killed_with_its_children_and_the_run_goes_on() {
+    let lab = Lab::new();
+    let target = tiring(&lab, 31, "7101.31");
+    let ended = lab.line(&format!("ops --parts processes -t 2 --json -q --exec-target {target}"));
+    assert!(ended.wall < Duration::from_secs(2) + LATE, "{:?}", ended.wall);
+    let record = ended.expect(0).record();
+    for operation in ["spawn", "fork_exec"] {
+        let said = why(&record, operation);
+        assert!(said.contains(&target) && said.contains("did not end within"), "{said}");
+    }
+    warned(&record, "W445");
+    assert!(price(&record, "fork_exit_wait").is_some() && price(&record, "thread_create_join").is_some());
+    assert!(commands_with("7101.31").is_empty(), "nothing is left behind");
+}
