@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: all build run test check docs man completions static cross bench fuzz audit setup clean
+.PHONY: all build run test quick check docs man completions static cross bench fuzz audit setup clean
 
 all: build run
 
@@ -18,6 +18,10 @@ run:
 # Everything that can fail: set-up, static checks, then all tests.
 test: setup check
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+# For the desk: format, lints and unit tests of the crates that changed since main.
+quick:
+	$(CARGO) xtask quick
 
 setup:
 	./scripts/setup-tests

@@ -64,7 +64,7 @@ fn labelled(listing: &str) -> String {
             }
         } else if let Some((address, instruction)) = line.split_once(":\t") {
             let instruction = instruction.split(" #").next().unwrap_or_default().trim();
-            function.push((address.trim(), instruction.to_owned()));
+            function.push((address.trim(), as_compiled(instruction)));
         } else {
             out.push_str(&finished(&function));
             function.clear();
@@ -76,6 +76,36 @@ fn labelled(listing: &str) -> String {
     out
 }
 
+/// An instruction in the compiler's notation: operands apart by ", ", and offsets in decimal.
+fn as_compiled(instruction: &str) -> String {
+    let Some((op, operands)) = instruction.split_once(char::is_whitespace) else {
+        return instruction.to_owned();
+    };
+    let (mut out, mut depth) = (format!("{op}\t"), 0);
+    for (i, c) in operands.trim().char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        out.push(c);
+        if c == ',' && depth == 0 && !operands.trim()[i + 1..].starts_with(' ') {
+            out.push(' ');
+        }
+    }
+    let mut decimal = String::new();
+    let mut rest = out.as_str();
+    while let Some((before, hex)) = rest.split_once("0x") {
+        let digits = hex.len() - hex.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
+        match u64::from_str_radix(&hex[..digits], 16) {
+            Ok(value) => decimal.push_str(&format!("{before}{value}")),
+            Err(_) => decimal.push_str(&format!("{before}0x{}", &hex[..digits])),
+        }
+        rest = &hex[digits..];
+    }
+    decimal + rest
+}
+
 /// An instruction with the name that a relocation gives to its empty offset.
 fn with_target(instruction: &str, name: &str) -> String {
     let name = name.rsplit_once("-0x").map_or(name, |(name, _)| name);
@@ -83,7 +113,7 @@ fn with_target(instruction: &str, name: &str) -> String {
     if op.starts_with("call") && !operand.trim_start().starts_with('*') {
         return format!("{op}\t{name}");
     }
-    instruction.replace("0x0(%rip)", &format!("{name}(%rip)"))
+    instruction.replace("0(%rip)", &format!("{name}(%rip)"))
 }
 
 /// A function's instructions, with labels where its jumps lead, and its end.
@@ -116,13 +146,13 @@ mod tests {
 
     #[test]
     fn a_listing_becomes_text_with_labels_and_names() {
-        let listing = "Disassembly of section .text.f:\n\n0000000000000000 <f>:\n   0:\trdtsc\n   2:\tcmpq   %rax,%rdx\n   \
+        let listing = "Disassembly of section .text.f:\n\n0000000000000000 <f>:\n   0:\trdtsc\n   2:\tmovl   %eax,-0x10(%rsi,%rdx,4)\n   \
                        5:\tjb     0 <f>\n   7:\tcallq  c <f+0xc>\n\t\t\t8: R_X86_64_PLT32\tg-0x4\n   c:\tcallq  *0x0(%rip)        \
                        # 12 <f+0x12>\n\t\t\te: R_X86_64_GOTPCREL\th-0x4\n  12:\tretq\n\n";
         let text = labelled(listing);
         assert_eq!(
             text,
-            "f:\n.L0:\n\trdtsc\n\tcmpq   %rax,%rdx\n\tjb\t.L0\n\tcallq\tg\n\tcallq  *h(%rip)\n\tretq\n\t.cfi_endproc\n"
+            "f:\n.L0:\n\trdtsc\n\tmovl\t%eax, -16(%rsi,%rdx,4)\n\tjb\t.L0\n\tcallq\tg\n\tcallq\t*h(%rip)\n\tretq\n\t.cfi_endproc\n"
         );
     }
 

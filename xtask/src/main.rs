@@ -1,4 +1,4 @@
-//! Repository chores: `cargo xtask arch | asm | completions | docs [--write] | man | reference [--write] | schema [--write]`.
+//! Repository chores: `cargo xtask arch | asm | completions | docs [--write] | man | quick | reference [--write] | schema [--write]`.
 //!
 //! `man` and `completions` write files for packagers. Each other one checks something that no compiler sees, and says in one line
 //! what is wrong; `--write` brings generated files up to date instead.
@@ -8,6 +8,7 @@ mod arch;
 mod asm;
 mod disassembly;
 mod docs;
+mod quick;
 mod reference;
 mod schema;
 mod shell;
@@ -57,10 +58,11 @@ fn run(arguments: &[String]) -> Result<()> {
         Some("asm") => asm::check(&root()),
         Some("docs") => docs::run(&root(), write),
         Some(what @ ("man" | "completions")) => shell::write(&root(), what),
+        Some("quick") => quick::check(&root()),
         Some("reference") => reference::run(&root(), write),
         Some("schema") => schema::run(&root(), write),
         _ => bail!(
-            "usage: cargo xtask arch | asm | completions | docs [--write] | man | reference [--write] | schema [--write]"
+            "usage: cargo xtask arch | asm | completions | docs [--write] | man | quick | reference [--write] | schema [--write]"
         ),
     }
 }
