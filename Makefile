@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: all build run test check docs man completions static cross bench fuzz audit setup clean
+.PHONY: all build run test check docs static cross bench fuzz audit setup clean
 
 all: build run
 
@@ -60,10 +60,6 @@ fuzz:
 	else cp Cargo.lock fuzz/; for target in $$($(CARGO) +nightly fuzz list); do \
 		mkdir -p fuzz/target/found/$$target; $(CARGO) +nightly fuzz run $$target fuzz/target/found/$$target fuzz/corpus/$$target -- \
 			-max_total_time=60 -rss_limit_mb=1024 -malloc_limit_mb=1100 -timeout=10 || exit 1; done; fi
-
-# Manual pages in target/man, completions for bash, fish and zsh in target/completions.
-man completions:
-	$(CARGO) xtask $@
 
 audit:
 	./scripts/audit
