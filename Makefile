@@ -6,10 +6,8 @@ export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
 all: build run
 
-# The recorder of `machmeter trace` is a library beside the program.
 build:
 	$(CARGO) build --release --locked
-	$(CARGO) build --release --locked -p machmeter-pmpi
 
 # Through cargo, which knows where it builds.
 run:
@@ -41,9 +39,13 @@ docs:
 	./scripts/draw-report docs
 
 # One file without libraries beside it, for machines of any distribution. Position and libraries are fixed when it is linked.
+# A test then runs every verb of it.
+static: target := $(shell rustc --print host-tuple)
 static:
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
-		$(CARGO) build --release --locked --target $(shell rustc --print host-tuple) -p machmeter
+		$(CARGO) build --release --locked --target $(target) -p machmeter
+	MACHMETER_STATIC_PROGRAM=$$PWD/target/$(target)/release/machmeter \
+		$(CARGO) test --locked -p machmeter --test cli -- a_static_build
 
 # The same for aarch64, with the tests that an emulator can run.
 cross:

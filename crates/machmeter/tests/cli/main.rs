@@ -12,6 +12,7 @@ mod fuzz_options;
 mod hostile;
 mod interactive;
 mod limits;
+mod one_file;
 #[path = "../program/mod.rs"]
 mod program;
 mod robust;
