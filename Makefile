@@ -2,14 +2,12 @@
 CARGO ?= cargo
 export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: all build run test quick check docs man completions static cross bench fuzz audit setup clean
+.PHONY: all build run test quick check docs static cross bench fuzz audit setup clean
 
 all: build run
 
-# The recorder of `machmeter trace` is a library beside the program.
 build:
 	$(CARGO) build --release --locked
-	$(CARGO) build --release --locked -p machmeter-pmpi
 
 # Through cargo, which knows where it builds.
 run:
@@ -45,9 +43,13 @@ docs:
 	./scripts/draw-report docs
 
 # One file without libraries beside it, for machines of any distribution. Position and libraries are fixed when it is linked.
+# A test then runs every verb of it.
+static: target := $(shell rustc --print host-tuple)
 static:
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
-		$(CARGO) build --release --locked --target $(shell rustc --print host-tuple) -p machmeter
+		$(CARGO) build --release --locked --target $(target) -p machmeter
+	MACHMETER_STATIC_PROGRAM=$$PWD/target/$(target)/release/machmeter \
+		$(CARGO) test --locked -p machmeter --test cli -- a_static_build
 
 # The same for aarch64, with the tests that an emulator can run.
 cross:
@@ -64,10 +66,6 @@ fuzz:
 	else cp Cargo.lock fuzz/; for target in $$($(CARGO) +nightly fuzz list); do \
 		mkdir -p fuzz/target/found/$$target; $(CARGO) +nightly fuzz run $$target fuzz/target/found/$$target fuzz/corpus/$$target -- \
 			-max_total_time=60 -rss_limit_mb=1024 -malloc_limit_mb=1100 -timeout=10 || exit 1; done; fi
-
-# Manual pages in target/man, completions for bash, fish and zsh in target/completions.
-man completions:
-	$(CARGO) xtask $@
 
 audit:
 	./scripts/audit

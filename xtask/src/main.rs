@@ -1,7 +1,6 @@
-//! Repository chores: `cargo xtask arch | asm | completions | docs [--write] | man | quick | reference [--write] | schema [--write]`.
+//! Repository chores: `cargo xtask arch | asm | docs [--write] | quick | reference [--write] | schema [--write]`.
 //!
-//! `man` and `completions` write files for packagers. Each other one checks something that no compiler sees, and says in one line
-//! what is wrong; `--write` brings generated files up to date instead.
+//! Each checks something that no compiler sees, and says in one line what is wrong; `--write` brings generated files up to date instead.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line chore talks to its user")]
 
 mod arch;
@@ -11,7 +10,6 @@ mod docs;
 mod quick;
 mod reference;
 mod schema;
-mod shell;
 mod spelling;
 
 use std::path::{Path, PathBuf};
@@ -57,13 +55,10 @@ fn run(arguments: &[String]) -> Result<()> {
         Some("arch") => arch::check(&root()),
         Some("asm") => asm::check(&root()),
         Some("docs") => docs::run(&root(), write),
-        Some(what @ ("man" | "completions")) => shell::write(&root(), what),
         Some("quick") => quick::check(&root()),
         Some("reference") => reference::run(&root(), write),
         Some("schema") => schema::run(&root(), write),
-        _ => bail!(
-            "usage: cargo xtask arch | asm | completions | docs [--write] | man | quick | reference [--write] | schema [--write]"
-        ),
+        _ => bail!("usage: cargo xtask arch | asm | docs [--write] | quick | reference [--write] | schema [--write]"),
     }
 }
 

@@ -18,13 +18,18 @@ pub fn write(text: &str) -> String {
 /// The text behind its small form; white space around and inside is skipped.
 /// Errors: what is wrong with it, in a few words: not base64, damaged, more than [`MOST_BYTES`], not UTF-8.
 pub fn read(small: &str) -> Result<String, String> {
-    let bytes = from_base64(small)?;
-    let inflated = decompress_to_vec_zlib_with_limit(&bytes, MOST_BYTES).map_err(|e| match e.status {
+    let inflated = inflate(&from_base64(small)?)?;
+    String::from_utf8(inflated).map_err(|_| "not UTF-8 once inflated".to_owned())
+}
+
+/// The bytes behind their zlib form.
+/// Errors: as [`read`].
+pub fn inflate(zlib: &[u8]) -> Result<Vec<u8>, String> {
+    decompress_to_vec_zlib_with_limit(zlib, MOST_BYTES).map_err(|e| match e.status {
         TINFLStatus::HasMoreOutput => format!("inflates to more than {} MiB", MOST_BYTES >> 20),
         TINFLStatus::Adler32Mismatch => "damaged: its checksum differs".to_owned(),
         _ => "damaged or cut off".to_owned(),
-    })?;
-    String::from_utf8(inflated).map_err(|_| "not UTF-8 once inflated".to_owned())
+    })
 }
 
 /// Base64 with the standard alphabet and padding.

@@ -10,6 +10,7 @@ mod globals;
 mod job;
 mod output;
 mod progress;
+mod recorder;
 mod session;
 mod state;
 pub mod untrusted;

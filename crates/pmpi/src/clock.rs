@@ -1,6 +1,9 @@
 //! Ticks of the processor where they run at one rate, else the monotonic clock.
 
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::system;
 
 /// Whether ticks are the processor's.
 static IS_PROCESSOR: AtomicBool = AtomicBool::new(false);
@@ -41,7 +44,7 @@ pub(crate) fn ticks() -> u64 {
 #[cold]
 #[inline(never)]
 fn monotonic_ns() -> u64 {
-    now_ns(libc::CLOCK_MONOTONIC)
+    now_ns(system::CLOCK_MONOTONIC)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -68,11 +71,11 @@ fn counter() -> u64 {
 }
 
 /// A clock of the system, ns.
-pub(crate) fn now_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+pub(crate) fn now_ns(clock: c_int) -> u64 {
+    let mut time = system::Time { seconds: 0, nanoseconds: 0 };
     // SAFETY: the place for the answer lives through the call; these clocks are always there.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    unsafe { system::clock_gettime(clock, &raw mut time) };
+    time.seconds as u64 * 1_000_000_000 + time.nanoseconds as u64
 }
 
 /// Ticks and the monotonic clock at one time, ns.
@@ -80,7 +83,7 @@ pub(crate) fn pair() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..MOST_READINGS {
         let before = ticks();
-        let at_ns = now_ns(libc::CLOCK_MONOTONIC);
+        let at_ns = now_ns(system::CLOCK_MONOTONIC);
         let apart = ticks().saturating_sub(before);
         if apart < best.0 {
             best = (apart, before + apart / 2, at_ns);

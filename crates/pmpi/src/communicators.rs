@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use machmeter_data::trace::{NO_COMMUNICATOR, size_word};
+use crate::format::{NO_COMMUNICATOR, size_word};
 
 use crate::library::{Library, Of};
 
@@ -41,19 +41,42 @@ struct Table {
     next: u16,
 }
 
-static TABLE: Mutex<Table> = Mutex::new(Table { known: Vec::new(), next: 0 });
+static TABLE: Mutex<Table> = Mutex::new(Table::new());
+
+impl Table {
+    const fn new() -> Self {
+        Self { known: Vec::new(), next: 0 }
+    }
+
+    fn find(&self, handle: usize, of: Of) -> Option<&'static Known> {
+        self.known.iter().rev().find(|k| k.0 == handle && k.1 == of).map(|k| k.2)
+    }
+
+    fn forget(&mut self, handle: usize, of: Of) {
+        self.known.retain(|k| k.0 != handle || k.1 != of);
+    }
+
+    /// Adds a communicator and numbers it. The last number stands for all beyond it, of which nothing is known.
+    fn add(&mut self, handle: usize, mut known: Known) -> &'static Known {
+        known.index_word = size_word(0, self.next);
+        self.next = self.next.saturating_add(1);
+        let known: &'static Known = Box::leak(Box::new(known));
+        self.known.push((handle, Of::Communicator, known));
+        known
+    }
+}
 
 fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn find(handle: usize, of: Of) -> Option<&'static Known> {
-    table().known.iter().rev().find(|k| k.0 == handle && k.1 == of).map(|k| k.2)
+    table().find(handle, of)
 }
 
 /// Forgets a handle that was freed: the library may give it away again.
 pub(crate) fn forget(handle: usize, of: Of) {
-    table().known.retain(|k| k.0 != handle || k.1 != of);
+    table().forget(handle, of);
 }
 
 /// Adds a window over what is known of a communicator.
@@ -61,8 +84,14 @@ pub(crate) fn add_window(handle: usize, over: &'static Known) {
     table().known.push((handle, Of::Window, over));
 }
 
-/// Asks the library for the group of a communicator and adds it; `None` where it would not say.
+/// Adds a communicator with the group that the library gives; `None` if the library reports an error.
 pub(crate) fn add(library: &Library, handle: usize) -> Option<&'static Known> {
+    let known = ask(library, handle)?;
+    Some(table().add(handle, known))
+}
+
+/// What the library says of a communicator, which has no index yet.
+fn ask(library: &Library, handle: usize) -> Option<Known> {
     let call = &library.call;
     let mut is_inter: c_int = 0;
     let mut rank: c_int = -1;
@@ -76,17 +105,8 @@ pub(crate) fn add(library: &Library, handle: usize) -> Option<&'static Known> {
     let mut world_size: c_int = 0;
     (call.comm_size)(library.world, &raw mut world_size);
     let is_world = !is_inter && ranks.len() == world_size as usize && (0..).zip(&ranks).all(|(i, r)| i == *r);
-    let mut table = table();
-    let known: &'static Known = Box::leak(Box::new(Known {
-        index_word: size_word(0, table.next),
-        ranks: ranks.leak(),
-        rank: if is_inter { -1 } else { rank },
-        is_world,
-        is_inter,
-    }));
-    table.next = table.next.saturating_add(1);
-    table.known.push((handle, Of::Communicator, known));
-    Some(known)
+    let rank = if is_inter { -1 } else { rank };
+    Some(Known { index_word: UNKNOWN.index_word, ranks: ranks.leak(), rank, is_world, is_inter })
 }
 
 /// Ranks of the program of the group that `group_of` gives; negative for processes of other programs.
@@ -112,4 +132,48 @@ fn world_ranks(
         (call.group_free)(&raw mut handle);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::tests::{BROKEN, INTER, PART, WORLD, fake};
+
+    #[test]
+    fn groups_are_ranks_of_the_program() {
+        let library = fake();
+        let known = |handle| ask(&library, handle).unwrap();
+        let world = known(WORLD);
+        assert_eq!((world.ranks, world.rank, world.size()), ([0, 1, 2, 3].as_slice(), 2, 4));
+        assert!(world.is_world && !world.is_inter);
+        let part = known(PART);
+        assert_eq!((part.ranks, part.rank, part.is_world), ([3, 2].as_slice(), 1, false));
+        let inter = known(INTER);
+        assert_eq!((inter.ranks, inter.rank, inter.is_inter), ([0, -1].as_slice(), -1, true));
+        assert!(ask(&library, BROKEN).is_none());
+    }
+
+    #[test]
+    fn a_handle_is_found_until_it_is_freed_and_means_the_latest() {
+        let mut table = Table::new();
+        let made = |table: &mut Table, handle| table.add(handle, ask(&fake(), PART).unwrap()).index_word;
+        let first = made(&mut table, 7);
+        let second = made(&mut table, 7);
+        assert_eq!((first, second), (size_word(0, 0), size_word(0, 1)));
+        let index = |table: &Table, of| table.find(7, of).map(|k| k.index_word);
+        assert_eq!(index(&table, Of::Communicator), Some(second));
+        let over = table.find(7, Of::Communicator).unwrap();
+        table.known.push((7, Of::Window, over));
+        table.forget(7, Of::Communicator);
+        assert_eq!((index(&table, Of::Communicator), index(&table, Of::Window)), (None, Some(second)));
+        assert_eq!(made(&mut table, 7), size_word(0, 2), "numbers are not given away again");
+    }
+
+    #[test]
+    fn beyond_the_last_number_a_communicator_is_unknown() {
+        let mut table = Table { next: NO_COMMUNICATOR - 1, ..Table::new() };
+        let mut word = || table.add(1, ask(&fake(), PART).unwrap()).index_word;
+        assert_eq!(word(), size_word(0, NO_COMMUNICATOR - 1));
+        assert_eq!([word(), word()], [UNKNOWN.index_word; 2]);
+    }
 }

@@ -1,11 +1,14 @@
 //! The recorder of `machmeter trace`: a library that is preloaded into the ranks of an MPI program.
 //!
 //! It defines the names of MPI in C (`MPI_Send`, `MPI_Send_c`) and Fortran (`mpi_send_`, `mpi_send_f08_`, `mpi_send_f08ts_`), passes every
-//! argument on as a machine word, and writes a slot of 32 bytes for each outermost call ([`machmeter_data::trace`]). Of a library it
+//! argument on as a machine word, and writes a slot of 32 bytes for each outermost call ([`mod@format`]). Of a library it
 //! knows three things at run time: the handle of `MPI_COMM_WORLD`, how wide handles are, and the numbers of two special ranks.
 //!
 //! The System V ABI of x86-64 and the procedure call standard of aarch64 on Linux pass integers, pointers and handles alike, eight
 //! bytes each; the upper half of a 32-bit argument is undefined, so that it is cut off wherever a value is read.
+//!
+//! The program embeds the recorder: the build script of crate `machmeter` compiles this file by one call of the compiler. It uses the
+//! standard library only.
 #![allow(non_snake_case, reason = "functions have the names of the MPI standard")]
 
 /// A function of one exported name in a module of its own, around the function of the MPI library that it stands for: what is done
@@ -36,21 +39,23 @@ macro_rules! exported {
     (@succeeded last $code:ident, $words:ident) => { fortran_succeeded($words) };
 }
 
+#[macro_use]
+#[path = "../../data/src/trace/format/mod.rs"]
+pub mod format;
+
 mod clock;
 mod communicators;
 mod file;
 mod library;
 mod record;
 mod special;
+mod system;
 mod thread;
 
-use machmeter_data::mpi_operations;
-use machmeter_data::trace::{
-    ABSENT, Arguments, Bytes, Handle, Number, PLAIN, access, collective, handle, message, rooted,
-};
+use format::{ABSENT, Arguments, Bytes, Handle, Number, PLAIN, access, collective, handle, message, rooted};
 
 use library::Real;
-use record::{Form, enter, fortran_succeeded, leave};
+use record::{Form, enter, enter_shared, fortran_succeeded, leave, leave_shared};
 
 macro_rules! recorded {
     ($module:ident $export:expr, $profiled:expr, $number:ident, $arguments:expr, $form:expr, $words:tt $code:ident) => {
@@ -58,6 +63,16 @@ macro_rules! recorded {
             $module $export, $profiled, $words $code,
             |words| enter(Number::$number, const { $arguments }, $form, words),
             |call, succeeded| leave(&call, Number::$number, const { $arguments }, $form, words, succeeded)
+        );
+    };
+}
+
+macro_rules! shared {
+    ($module:ident $export:expr, $profiled:expr, $number:ident, $form:expr, $words:tt $code:ident) => {
+        exported!(
+            $module $export, $profiled, $words $code,
+            |words| enter_shared(Number::$number, $form, words),
+            |call, succeeded| leave_shared(&call, Number::$number, $form, words, succeeded)
         );
     };
 }
@@ -80,16 +95,16 @@ macro_rules! c_and_fortran {
         mod $f {
             use super::*;
             recorded!(c concat!("MPI_", stringify!($c)), concat!("PMPI_", stringify!($c)), $c, $arguments, Form::C, $words returned);
-            recorded!(fortran concat!("mpi_", stringify!($f), "_"), concat!("pmpi_", stringify!($f), "_"), $c, $arguments, Form::Fortran, $fortran_words last);
-            recorded!(f08 concat!("mpi_", stringify!($f), "_f08_"), concat!("pmpi_", stringify!($f), "_f08_"), $c, $arguments, Form::Fortran, $fortran_words last);
-            recorded!(f08ts concat!("mpi_", stringify!($f), "_f08ts_"), concat!("pmpi_", stringify!($f), "_f08ts_"), $c, $arguments, Form::Descriptors, $fortran_words last);
+            shared!(fortran concat!("mpi_", stringify!($f), "_"), concat!("pmpi_", stringify!($f), "_"), $c, Form::Fortran, $fortran_words last);
+            shared!(f08 concat!("mpi_", stringify!($f), "_f08_"), concat!("pmpi_", stringify!($f), "_f08_"), $c, Form::Fortran, $fortran_words last);
+            shared!(f08ts concat!("mpi_", stringify!($f), "_f08ts_"), concat!("pmpi_", stringify!($f), "_f08ts_"), $c, Form::Descriptors, $fortran_words last);
         }
     };
 }
 
 macro_rules! large_count {
     (($c:ident $f:ident $arguments:expr) $words:tt $fortran_words:tt) => {
-        recorded!($f concat!("MPI_", stringify!($c), "_c"), concat!("PMPI_", stringify!($c), "_c"), $c, $arguments, Form::LargeCount, $words returned);
+        shared!($f concat!("MPI_", stringify!($c), "_c"), concat!("PMPI_", stringify!($c), "_c"), $c, Form::LargeCount, $words returned);
     };
 }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::file::say;
+use crate::system::{self, SymbolInfo};
 
 /// Libraries that a program may have loaded where the global search does not see them (plug-ins, interpreters).
 const NAMES: [&CStr; 8] = [
@@ -42,8 +43,8 @@ impl Real {
         let found = [profiled, plain].into_iter().map(address).find(|f| *f != 0);
         let Some(found) = found else {
             say(&[b"no MPI library has ", profiled.trim_end_matches('\0').as_bytes()]);
-            // SAFETY: ends the process; the program cannot go on without the function.
-            unsafe { libc::abort() }
+            // The program cannot go on without the function.
+            std::process::abort()
         };
         self.0.store(found, Ordering::Relaxed);
         found
@@ -53,18 +54,18 @@ impl Real {
 /// Address of a symbol behind this library, or in an MPI library that is loaded elsewhere; 0 if there is none.
 fn find(name: &CStr) -> usize {
     // SAFETY: a name that ends in zero.
-    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    let next = unsafe { system::dlsym(system::RTLD_NEXT, name.as_ptr()) } as usize;
     if next != 0 {
         return next;
     }
     let loaded = |library: &&CStr| {
         // SAFETY: a name that ends in zero; nothing is loaded.
-        let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        let handle = unsafe { system::dlopen(library.as_ptr(), system::RTLD_LAZY | system::RTLD_NOLOAD) };
         if handle.is_null() {
             return 0;
         }
         // SAFETY: an open handle, which stays open, and a name that ends in zero.
-        unsafe { libc::dlsym(handle, name.as_ptr()) as usize }
+        unsafe { system::dlsym(handle, name.as_ptr()) as usize }
     };
     NAMES.iter().map(loaded).find(|f| *f != 0).unwrap_or(0)
 }
@@ -72,7 +73,7 @@ fn find(name: &CStr) -> usize {
 /// Address of a variable, of which the program itself may hold the one that counts (copy relocation); 0 if there is none.
 fn find_variable(name: &CStr) -> usize {
     // SAFETY: a name that ends in zero.
-    match unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize {
+    match unsafe { system::dlsym(system::RTLD_DEFAULT, name.as_ptr()) } as usize {
         0 => find(name),
         address => address,
     }
@@ -164,14 +165,14 @@ fn from_fortran(name: &CStr) -> Option<FromFortran> {
 
 fn file_of(address: usize) -> &'static [u8] {
     // SAFETY: all bytes 0 are a valid answer.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let mut info: SymbolInfo = unsafe { std::mem::zeroed() };
     // SAFETY: any address may be asked for; the place for the answer lives through the call.
-    let found = unsafe { libc::dladdr(address as *const c_void, &raw mut info) };
-    if found == 0 || info.dli_fname.is_null() {
+    let found = unsafe { system::dladdr(address as *const c_void, &raw mut info) };
+    if found == 0 || info.file.is_null() {
         return b"";
     }
     // SAFETY: names of loaded files end in zero and live as long as these; MPI libraries are not unloaded.
-    unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes()
+    unsafe { CStr::from_ptr(info.file) }.to_bytes()
 }
 
 /// Constants of the three families: the headers of Open MPI and MPICH, and the ABI of MPI 5.0, chapter 20.
@@ -214,4 +215,95 @@ fn mpich_in_place() -> usize {
     }
     // SAFETY: a pointer variable of the library's Fortran part, set before anything is recorded.
     unsafe { *variable }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Communicators of the fake library, which are their own groups: this process is rank 2 of 4.
+    pub(crate) const WORLD: usize = 1;
+    /// Ranks 3 and 2.
+    pub(crate) const PART: usize = 2;
+    /// Its remote group is rank 0 and a process of another program.
+    pub(crate) const INTER: usize = 3;
+    /// Of which every question fails.
+    pub(crate) const BROKEN: usize = 4;
+
+    fn ranks(handle: usize) -> &'static [c_int] {
+        [[0, 1, 2, 3].as_slice(), &[3, 2], &[0, -1], &[]][handle - 1]
+    }
+
+    fn answer(handle: usize, to: *mut c_int, value: c_int) -> c_int {
+        // SAFETY: callers give the place of an answer.
+        unsafe { *to = value };
+        c_int::from(handle == BROKEN)
+    }
+
+    extern "C" fn rank(handle: usize, to: *mut c_int) -> c_int {
+        answer(handle, to, if handle == PART { 1 } else { 2 })
+    }
+
+    extern "C" fn size(handle: usize, to: *mut c_int) -> c_int {
+        answer(handle, to, ranks(handle).len() as c_int)
+    }
+
+    extern "C" fn is_inter(handle: usize, to: *mut c_int) -> c_int {
+        answer(handle, to, c_int::from(handle == INTER))
+    }
+
+    extern "C" fn group(handle: usize, to: *mut usize) -> c_int {
+        // SAFETY: callers give the place of an answer.
+        unsafe { *to = handle };
+        c_int::from(handle == BROKEN)
+    }
+
+    extern "C" fn translate(from: usize, n: c_int, own: *const c_int, _: usize, to: *mut c_int) -> c_int {
+        for i in 0..n as usize {
+            // SAFETY: callers give `n` ranks.
+            let rank = unsafe { *own.add(i) };
+            // SAFETY: and room for as many.
+            unsafe { *to.add(i) = ranks(from)[rank as usize] };
+        }
+        0
+    }
+
+    extern "C" fn free(_: *mut usize) -> c_int {
+        0
+    }
+
+    extern "C" fn version(_: *mut c_char, _: *mut c_int) -> c_int {
+        0
+    }
+
+    pub(crate) fn fake() -> Library {
+        let call = Functions {
+            comm_rank: rank,
+            comm_size: size,
+            comm_test_inter: is_inter,
+            comm_group: group,
+            comm_remote_group: group,
+            group_size: size,
+            group_translate_ranks: translate,
+            group_free: free,
+            type_size: size,
+            get_library_version: version,
+        };
+        Library {
+            call,
+            from_fortran: [None; 3],
+            world: WORLD,
+            no_communicator: 0,
+            any_source: -1,
+            proc_null: -2,
+            version: b"fake".to_vec(),
+        }
+    }
+
+    #[test]
+    fn symbols_are_found_behind_this_program_or_not_at_all() {
+        assert_ne!(find(c"malloc"), 0);
+        assert_eq!(find(c"PMPI_Init"), 0);
+        assert!(file_of(find(c"malloc")).windows(4).any(|part| part == b"libc"));
+    }
 }

@@ -4,8 +4,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use machmeter_data::trace::{
-    ABSENT, Arguments, Bytes, Handle, MOST_BYTES, NO_NUMBER, Number, OPEN, kind_word, peer_word,
+use crate::format::{
+    ABSENT, Arguments, Bytes, Handle, MOST_BYTES, NO_NUMBER, Number, OPEN, OPERATIONS, kind_word, peer_word,
 };
 
 use crate::clock;
@@ -203,6 +203,19 @@ pub(crate) fn leave(
     call.local.unnest();
 }
 
+/// As [`enter`], for functions that Fortran programs and calls with large counts use: one copy of the code serves all of them, since 556
+/// more copies would triple the size of the recorder and the time to build it.
+#[inline(never)]
+pub(crate) fn enter_shared(number: Number, form: Form, words: &[usize]) -> Call {
+    enter(number, OPERATIONS[number as usize].arguments, form, words)
+}
+
+/// As [`leave`], for the calls of [`enter_shared`].
+#[inline(never)]
+pub(crate) fn leave_shared(call: &Call, number: Number, form: Form, words: &[usize], succeeded: bool) {
+    leave(call, number, OPERATIONS[number as usize].arguments, form, words, succeeded);
+}
+
 #[inline(never)]
 fn learn(thread: &mut Thread, places: Arguments, form: Form, words: &[usize]) {
     let Some(library) = library() else { return };
@@ -257,4 +270,70 @@ pub(crate) fn begin(begin: &Begin) {
 pub(crate) fn finish() {
     local().thread().finish();
     file::finish();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::tests::thread;
+    use std::ptr::from_ref;
+
+    /// Rank 1 of three, which are ranks 4, 2 and 7 of the program.
+    const OVER: Known = Known { index_word: 0, ranks: &[4, 2, 7], rank: 1, is_world: false, is_inter: false };
+    const FORMS: [Form; 4] = [Form::C, Form::LargeCount, Form::Fortran, Form::Descriptors];
+
+    /// Words of a call in one of the forms: counts, then datatypes.
+    fn bytes(form: Form, what: Bytes, counts: &[i64], datatypes: &[u32]) -> u64 {
+        let narrow: Vec<i32> = counts.iter().map(|n| *n as i32).collect();
+        let wide: Vec<u64> = datatypes.iter().map(|d| u64::from(*d)).collect();
+        let is_array = matches!(what, Bytes::Own(..) | Bytes::Counts(..) | Bytes::Types(..));
+        let counts = match form {
+            Form::LargeCount if is_array => counts.as_ptr() as usize,
+            _ if is_array || form.is_fortran() => narrow.as_ptr() as usize,
+            // The upper half of an int argument is undefined.
+            Form::C => counts[0] as u32 as usize | 0xdead << 32,
+            _ => counts[0] as usize,
+        };
+        let datatype = match what {
+            // C handles are pointers until a library of another family is found.
+            Bytes::Types(..) if !form.is_fortran() => wide.as_ptr() as usize,
+            _ if form.is_fortran() => datatypes.as_ptr() as usize,
+            _ => datatypes[0] as usize,
+        };
+        let mark = if form.is_fortran() { FORTRAN } else { 0 };
+        thread(&[(10 | mark, 8), (11 | mark, 4)]).bytes(what, form, &[counts, datatype], &OVER)
+    }
+
+    #[test]
+    fn bytes_are_counts_times_sizes_in_each_form() {
+        for form in FORMS {
+            let bytes = |what, counts: &[i64], datatypes: &[u32]| bytes(form, what, counts, datatypes);
+            assert_eq!(bytes(Bytes::Count(0, 1), &[5], &[10]), 40);
+            assert_eq!(
+                bytes(Bytes::Count(0, 1), &[-5], &[99]),
+                0,
+                "the datatype of nothing need not be valid"
+            );
+            assert_eq!(bytes(Bytes::One(1), &[0], &[11]), 4);
+            assert_eq!(bytes(Bytes::PerRank(0, 1), &[5], &[10]), 120);
+            assert_eq!(bytes(Bytes::Own(0, 1), &[1, 2, 3], &[10]), 16);
+            assert_eq!(bytes(Bytes::Counts(0, 1), &[1, 2, 3], &[11]), 24);
+            assert_eq!(bytes(Bytes::Types(0, 1), &[1, 2, 3], &[10, 11, 10]), 40);
+            assert_eq!(bytes(Bytes::None, &[1], &[10]), 0);
+        }
+        assert_eq!(bytes(Form::LargeCount, Bytes::Count(0, 1), &[1 << 40], &[10]), 1 << 43);
+    }
+
+    #[test]
+    fn ranks_are_those_of_the_program() {
+        let peers = [0, 2, 3, -1, -2, i32::MAX].map(|rank| world_rank(&OVER, rank));
+        assert_eq!(peers, [4, 7, NO_NUMBER, -1, -2, NO_NUMBER]);
+        assert_eq!(world_rank(&UNKNOWN, 0), NO_NUMBER);
+    }
+
+    #[test]
+    fn fortran_tells_success_in_its_last_argument() {
+        let code = |code: i32| fortran_succeeded(&[0, from_ref(&code) as usize]);
+        assert!(code(0) && !code(5) && fortran_succeeded(&[1, 0]) && fortran_succeeded(&[]));
+    }
 }

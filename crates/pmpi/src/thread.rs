@@ -4,12 +4,13 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use machmeter_data::trace::{ALL_RANKS, COMMUNICATOR, INTER, MARK, MEMBERS, MEMBERS_PER_SLOT, kind_word};
+use crate::format::{ALL_RANKS, COMMUNICATOR, INTER, MARK, MEMBERS, MEMBERS_PER_SLOT, kind_word};
 
 use crate::clock;
 use crate::communicators::{self, Known, UNKNOWN};
 use crate::file::{RECORDING, Slot, take_block};
 use crate::library::{HANDLE_BITS, Library, Of, library};
+use crate::system;
 
 /// Key that no handle has.
 const EMPTY: usize = usize::MAX;
@@ -97,7 +98,7 @@ fn word() -> *mut *const Local {
             options(pure, readonly, nostack, preserves_flags)
         );
     }
-    (base + offset) as *mut *const Local
+    base.wrapping_add(offset) as *mut *const Local
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -114,7 +115,7 @@ fn word() -> *mut *const Local {
             options(pure, readonly, nostack, preserves_flags)
         );
     }
-    (base + offset) as *mut *const Local
+    base.wrapping_add(offset) as *mut *const Local
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -139,13 +140,7 @@ pub(crate) fn local() -> &'static Local {
 #[cold]
 #[inline(never)]
 fn make() -> &'static Local {
-    let thread = UnsafeCell::new(Thread {
-        freed: 0,
-        free: &[],
-        number: None,
-        known: [const { Remembered::new(&UNKNOWN) }; 2],
-        datatypes: Remembered::new(0),
-    });
+    let thread = UnsafeCell::new(Thread::new());
     let local = Box::leak(Box::new(Local { depth: Cell::new(0), thread }));
     // SAFETY: the word is this thread's.
     unsafe { *word() = local };
@@ -191,6 +186,16 @@ impl Local {
 }
 
 impl Thread {
+    fn new() -> Self {
+        Self {
+            freed: 0,
+            free: &[],
+            number: None,
+            known: [const { Remembered::new(&UNKNOWN) }; 2],
+            datatypes: Remembered::new(0),
+        }
+    }
+
     /// Forgets what it remembers of handles where one was freed.
     #[inline(always)]
     pub(crate) fn forget_freed(&mut self) {
@@ -227,7 +232,7 @@ impl Thread {
     fn mark(&mut self) {
         let (Some(number), Some(slot)) = (self.number, self.slot()) else { return };
         let (ticks, at_ns) = clock::pair();
-        let cpu_ns = clock::now_ns(libc::CLOCK_THREAD_CPUTIME_ID);
+        let cpu_ns = clock::now_ns(system::CLOCK_THREAD_CPUTIME_ID);
         write(slot, [ticks, kind_word(MARK, number), at_ns, cpu_ns]);
     }
 
@@ -328,4 +333,51 @@ pub(crate) fn write(slot: &Slot, words: [u64; 4]) {
     slot[2].store(words[2], Ordering::Relaxed);
     slot[3].store(words[3], Ordering::Relaxed);
     slot[1].store(words[1], Ordering::Release);
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A thread that knows the sizes of datatypes by their keys.
+    pub(crate) fn thread(datatypes: &[(usize, i64)]) -> Thread {
+        let mut thread = Thread::new();
+        for (key, bytes) in datatypes {
+            thread.datatypes.add(*key, *bytes);
+        }
+        thread
+    }
+
+    #[test]
+    fn handles_are_remembered_by_key_and_the_last_one_beside_them() {
+        let mut remembered = Remembered::new(0);
+        for key in 1..=100 {
+            assert_eq!(remembered.add(key, key * 10), key * 10);
+            assert_eq!((remembered.last, remembered.find(key)), ((key, key * 10), Some(key * 10)));
+        }
+        let kept: Vec<usize> = (1..=100).filter(|key| remembered.find(*key).is_some()).collect();
+        assert!((2..=REMEMBERED).contains(&kept.len()), "{kept:?}");
+        for key in kept {
+            assert_eq!(remembered.find(key), Some(key * 10));
+            assert_eq!(remembered.last.0, key);
+        }
+    }
+
+    #[test]
+    fn only_the_outermost_call_counts_and_each_thread_for_itself() {
+        let nested = || {
+            let local = local();
+            let outer = (local.nest(), local.is_outermost());
+            let inner = (local.nest(), local.is_outermost());
+            local.unnest();
+            let after = local.is_outermost();
+            local.unnest();
+            (outer, inner, after)
+        };
+        let own = nested();
+        assert_eq!(own, ((true, true), (false, false), true));
+        local().nest();
+        assert_eq!(std::thread::scope(|s| s.spawn(nested).join().unwrap()), own);
+        local().unnest();
+    }
 }

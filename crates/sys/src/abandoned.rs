@@ -18,6 +18,7 @@ use crate::thread::effective_user;
 /// First parts of the names of temporary directories; the maker's process id and a dash follow.
 pub const LOAD: &str = "machmeter-load-";
 pub const CALLS: &str = "machmeter-calls-";
+pub const TRACES: &str = "machmeter-trace-";
 
 /// Removes what killed runs left on this machine: control groups, temporary directories and, as root, trace instances.
 pub fn sweep_machine() {
@@ -26,6 +27,11 @@ pub fn sweep_machine() {
     // Where probes make them unless told otherwise.
     sweep(Path::new("."), LOAD);
     sweep(&std::env::temp_dir(), CALLS);
+    // Traces are worth keeping (`trace --collect`); the recorder beside them is not.
+    sweep_by(&std::env::temp_dir(), TRACES, |directory| {
+        crate::preload::remove_abandoned(directory);
+        drop(fs::remove_dir(directory));
+    });
 }
 
 /// A path in `parent` that nobody else chooses; nothing is made.
@@ -49,7 +55,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 }
 
 /// Says that the maker of a directory lives, until the file is closed.
-pub(crate) fn lock(directory: &Path) -> io::Result<File> {
+pub fn lock(directory: &Path) -> io::Result<File> {
     let lock = open(directory)?;
     match rustix::fs::flock(&lock, FlockOperation::LockShared) {
         Err(e) if e != rustix::io::Errno::NOTSUP => Err(e.into()),
@@ -86,7 +92,7 @@ fn maker(name: &str, prefix: &str) -> Option<i32> {
 }
 
 /// Whether nobody holds the lock: the maker may live in another process namespace, where its number is not ours to see.
-pub(crate) fn is_unlocked(path: &Path) -> bool {
+pub fn is_unlocked(path: &Path) -> bool {
     open(path).is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 

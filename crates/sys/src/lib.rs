@@ -20,6 +20,7 @@ pub mod mpi;
 pub mod oom;
 pub mod pages;
 pub mod perf;
+pub mod preload;
 pub mod pressure;
 pub mod process;
 pub mod pseudofs;

@@ -2,11 +2,13 @@
 
 mod ab;
 mod compare;
+mod completions;
 pub(crate) mod doctor;
 mod explain;
 mod export;
 mod keep;
 mod list;
+mod man;
 mod measure;
 mod predict;
 mod reference;
@@ -69,10 +71,12 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     entry("ab", options_of::<ab::Asked>, "time seed output json csv md verbose quiet", ab::run),
     entry("compare", options_of::<compare::Asked>, "output json csv md verbose", compare::run),
     entry("compat", compat::define, "", compat::run),
+    entry("completions", options_of::<completions::Asked>, "", completions::run),
     entry("doctor", options_of::<doctor::Asked>, "json dry_run verbose color ascii", doctor::run),
     entry("explain", explain::define, "", explain::run),
     entry("export", options_of::<export::Asked>, "", export::run),
     entry("list", list::define, "json", list::run),
+    entry("man", options_of::<man::Asked>, "", man::run),
     entry("predict", options_of::<predict::Asked>, SIMULATED, predict::run),
     entry("reference", reference::define, "", reference::run),
     entry("report", options_of::<report::Asked>, "output json csv md verbose color ascii", report::run),

@@ -1,6 +1,7 @@
 //! `machmeter trace -- mpirun -n P APP`: every MPI call of a program, by a library that is preloaded into its ranks.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -14,13 +15,14 @@ use machmeter_engine::probe::{Analysis, Outcome};
 use machmeter_store::mpi_trace::{self, Collected};
 use machmeter_sys::abandoned;
 use machmeter_sys::guard::signals;
+use machmeter_sys::preload::{self, Preload};
 use machmeter_sys::process::terminate_process;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use super::keep::{MANY_ROWS, keep};
 use crate::globals::Raw;
 use crate::session::Session;
-use crate::{Exit, Failure, Globals, Registries, Result};
+use crate::{Exit, Failure, Globals, Registries, Result, recorder};
 
 /// What a trace reports.
 pub(crate) const INFO: Info = Info {
@@ -35,10 +37,6 @@ pub(crate) const INFO: Info = Info {
     example_job: "",
 };
 
-/// Name of the recorder beside the program.
-const LIBRARY: &str = "libmachmeter_pmpi.so";
-/// First part of the name of the directory that is made where none is given.
-const PREFIX: &str = "machmeter-trace-";
 /// How often it is looked whether the program has ended, ns.
 const LOOK_NS: u64 = 20_000_000;
 
@@ -48,7 +46,8 @@ const LOOK_NS: u64 = 20_000_000;
 /// enters collectives last; all calls as raw samples, for export --to perfetto. C and Fortran; Open MPI, MPICH and the MPI 5 ABI; no
 /// recompilation. Ends with the program's exit code (128 and the number of its signal), or with its own where that is 0:
 /// machmeter trace -- mpirun -n 4 ./app
-/// For batch jobs set `LD_PRELOAD` to the library beside this program and `MACHMETER_TRACE_DIR` to an empty directory, and --collect it.
+/// For batch jobs write the recorder with --recorder, set `LD_PRELOAD` to it and `MACHMETER_TRACE_DIR` to an empty directory, and --collect
+/// that directory.
 #[derive(Args)]
 pub(super) struct Asked {
     /// Make a record of the traces in a directory, run nothing
@@ -57,17 +56,24 @@ pub(super) struct Asked {
     /// Write traces here, and keep them; a new directory, shared by all machines of the program
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Write the recorder for a batch job, run nothing
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "collect", "dir", "limit", "json", "csv", "md", "output"])]
+    recorder: Option<PathBuf>,
     /// Most that a rank records: 32 bytes a call
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     limit: u64,
     /// The program with its arguments
-    #[arg(value_name = "COMMAND", last = true, num_args = 1.., required_unless_present = "collect")]
+    #[arg(value_name = "COMMAND", last = true, num_args = 1.., required_unless_present_any = ["collect", "recorder"])]
     command: Vec<OsString>,
 }
 
 pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
+    if let Some(path) = &asked.recorder {
+        return recorder::write(path).map(|()| Exit::Fine);
+    }
     if let Some(dir) = &asked.collect {
+        remove_abandoned(dir);
         let session = Session::begin(registries, globals, 0)?;
         let found = collected(dir, globals)?;
         let none = || {
@@ -76,10 +82,20 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
         };
         return Ok(told(session, found.ok_or_else(none)?, &[], globals));
     }
-    let library = library()?;
+    let library = recorder::library()?;
     let mut place = Place::of(&asked)?;
     let session = Session::begin(registries, globals, 0)?;
-    let status = traced(&asked, &library, &place.path, globals)?;
+    let preload = Preload::write(&place.path, &library).map_err(|e| {
+        Failure::cannot(e).help("--dir names a directory on a file system from which programs may be run")
+    })?;
+    if let Some(why) = preload.why_in_memory() {
+        globals.say(&format!(
+            "the recorder is in memory, for ranks on this machine only: {}: {why}",
+            place.path.display()
+        ));
+    }
+    let status = traced(&asked, preload.path(), &place.path, globals)?;
+    drop(preload);
     let exit = program_exit(status);
     let found = collected(&place.path, globals).map_err(|f| {
         place.is_kept = true;
@@ -111,21 +127,19 @@ fn program_exit(status: ExitStatus) -> Exit {
     }
 }
 
-/// The recorder: in the directory of this program, or in `lib` beside it.
-fn library() -> Result<PathBuf> {
-    let program = std::env::current_exe().map_err(Failure::cannot)?;
-    let home = program.parent().unwrap_or(Path::new("/"));
-    let places = [home.join(LIBRARY), home.join("../lib").join(LIBRARY)];
-    places.iter().find(|p| p.is_file()).cloned().ok_or_else(|| {
-        Failure::cannot(format!("{LIBRARY} is not beside this program ({})", home.display()))
-            .help("make builds it: cargo build --release -p machmeter-pmpi; copy it beside the program, or into ../lib")
-    })
+/// Removes the recorder that a killed run left beside the traces of `dir`, unless a run uses the directory.
+fn remove_abandoned(dir: &Path) {
+    if abandoned::is_unlocked(dir) {
+        preload::remove_abandoned(dir);
+    }
 }
 
 /// The directory of the traces.
 struct Place {
     path: PathBuf,
     is_kept: bool,
+    /// Says that a run uses it; not on file systems without locks.
+    _lock: Option<File>,
 }
 
 impl Place {
@@ -133,10 +147,11 @@ impl Place {
     fn of(asked: &Asked) -> Result<Self> {
         let (path, is_kept) = match &asked.dir {
             Some(dir) => (dir.clone(), true),
-            None => (abandoned::choose(&std::env::temp_dir(), PREFIX), false),
+            None => (abandoned::choose(&std::env::temp_dir(), abandoned::TRACES), false),
         };
         let wrong = |e: std::io::Error| Failure::usage(format!("{}: {e}", path.display()));
         if path.is_dir() {
+            remove_abandoned(&path);
             if path.read_dir().map_err(wrong)?.next().is_some() {
                 return Err(Failure::usage(format!("--dir {}: not empty", path.display()))
                     .help("a directory holds the traces of one program"));
@@ -145,7 +160,8 @@ impl Place {
             std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(wrong)?;
         }
         let path = path.canonicalize().map_err(wrong)?;
-        Ok(Self { path, is_kept })
+        let lock = abandoned::lock(&path).ok();
+        Ok(Self { path, is_kept, _lock: lock })
     }
 }
 

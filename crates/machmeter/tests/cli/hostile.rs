@@ -124,10 +124,12 @@ fn what_a_stranger_named_is_told_in_one_short_line() {
     ] {
         fs::write(lab.work().join(name), text).unwrap();
     }
-    // A record of which nobody knows the end, and a job without one.
-    fs::File::create(lab.work().join("large.json")).unwrap().set_len((128 << 20) + 1).unwrap();
-    let run = lab.run(&["report", "large.json"]);
-    run.refused("large.json");
+    // A file of zeros, a record beyond the largest that is read, and (below) a job without an end.
+    for (name, bytes) in [("zeros.json", 1 << 20), ("large.json", (128 << 20) + 1)] {
+        fs::File::create(lab.work().join(name)).unwrap().set_len(bytes).unwrap();
+    }
+    lab.run(&["report", "zeros.json"]).refused("zeros.json: none of the known formats");
+    lab.run(&["reference", "add", "large.json"]).refused("large.json: larger than");
     for arguments in [
         &["noise", "--dry-run", "--attribution", &bad][..],
         &["noise", "--dry-run", "--attribution", &long],

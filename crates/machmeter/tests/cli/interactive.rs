@@ -88,8 +88,10 @@ fn killing_the_program_takes_everything_along() {
 fn a_killed_task_or_load_makes_a_run_partial() {
     for (loads, worker) in [("none", "interactive-task"), ("burn", "load")] {
         let lab = Lab::new();
-        let mut run = lab.start(&format!("interactive -t 2500ms --tasks video --loads {loads} --json -v"));
+        let mut run = lab.start(&format!("interactive -t 4s --tasks video --loads {loads} --json -v"));
         run.hear("load ").expect("it did not begin");
+        // The task is recorded then, and there is something to keep.
+        thread::sleep(Duration::from_millis(800));
         let is_killed = soon(|| {
             let below = descendants(run.id() as i32);
             let mut workers = commands_with(worker).into_iter().filter(|pid| below.contains(pid));

@@ -19,6 +19,7 @@ mod interactive;
 mod jobs;
 mod limits;
 mod net;
+mod one_file;
 mod outputs;
 mod processes;
 #[path = "../program/mod.rs"]

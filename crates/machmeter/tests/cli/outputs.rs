@@ -31,16 +31,25 @@ fn unread(mut command: Command, also_stderr: bool) -> Ended {
     Running::of(command).end()
 }
 
+/// Both ended with the same exit code. A short run is partial (5) where other programs take its time.
+#[track_caller]
+fn is_like(verb: &Verb, read: &Ended, unread: &Ended) {
+    let is_measured = verb.kept == Kept::Record;
+    let code = |ended: &Ended| ended.code.filter(|code| *code != 5 || !is_measured).unwrap_or(0);
+    assert_eq!(code(unread), code(read), "machmeter {}\n{}", unread.shown, unread.stderr);
+}
+
 #[test]
 fn a_reader_that_closes_the_pipe_changes_no_exit_code() {
     for (verb, lab, read) in short_calls() {
         let command = |globals: &str| lab.command(&words(&verb.line(globals, verb.short)));
         for also_stderr in [false, true] {
-            unread(command(""), also_stderr).expect(read.code.unwrap());
+            is_like(verb, &read, &unread(command(""), also_stderr));
         }
         if verb.kept == Kept::Record {
-            unread(command("--json -o r2.json"), true).expect(read.code.unwrap());
-            assert_eq!(lab.record("r2.json").complete, read.code == Some(0), "{}", verb.name);
+            let alone = unread(command("--json -o r2.json"), true);
+            is_like(verb, &read, &alone);
+            assert_eq!(lab.record("r2.json").complete, alone.code == Some(0), "{}", verb.name);
         }
     }
     // The help of a verb, of which a pager shows the first screen.

@@ -123,9 +123,9 @@ fn a_hangup_ends_a_run_unless_it_is_ignored() {
     let noise = VERBS.iter().find(|v| v.name == "noise").unwrap();
     interrupt(noise, &noise.long[0], Signal::HUP, 129, "signal:HUP");
     let lab = Lab::new();
-    let command = lab.command(&["noise", "-t", "1s", "--json", "--no-save"]);
+    let command = lab.command(&["noise", "-t", "1s", "--json", "--no-save", "-v"]);
     let mut ignoring = Running::of(lab.after(&["sh", "-c"], "trap '' HUP", &command));
-    ignoring.hear("first look").expect("no first figure");
+    ignoring.hear("noise: ").expect("the recording did not begin");
     ignoring.send(Signal::HUP);
     assert_eq!(ignoring.end().expect(0).errors().len(), 0);
 }

@@ -123,7 +123,7 @@ pub(crate) const VERBS: &[Verb] = &[
     keeping(
         "net",
         "-t 100ms -q --sizes 1-8",
-        &[long("-t 60 -v", Child("net-far")), long("-t 60 -v", Line("there: ", 0))],
+        &[long("-t 60 -v", Child("net-far")), long("-t 60 -v", Line("costs have their samples", 0))],
     ),
     keeping(
         "noise",

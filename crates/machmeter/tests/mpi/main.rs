@@ -8,6 +8,7 @@ mod killed;
 mod noise;
 #[path = "../program/mod.rs"]
 mod program;
+mod recorder;
 mod refused;
 mod trace;
 

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use crate::program::{
     Ended, Lab, Running, allowed, can_mount, descendants, is_root, kept_runs, soon, warned, words,
@@ -19,30 +18,18 @@ use machmeter_simulate::goal;
 use machmeter_sys::process::commands_with;
 use rustix::process::Signal;
 
-const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
+pub(crate) const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
 /// Instructions that are added to a call of up to six arguments, at most.
 const MOST_ADDED: f64 = 120.0;
 
-/// The recorder beside the program, which no test run builds by itself.
-fn recorder() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let build = || {
-        let home = Path::new(env!("CARGO_BIN_EXE_machmeter")).parent().unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--locked", "--quiet", "-p", "machmeter-pmpi", "--target-dir"]);
-        cargo.arg(home.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if home.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success());
-        home.join("libmachmeter_pmpi.so")
-    };
-    BUILT.get_or_init(build).clone()
+/// The recorder as the program writes it for batch jobs.
+pub(crate) fn recorder(lab: &Lab) -> PathBuf {
+    lab.line("trace --recorder recorder.so").expect(0);
+    lab.work().join("recorder.so")
 }
 
 /// Compiles a program of `tests/mpi`; `None`, with a word, where the compiler is missing.
-fn compiled(lab: &Lab, library: &str, source: &str) -> Option<String> {
-    recorder();
+pub(crate) fn compiled(lab: &Lab, library: &str, source: &str) -> Option<String> {
     let (name, language) = source.split_once('.').unwrap();
     let compiler = format!("{}.{library}", if language == "c" { "mpicc" } else { "mpif90" });
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi");
@@ -67,7 +54,7 @@ fn traced(lab: &Lab, options: &str, line: &str) -> Ended {
 }
 
 /// Trace files of a directory by rank.
-fn files(dir: &Path) -> BTreeMap<u32, Vec<u8>> {
+pub(crate) fn files(dir: &Path) -> BTreeMap<u32, Vec<u8>> {
     let read = |entry: fs::DirEntry| {
         let bytes = fs::read(entry.path()).unwrap();
         (Trace::read(&bytes).unwrap().rank, bytes)
@@ -206,14 +193,14 @@ fn a_call_costs_few_instructions_more() {
         if compiled(&lab, library, "cost.c").is_none() {
             continue;
         }
-        let launcher = format!("mpiexec.{library}");
+        let (launcher, recorder) = (format!("mpiexec.{library}"), recorder(&lab));
         let operations = [("send", 1.0), ("barrier", 1.0), ("reduce", 1.0), ("isend", 2.0), ("x", 1.0)];
         for (operation, calls_a_turn) in operations {
             let per_call = |preload: Option<&Path>| {
                 let at = |n| instructions(&lab, &launcher, preload, operation, n);
                 (at(101_000) - at(1_000)) / 100_000.0 / calls_a_turn
             };
-            let added = per_call(Some(&recorder())) - per_call(None);
+            let added = per_call(Some(&recorder)) - per_call(None);
             println!("{library} {operation}: {added:.0} instructions added");
             assert!((20.0..=MOST_ADDED).contains(&added), "{library} {operation}: {added}");
         }
@@ -279,7 +266,6 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
 
 #[test]
 fn without_finalize_or_without_mpi_there_is_a_word() {
-    recorder();
     let lab = Lab::alone();
     lab.line("trace -q -- true").failed(4, "nothing called MPI_Init");
     traced(&lab, "", "exit 3").failed(3, "MPI_Init");
@@ -295,7 +281,6 @@ fn without_finalize_or_without_mpi_there_is_a_word() {
 
 #[test]
 fn files_that_are_no_traces_are_refused_in_one_line() {
-    recorder();
     let lab = Lab::alone();
     let dir = lab.work().join("traces");
     fs::create_dir(&dir).unwrap();

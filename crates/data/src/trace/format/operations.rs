@@ -122,7 +122,6 @@ pub struct Operation {
 
 /// Calls `$use!` with all operations: name in C, name in Fortran, number of C arguments, kind, arguments; first those that have a
 /// variant `_c` for large counts. The order is the number in traces: new ones are added at the end, with a new version of the format.
-#[macro_export]
 macro_rules! mpi_operations {
     ($use:ident) => { $use! {
         counted {

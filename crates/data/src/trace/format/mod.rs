@@ -1,0 +1,106 @@
+//! The format of a trace and the operations in it: all that the recorder and the reader share.
+//!
+//! The recorder (`machmeter-pmpi`) includes this folder as a module of its own and is compiled by one call of the compiler. Files here
+//! therefore use nothing but `core`.
+
+#[macro_use]
+mod operations;
+
+pub use operations::{
+    ABSENT, Arguments, Bytes, Handle, Kind, Number, OPERATIONS, Operation, PLAIN, access, collective, handle,
+    message, rooted,
+};
+
+/// First word of a file.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"mm-mpi\r\n");
+/// Version of the format and of the list of operations.
+pub const VERSION: u32 = 1;
+/// Header and blocks, bytes: a page, so that a block is one page fault.
+pub const BLOCK_BYTES: usize = 4096;
+/// Slots of a block.
+pub const SLOTS: usize = BLOCK_BYTES / 32;
+/// Name of the table of calls of a record.
+pub const EVENTS: &str = "mpi_events";
+/// Name of the table of communicators that are not all ranks in order.
+pub const COMMUNICATORS: &str = "mpi_communicators";
+/// Name of the table of ranks: when each was in the program.
+pub const SPANS: &str = "mpi_ranks";
+/// Ending of the names of trace files.
+pub const EXTENSION: &str = "mpitrace";
+/// Variable of the environment that names the directory of the files; nothing is recorded without it.
+pub const DIRECTORY_VARIABLE: &str = "MACHMETER_TRACE_DIR";
+/// Variable of the environment with the most bytes that a rank records.
+pub const LIMIT_VARIABLE: &str = "MACHMETER_TRACE_LIMIT";
+/// Most ticks a call can take, 26 hours at 3 GHz: 48 bits; of one that has not returned.
+pub const OPEN: u64 = (1 << 48) - 1;
+/// Most bytes of a call: 48 bits.
+pub const MOST_BYTES: u64 = (1 << 48) - 1;
+/// Number of a mark.
+pub const MARK: u16 = u16::MAX;
+/// Number of a communicator.
+pub const COMMUNICATOR: u16 = u16::MAX - 1;
+/// Number of members of the communicator before.
+pub const MEMBERS: u16 = u16::MAX - 2;
+/// Ranks in a slot of members.
+pub const MEMBERS_PER_SLOT: usize = 6;
+/// Index of a call without communicator, or with one of which nothing is known.
+pub const NO_COMMUNICATOR: u16 = u16::MAX;
+/// Flag of a communicator: all ranks of the program in order, so that no members follow.
+pub const ALL_RANKS: u64 = 1;
+/// Flag of a communicator: an intercommunicator; members are those of the remote group.
+pub const INTER: u64 = 2;
+/// Peer or tag that a call does not have.
+pub const NO_NUMBER: i32 = i32::MIN;
+
+/// Places of words in the header.
+pub mod header {
+    /// [`super::MAGIC`].
+    pub const MAGIC: usize = 0;
+    /// [`super::VERSION`], and above it whether ticks are nanoseconds of the monotonic clock (0) or of the processor (1).
+    pub const VERSION: usize = 1;
+    /// Rank, and above it the number of ranks.
+    pub const RANK: usize = 2;
+    /// How the recording ended: 0 not yet, 1 by `MPI_Finalize`, 2 without space, 3 at the limit.
+    pub const END: usize = 3;
+    /// Blocks taken.
+    pub const BLOCKS: usize = 4;
+    /// `MPI_ANY_SOURCE`, and above it `MPI_PROC_NULL`.
+    pub const SPECIAL: usize = 5;
+    /// Ticks before `MPI_Init`.
+    pub const INIT_TICKS: usize = 6;
+    /// Monotonic clock at the same time, ns.
+    pub const INIT_NS: usize = 7;
+    /// Ticks when `MPI_Init` had returned.
+    pub const START_TICKS: usize = 8;
+    /// Wall clock at the same time, ns since 1970.
+    pub const START_REAL_NS: usize = 9;
+    /// Id of the boot of the machine, 36 characters and zeros to 40 bytes.
+    pub const BOOT: usize = 10;
+    /// Name of the machine, 64 bytes.
+    pub const HOST: usize = 15;
+    /// What the library says of itself, 256 bytes.
+    pub const LIBRARY: usize = 23;
+    /// Command line of the process with zeros between words, 256 bytes.
+    pub const PROGRAM: usize = 55;
+    /// After the last.
+    pub const WORDS: usize = 87;
+}
+
+/// Second word of a slot.
+#[inline]
+pub const fn kind_word(number: u16, low: u64) -> u64 {
+    (number as u64) << 48 | low
+}
+
+/// Third word of a call.
+#[inline]
+pub const fn peer_word(peer: i32, tag: i32) -> u64 {
+    peer as u32 as u64 | (tag as u32 as u64) << 32
+}
+
+/// Fourth word of a call.
+#[inline]
+pub const fn size_word(bytes: u64, communicator: u16) -> u64 {
+    let bytes = if bytes > MOST_BYTES { MOST_BYTES } else { bytes };
+    bytes | (communicator as u64) << 48
+}
