@@ -33,7 +33,7 @@ impl MappedStack {
 unsafe impl Stack for MappedStack {
     #[inline]
     fn base(&self) -> StackPointer {
-        self.limit().checked_add(self.0.bytes()).unwrap_or(StackPointer::MAX)
+        self.limit().saturating_add(self.0.bytes())
     }
 
     #[inline]
