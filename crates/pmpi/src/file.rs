@@ -226,7 +226,7 @@ pub(crate) fn finish() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{MARK, OPEN, kind_word};
+    use crate::format::{MARK, NO_COMMUNICATOR, OPEN, kind_word, size_word};
     use crate::library::tests::fake;
     use crate::thread::write;
     use machmeter_data::trace::{End, Trace};
@@ -255,7 +255,10 @@ mod tests {
             let (ticks, at_ns) = clock::pair();
             write(&block[0], [ticks, kind_word(MARK, number), at_ns, 1000]);
             for (i, took) in [(1, 5), (2, OPEN)] {
-                write(&block[i], [ticks + i as u64, kind_word(1, took), peer_word(3, 7), 800 | 0xffff << 48]);
+                write(
+                    &block[i],
+                    [ticks + i as u64, kind_word(1, took), peer_word(3, 7), size_word(800, NO_COMMUNICATOR)],
+                );
             }
         }
         assert_eq!(file.take_block(Some(1)).unwrap().1, 1, "a further block of a thread has its number");

@@ -259,11 +259,12 @@ pub(crate) mod tests {
     }
 
     extern "C" fn translate(from: usize, n: c_int, own: *const c_int, _: usize, to: *mut c_int) -> c_int {
-        for i in 0..n as usize {
-            // SAFETY: callers give `n` ranks.
-            let rank = unsafe { *own.add(i) };
-            // SAFETY: and room for as many.
-            unsafe { *to.add(i) = ranks(from)[rank as usize] };
+        // SAFETY: callers give `n` ranks.
+        let own = unsafe { std::slice::from_raw_parts(own, n as usize) };
+        // SAFETY: and room for as many.
+        let to = unsafe { std::slice::from_raw_parts_mut(to, n as usize) };
+        for (to, rank) in to.iter_mut().zip(own) {
+            *to = ranks(from)[*rank as usize];
         }
         0
     }

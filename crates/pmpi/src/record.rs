@@ -23,13 +23,11 @@ pub(crate) enum Form {
     LargeCount,
     /// References.
     Fortran,
-    /// References, and buffers by descriptors whose first word is the address.
-    Descriptors,
 }
 
 impl Form {
     const fn is_fortran(self) -> bool {
-        matches!(self, Self::Fortran | Self::Descriptors)
+        matches!(self, Self::Fortran)
     }
 }
 
@@ -84,10 +82,10 @@ fn key_at(form: Form, address: usize) -> usize {
     }
 }
 
-/// Whether a buffer argument is `MPI_IN_PLACE`.
+/// Whether a buffer argument is `MPI_IN_PLACE`. The first word of a descriptor is the address of its buffer.
 #[inline(always)]
-fn is_in_place(form: Form, word: usize) -> bool {
-    let address = if form == Form::Descriptors { referenced::<usize>(word) } else { word };
+fn is_in_place(form: Form, has_descriptors: bool, word: usize) -> bool {
+    let address = if has_descriptors { referenced::<usize>(word) } else { word };
     let place = &IN_PLACE[usize::from(form.is_fortran())];
     address != 0 && address == place.load(Ordering::Relaxed)
 }
@@ -144,9 +142,15 @@ fn sum(form: Form, counts: usize, size: i32) -> i64 {
     (0..size).map(|i| count_at(form, counts, i)).sum()
 }
 
-/// Fills a slot for a call that begins.
+/// Fills a slot for a call that begins, whose buffers Fortran may pass by descriptors.
 #[inline(always)]
-pub(crate) fn enter(number: Number, places: Arguments, form: Form, words: &[usize]) -> Call {
+pub(crate) fn enter(
+    number: Number,
+    places: &Arguments,
+    form: Form,
+    has_descriptors: bool,
+    words: &[usize],
+) -> Call {
     let local = local();
     if !local.nest() {
         return Call { local, slot: None };
@@ -163,7 +167,7 @@ pub(crate) fn enter(number: Number, places: Arguments, form: Form, words: &[usiz
     } else {
         &UNKNOWN
     };
-    let what = if places.in_place.0 != ABSENT && is_in_place(form, word(places.in_place.0)) {
+    let what = if places.in_place.0 != ABSENT && is_in_place(form, has_descriptors, word(places.in_place.0)) {
         places.in_place.1
     } else {
         places.bytes
@@ -186,7 +190,7 @@ pub(crate) fn enter(number: Number, places: Arguments, form: Form, words: &[usiz
 pub(crate) fn leave(
     call: &Call,
     number: Number,
-    places: Arguments,
+    places: &Arguments,
     form: Form,
     words: &[usize],
     succeeded: bool,
@@ -203,21 +207,14 @@ pub(crate) fn leave(
     call.local.unnest();
 }
 
-/// As [`enter`], for functions that Fortran programs and calls with large counts use: one copy of the code serves all of them, since 556
-/// more copies would triple the size of the recorder and the time to build it.
+/// [`enter`] for all calls with large counts. They are rare: a copy for each would only make the recorder larger.
 #[inline(never)]
-pub(crate) fn enter_shared(number: Number, form: Form, words: &[usize]) -> Call {
-    enter(number, OPERATIONS[number as usize].arguments, form, words)
-}
-
-/// As [`leave`], for the calls of [`enter_shared`].
-#[inline(never)]
-pub(crate) fn leave_shared(call: &Call, number: Number, form: Form, words: &[usize], succeeded: bool) {
-    leave(call, number, OPERATIONS[number as usize].arguments, form, words, succeeded);
+pub(crate) fn enter_large(number: Number, words: &[usize]) -> Call {
+    enter(number, &OPERATIONS[number as usize].arguments, Form::LargeCount, false, words)
 }
 
 #[inline(never)]
-fn learn(thread: &mut Thread, places: Arguments, form: Form, words: &[usize]) {
+fn learn(thread: &mut Thread, places: &Arguments, form: Form, words: &[usize]) {
     let Some(library) = library() else { return };
     let word = |place: u8| words[usize::from(place)];
     let handle = |place: u8, of: Of| c_handle(library, key_at(form, word(place)), of);
@@ -280,7 +277,7 @@ mod tests {
 
     /// Rank 1 of three, which are ranks 4, 2 and 7 of the program.
     const OVER: Known = Known { index_word: 0, ranks: &[4, 2, 7], rank: 1, is_world: false, is_inter: false };
-    const FORMS: [Form; 4] = [Form::C, Form::LargeCount, Form::Fortran, Form::Descriptors];
+    const FORMS: [Form; 3] = [Form::C, Form::LargeCount, Form::Fortran];
 
     /// Words of a call in one of the forms: counts, then datatypes.
     fn bytes(form: Form, what: Bytes, counts: &[i64], datatypes: &[u32]) -> u64 {
@@ -301,7 +298,7 @@ mod tests {
             _ => datatypes[0] as usize,
         };
         let mark = if form.is_fortran() { FORTRAN } else { 0 };
-        thread(&[(10 | mark, 8), (11 | mark, 4)]).bytes(what, form, &[counts, datatype], &OVER)
+        thread(&[(mark + 10, 8), (mark + 11, 4)]).bytes(what, form, &[counts, datatype], &OVER)
     }
 
     #[test]
@@ -322,6 +319,18 @@ mod tests {
             assert_eq!(bytes(Bytes::None, &[1], &[10]), 0);
         }
         assert_eq!(bytes(Form::LargeCount, Bytes::Count(0, 1), &[1 << 40], &[10]), 1 << 43);
+    }
+
+    #[test]
+    fn a_buffer_in_place_is_known_by_its_address_or_its_descriptor() {
+        let (place, other) = (0_u64, 0_u64);
+        let address = |of: &u64| from_ref(of) as usize;
+        IN_PLACE[1].store(address(&place), Ordering::Relaxed);
+        let is_in_place = |descriptors, word| is_in_place(Form::Fortran, descriptors, word);
+        assert!(is_in_place(false, address(&place)) && !is_in_place(false, address(&other)));
+        let descriptors = [address(&place), address(&other), 0];
+        let found = descriptors.each_ref().map(|first| is_in_place(true, from_ref(first) as usize));
+        assert_eq!(found, [true, false, false]);
     }
 
     #[test]

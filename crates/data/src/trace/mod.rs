@@ -12,6 +12,7 @@
 //! | communicator | flags | [`COMMUNICATOR`], 0 | members | index << 48 |
 //! | members | two of them | [`MEMBERS`], 0 | two | two |
 
+#[macro_use]
 mod format;
 mod read;
 

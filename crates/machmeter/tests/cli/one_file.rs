@@ -22,7 +22,7 @@ const EXAMPLES: &[(&str, &[i32], &str)] = &[
     // Too short for the first figures of everything: it may be partial.
     ("-l quick -t 500ms -o page.html", &[0, 5], "NOISE"),
     ("noise -t 100ms -o noise.json", &[0], "NOISE"),
-    ("interactive -t 500ms --tasks audio --loads none", &[0], "WAKE-UP"),
+    ("interactive -t 2 --tasks audio --loads none", &[0], "WAKE-UP"),
     ("memory -t 100ms", &[0], "CPUs"),
     ("sync -t 100ms", &[0], "CPUs"),
     ("ops -t 100ms", &[0], "CPUs"),
