@@ -63,7 +63,7 @@ fn huge_pages_that_are_denied_have_no_price() {
     let lab = Lab::alone();
     // Inherited by the programs that this process starts; no other test of this program runs meanwhile.
     rustix::thread::disable_transparent_huge_pages(true).unwrap();
-    let record = lab.line("ops --parts calls -t 12 --json -q").record();
+    let record = lab.line("ops --parts calls -t 6 --json -q").record();
     let said = why(&record, "page_fault_huge");
     assert!(said.contains("huge pages granted: 0 seen"), "{said}");
     warned(&record, "W443");
@@ -83,8 +83,8 @@ const NO_TRANSFER_NS: f64 = 5_000.0;
 #[test]
 fn partners_that_are_pinned_away_give_no_distance() {
     let lab = Lab::alone();
-    let (seconds, late) = (Duration::from_secs(5), Duration::from_secs(8));
-    let running = lab.start("sync --parts transfer -t 5 --json -q");
+    let (seconds, late) = (Duration::from_secs(2), Duration::from_secs(8));
+    let running = lab.start("sync --parts transfer -t 2 --json -q");
     let mut one = CpuSet::new();
     one.set(some_cpu());
     let begun = Instant::now();

@@ -61,7 +61,7 @@ fn is_of(m: &Metric, operation: &str) -> bool {
 #[test]
 fn one_thing_has_one_figure() {
     // Long enough for the rows of the standard plan.
-    let record = Lab::alone().line("-t 25s --json --no-save").expect(0).record();
+    let record = Lab::alone().line("-t 15s --json --no-save").expect(0).record();
     let mut keys = BTreeSet::new();
     for m in &record.metrics {
         assert!(keys.insert(m.key()), "{}: one key, two figures", m.key());

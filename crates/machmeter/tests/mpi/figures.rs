@@ -82,7 +82,7 @@ fn the_eager_limit_moves_as_it_is_set() {
 fn pairs_have_a_latency_a_bandwidth_and_a_verdict() {
     for mpi in mpis() {
         let lab = Lab::alone();
-        let line = format!("mpi --parts pairs -t 8 --json -q {}", priority());
+        let line = format!("mpi --parts pairs -t 4 --json -q {}", priority());
         let own = Running::of(on(&lab, &mpi, &format!("{line} -n 2"))).end();
         for ended in [own, launched(&lab, &mpi, 2, &line)] {
             let record = ended.record();
@@ -124,7 +124,7 @@ fn more_ranks_than_cpus_are_marked_in_every_figure() {
 #[test]
 fn under_a_launcher_one_rank_speaks() {
     for mpi in mpis() {
-        let line = "mpi -t 5 --ops pingpong --sizes 8 --json -q";
+        let line = "mpi -t 2 --ops pingpong --sizes 8 --json -q";
         let record = launched(&Lab::alone(), &mpi, 2, line).record();
         assert_eq!(record.metrics.iter().filter(|m| m.id == "mpi.cost").count(), 1);
     }

@@ -12,10 +12,10 @@ use crate::{PROGRAM, ROLE, launcher, mpis, nobody_is_left, on};
 fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
     for mpi in mpis() {
         let lab = Lab::alone();
-        // Launches of 5 s, of which the second loses a rank.
-        let line = "mpi -n 2 -t 15 -l soak --ops pingpong,barrier --sizes 0-64 --json -q";
-        let running = Running::of(on(&lab, &mpi, line));
-        std::thread::sleep(Duration::from_secs(7));
+        // The second launch loses a rank.
+        let line = "mpi -n 2 -t 9 -l soak --ops pingpong,barrier --sizes 0-64 --json -v";
+        let mut running = Running::of(on(&lab, &mpi, line));
+        running.hear("launch 2 of").expect("no second launch");
         let main = i32::try_from(running.id()).unwrap();
         // Two ranks and their launcher bear the role; the youngest is a rank.
         let own = || descendants(main).into_iter().filter(|p| commands_with(ROLE).contains(p)).max();
@@ -44,14 +44,14 @@ fn a_program_that_is_killed_takes_its_ranks_along() {
 
 #[test]
 fn a_rank_of_a_foreign_launcher_that_is_killed_leaves_nobody() {
-    let measurements = ["noise -t 20", "mpi -t 20 -l soak --ops pingpong,barrier --sizes 0-64"];
+    let measurements = ["noise -t 10", "mpi -t 10 -l soak --ops pingpong,barrier --sizes 0-64"];
     for (mpi, measurement) in mpis().iter().flat_map(|mpi| measurements.map(|words| (mpi.clone(), words))) {
         let lab = Lab::alone();
         let line = format!("-n 2 {PROGRAM} {measurement} -o killed.json -q");
         let mut launcher = launcher(&lab, &mpi, &words(&line)).spawn().unwrap();
         let main = i32::try_from(launcher.id()).unwrap();
         let own = || descendants(main).into_iter().filter(|p| commands_with("killed.json").contains(p)).max();
-        std::thread::sleep(Duration::from_secs(5));
+        std::thread::sleep(Duration::from_secs(3));
         let killed = soon(|| own().is_some_and(|rank| kill_process(rank).is_ok()));
         // The exit code is the launcher's.
         let mut status = None;
