@@ -58,7 +58,9 @@ fn run(arguments: &[String]) -> Result<()> {
         Some("quick") => quick::check(&root()),
         Some("reference") => reference::run(&root(), write),
         Some("schema") => schema::run(&root(), write),
-        _ => bail!("usage: cargo xtask arch | asm | docs [--write] | quick | reference [--write] | schema [--write]"),
+        _ => bail!(
+            "usage: cargo xtask arch | asm | docs [--write] | quick | reference [--write] | schema [--write]"
+        ),
     }
 }
 
