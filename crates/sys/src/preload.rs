@@ -1,8 +1,8 @@
 //! A shared library that programs are to load before their own (`LD_PRELOAD`), written for as long as they run.
 //!
-//! It is a file in a directory of the caller's choice where that works: a shared directory serves all machines. The dynamic linker
-//! refuses it on a file system that is mounted `noexec`, splits the path at spaces and colons, and a directory in which everybody may
-//! write is not safe. The library then lives in memory: a sealed `memfd`, which programs of this machine reach as `/proc/PID/fd/N`.
+//! It is a file in a directory of the caller's choice where possible: a shared directory serves all machines. The dynamic linker refuses
+//! it on a file system that is mounted `noexec`, splits its path at spaces and colons, and a directory that every user may write to is
+//! not safe. In these cases the library lives in memory: a sealed `memfd`, which programs on this machine reach as `/proc/PID/fd/N`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

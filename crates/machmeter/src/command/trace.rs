@@ -90,7 +90,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     })?;
     if let Some(why) = preload.why_in_memory() {
         globals.say(&format!(
-            "the recorder is in memory, for ranks on this machine only: {}: {why}",
+            "the recorder is in memory, so that only ranks on this machine are recorded: {}: {why}",
             place.path.display()
         ));
     }
@@ -138,7 +138,7 @@ fn remove_abandoned(dir: &Path) {
 struct Place {
     path: PathBuf,
     is_kept: bool,
-    /// Says that a run uses it; not on file systems without locks.
+    /// Marks the directory as in use; missing on file systems without locks.
     _lock: Option<File>,
 }
 
