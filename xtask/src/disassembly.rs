@@ -49,7 +49,9 @@ fn library(built: &str, package: &str) -> Option<String> {
     let mut files = messages
         .filter(|m| m["target"]["name"].as_str() == Some(&name))
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default());
-    files.find_map(|f| f.as_str().filter(|f| f.ends_with(".rlib")).map(str::to_owned))
+    files.find_map(|f| {
+        f.as_str().filter(|f| Path::new(f).extension().is_some_and(|e| e == "rlib")).map(str::to_owned)
+    })
 }
 
 /// A listing of objdump in the form of a compiler's assembly text: functions with a label and an end, jumps to labels, and calls

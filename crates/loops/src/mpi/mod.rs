@@ -1,4 +1,4 @@
-//! Calls of MPI and OpenSHMEM that ranks repeat, by a script.
+//! Calls of MPI and `OpenSHMEM` that ranks repeat, by a script.
 
 pub mod player;
 pub mod script;

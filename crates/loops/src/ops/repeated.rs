@@ -148,6 +148,7 @@ impl<'a> Repeated<'a> {
     }
 
     /// With a witness that is asked before and after each batch.
+    #[must_use]
     pub fn witnessed(self, count: fn() -> u64) -> Self {
         Self { witness: Some(count), ..self }
     }

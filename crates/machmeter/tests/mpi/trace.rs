@@ -152,7 +152,6 @@ fn report_history_compare_and_perfetto_follow() {
 
 #[test]
 fn a_signal_is_passed_on_to_the_program() {
-    recorder();
     for signal in [Signal::INT, Signal::TERM] {
         let lab = Lab::alone();
         let run = lab.start("trace -q -- sleep 7103.31");
