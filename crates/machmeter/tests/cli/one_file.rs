@@ -4,7 +4,7 @@
 //! `MACHMETER_STATIC_PROGRAM` names a static build (`make static` sets it): the same holds for that file, but for the verb `mpi`, which
 //! says why it cannot open an MPI library.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -32,7 +32,7 @@ const EXAMPLES: &[(&str, &[i32], &str)] = &[
     ("mpi -t 100ms", &[0, 4], "MPI"),
     // Two settings in turns take at least four rounds.
     ("ab -t 6 --set nice=0 --set nice=0 -- noise -t 50ms", &[0, 3], "nice=0"),
-    ("compare noise.json noise.json", &[0, 3], "compar"),
+    ("compare noise.json noise.json", &[0, 3], "a run stands on both sides"),
     ("compat ftq -n 10 -o counts", &[0], "ftq: 10 windows"),
     ("completions bash", &[0], "_machmeter()"),
     ("doctor", &[0, 1, 3], "E104"),
@@ -126,7 +126,7 @@ impl Alone {
 /// Runs all examples; the codes of `mpi` may be others.
 fn run_all(program: &Path, mpi: (&[i32], &str)) {
     let alone = Alone::new(program);
-    let (mut took_ms, mut wrong) = (BTreeMap::new(), Vec::new());
+    let (mut took_ms, mut wrong) = (Vec::new(), Vec::new());
     for (line, codes, shows) in EXAMPLES {
         let (codes, shows) = if line.starts_with("mpi ") { mpi } else { (*codes, *shows) };
         let ended = if line.starts_with("serve") { alone.serve(line) } else { alone.run(line) };
@@ -134,8 +134,9 @@ fn run_all(program: &Path, mpi: (&[i32], &str)) {
         if !ended.code.is_some_and(|code| codes.contains(&code)) || !printed.contains(shows) {
             wrong.push(format!("{line}: ended with {:?}, to show {shows}:\n{printed}", ended.code));
         }
-        took_ms.insert(ended.wall.as_millis(), *line);
+        took_ms.push((ended.wall.as_millis(), *line));
     }
+    took_ms.sort_unstable();
     println!("{took_ms:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let pages = fs::read_dir(alone.lab.work().join("pages")).unwrap().count();
