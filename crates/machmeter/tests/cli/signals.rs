@@ -98,13 +98,13 @@ fn answers_an_interrupt(verb: &Verb) {
     }
 }
 
-fn is_probe(verb: &&Verb) -> bool {
+fn is_probe(verb: &Verb) -> bool {
     machmeter::PROBES.iter().any(|p| p.info.name == verb.name)
 }
 
 #[test]
 fn every_probe_answers_an_interrupt_in_every_state() {
-    VERBS.iter().filter(is_probe).for_each(answers_an_interrupt);
+    VERBS.iter().filter(|v| is_probe(v)).for_each(answers_an_interrupt);
 }
 
 #[test]
