@@ -90,24 +90,39 @@ fn names_of_processes_steer_no_terminal() {
     let lab = Lab::new();
     let name = lab.work().join("=\u{1b}[41m\u{9b}4m\u{202e}");
     symlink("/bin/sh", &name).unwrap();
-    // As root it takes a CPU from other programs, too, and is the first that is named.
+    // As root it takes a CPU from the measuring threads and from other programs, too, and is the first that is named.
     let mut busy = Command::new("nice");
     busy.args(["-n", if is_root() { "-15" } else { "0" }]).arg(&name).args(["-c", "while :; do :; done"]);
     let mut busy = busy.spawn().unwrap();
-    let attribution = ["auto", "switches"];
-    let runs = attribution
-        .map(|by| lab.run(&["noise", "-t", "1s", "--json", "--attribution", by, "--md=n.md", "--csv=n.csv"]));
-    let page = lab.line("report last -v");
-    let doctor = lab.line("doctor -v");
+    let is_named = |run: &Ended| run.stdout.contains("= [41m 4m");
+    // Of many busy programs a short run may meet others: it looks again.
+    let again = |look: &dyn Fn() -> Vec<Ended>| {
+        let mut runs = look();
+        for _ in 0..5 {
+            if !runs.iter().any(is_named) {
+                runs = look();
+            }
+        }
+        runs
+    };
+    let runs = again(&|| {
+        let noise = |by| {
+            let line = "noise -t 1s --prio other --json --md=n.md --csv=n.csv --attribution";
+            lab.line(&format!("{line} {by}"))
+        };
+        let mut runs = Vec::from(["auto", "switches"].map(noise));
+        runs.push(lab.line("report last -v"));
+        runs
+    });
+    let doctor = again(&|| vec![lab.line("doctor -v")]).remove(0);
     busy.kill().unwrap();
     busy.wait().unwrap();
-    let is_named = |run: &Ended| run.stdout.contains("= [41m 4m");
     // Who ran during a measurement is seen with rights only.
-    let is_seen = !is_root() || runs.iter().chain([&page]).any(is_named);
+    let is_seen = !is_root() || runs.iter().any(is_named);
     assert!(is_named(&doctor) && is_seen, "{}", doctor.stdout);
     let files = ["n.md", "n.csv"].map(|file| fs::read_to_string(lab.work().join(file)).unwrap());
     assert!(!files.iter().any(|text| text.contains(|c| steers(c) && !matches!(c, '\n' | '\r'))), "{files:?}");
-    for run in runs.iter().chain([&page, &doctor]) {
+    for run in runs.iter().chain([&doctor]) {
         is_plain(run);
     }
 }

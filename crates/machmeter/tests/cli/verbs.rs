@@ -88,7 +88,7 @@ use Begun::{Child, FileIn, Handler, Line, Work};
 
 /// Every verb, sorted by name.
 pub(crate) const VERBS: &[Verb] = &[
-    keeping("", "--job n.toml -t 100ms -q", &[long("-l quick", Line("first look", 0)).within(SLOW_S)]),
+    keeping("", "--job n.toml -t 100ms -q", &[long("-l quick", Line("parts on CPU", 1_500)).within(SLOW_S)]),
     verb(
         "ab",
         "true true -- noise --help",
