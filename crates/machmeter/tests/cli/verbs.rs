@@ -96,6 +96,7 @@ pub(crate) const VERBS: &[Verb] = &[
     ),
     verb("compare", "r.json r.json", &[]),
     verb("compat", "ftq -s -i 17 -n 20", &[long("ftq -o cut -i 18 -n 2000000", Handler)]),
+    verb("completions", "bash", &[]),
     verb("doctor", "", &[]),
     verb("explain", "W301", &[]),
     verb("export", "--to csv r.json", &[]),
@@ -125,6 +126,7 @@ pub(crate) const VERBS: &[Verb] = &[
         ],
     ),
     verb("list", "codes", &[]),
+    verb("man", "", &[]),
     keeping(
         "memory",
         "-t 100ms -q --parts table",
