@@ -20,7 +20,7 @@ pub(crate) fn libraries(root: &Path, packages: &[&str]) -> Result<Vec<String>> {
             library(&built, package).with_context(|| format!("no library of {package} was built"))?;
         let listing = said(root, "objdump", &["-dr", "--no-show-raw-insn", "-M", "suffix", &library], &[])
             .context("objdump is needed: install binutils")?;
-        Ok(labelled(&listing))
+        Ok(labeled(&listing))
     };
     packages.iter().map(text).collect()
 }
@@ -56,7 +56,7 @@ fn library(built: &str, package: &str) -> Option<String> {
 
 /// A listing of objdump in the form of a compiler's assembly text: functions with a label and an end, jumps to labels, and calls
 /// with the names of their targets.
-fn labelled(listing: &str) -> String {
+fn labeled(listing: &str) -> String {
     let mut out = String::new();
     let mut function: Vec<(&str, String)> = Vec::new();
     for line in listing.lines().chain([""]) {
@@ -151,7 +151,7 @@ mod tests {
         let listing = "Disassembly of section .text.f:\n\n0000000000000000 <f>:\n   0:\trdtsc\n   2:\tmovl   %eax,-0x10(%rsi,%rdx,4)\n   \
                        5:\tjb     0 <f>\n   7:\tcallq  c <f+0xc>\n\t\t\t8: R_X86_64_PLT32\tg-0x4\n   c:\tcallq  *0x0(%rip)        \
                        # 12 <f+0x12>\n\t\t\te: R_X86_64_GOTPCREL\th-0x4\n  12:\tretq\n\n";
-        let text = labelled(listing);
+        let text = labeled(listing);
         assert_eq!(
             text,
             "f:\n.L0:\n\trdtsc\n\tmovl\t%eax, -16(%rsi,%rdx,4)\n\tjb\t.L0\n\tcallq\tg\n\tcallq\t*h(%rip)\n\tretq\n\t.cfi_endproc\n"
