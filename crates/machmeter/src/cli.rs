@@ -14,10 +14,14 @@ const ABOUT: &str = "Measures what this machine's operations cost, and who distu
 const AFTER: &str = "Without a command: one minute, a page, JSON and HTML here. Exit codes: --help.";
 const AFTER_LONG: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
                           Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
-                          5 partial, 130/143/129/152 interrupted (result saved).";
+                          5 partial, 130/143/129/152 interrupted (result saved).\n\
+                          For packagers: machmeter man [DIR], machmeter completions SHELL.";
 
 /// As clap's own, without the empty line before the usage: `-h` is one screen.
 const TEMPLATE: &str = "{before-help}{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// Verbs that `--help` names at its end: `-h` is one screen, and these are called once.
+const FOR_PACKAGERS: [&str; 2] = ["completions", "man"];
 
 /// Options that act on the bare command only.
 const BARE_ONLY: [&str; 2] = ["job", "allow_commands"];
@@ -52,6 +56,7 @@ pub(crate) fn command(registries: &Registries) -> Command {
         let verb = (c.define)(c.name).args(taken);
         let writes_a_plot = ["ab", "compare"].contains(&c.name);
         let plot = |o: Arg| o.help("Also write PATH.html: the forest plot");
+        let verb = verb.hide(FOR_PACKAGERS.contains(&c.name));
         root = root.subcommand(if writes_a_plot { verb.mut_arg("output", plot) } else { verb });
     }
     root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
@@ -158,7 +163,8 @@ mod tests {
             tree.clone().debug_assert();
             // Eight probes; recorder and simulator measure nothing themselves, and take a program and a record; a prediction takes two
             // records, and its options mean nothing to a simulation.
-            assert!(tree.get_subcommands().count() <= 23, "at most 23 commands");
+            let shown = tree.get_subcommands().filter(|verb| !verb.is_hide_set());
+            assert!(shown.count() <= 23, "at most 23 commands");
         }
         for taken in COMMANDS.iter().flat_map(CommandEntry::takes).chain(BARE_ONLY) {
             assert!(options().iter().any(|o| id(o) == taken), "no option {taken}");

@@ -229,6 +229,8 @@ fn filled(words: &[String]) -> Result<Vec<String>, String> {
             (Some("list"), "WHAT") => "metrics".to_owned(),
             (Some("schema"), "WHAT") => "record".to_owned(),
             (Some("compat"), "NAME") => "ftq".to_owned(),
+            (Some("man"), "DIR") => "man".to_owned(),
+            (Some("completions"), "SHELL") => "bash".to_owned(),
             (Some("--pattern"), "NAME") => "allreduce".to_owned(),
             (Some("--load"), "NAME") => "burn".to_owned(),
             (Some("report"), "FILE") => "any.json".to_owned(),
