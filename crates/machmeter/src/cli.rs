@@ -15,7 +15,7 @@ const AFTER: &str = "Without a command: one minute, a page, JSON and HTML here. 
 const AFTER_LONG: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
                           Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
                           5 partial, 130/143/129/152 interrupted (result saved).\n\
-                          For packagers: machmeter man [DIR], machmeter completions SHELL.";
+                          For packagers: machmeter completions bash, machmeter man DIR.";
 
 /// As clap's own, without the empty line before the usage: `-h` is one screen.
 const TEMPLATE: &str = "{before-help}{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}";
