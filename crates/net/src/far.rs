@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 
 use machmeter_engine::Worker;
+use machmeter_engine::cpu_work::spin;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
 use machmeter_loops::net::take_turns;
 use machmeter_sys::affinity;
@@ -82,7 +83,7 @@ pub(crate) fn attend<W: Write>(
 pub(crate) fn take_part(link: &mut dyn Link, turns: &Turns, message: &mut [u8]) -> Ended {
     let before = thread::Usage::of_current_thread();
     let mut seen = Ended::default();
-    if let Err(e) = take_turns(link, turns, message, &mut seen) {
+    if let Err(e) = take_turns(link, turns, message, spin, &mut seen) {
         let gone = matches!(e.kind(), ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe);
         seen.why = Some(if gone { "the link was closed".to_owned() } else { e.to_string() });
     }

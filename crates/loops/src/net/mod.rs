@@ -1,7 +1,5 @@
 //! Patterns of messages over a link: turns of a near end, which takes the time, and of a far end.
 
-mod spin;
-
 use std::io;
 
 use machmeter_stats::quantile::{quantile, sorted};
@@ -9,15 +7,13 @@ use machmeter_sys::link::Link;
 use machmeter_sys::thread::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
-pub use spin::spin;
-
 /// The first byte of a message that ends a pattern has this bit; the others are the number of the pattern or of the turn.
 pub const END: u8 = 0x80;
 /// Numbers of turns and patterns go round below this.
 pub const NUMBERS: u8 = 0x80;
 
 pub const MOST_BYTES: u64 = 64 << 20;
-/// Most messages of a turn, and most work between them, turns of [`spin`].
+/// Most messages of a turn, and most work between them, turns of the work that the ends do.
 const MOST_MESSAGES: u32 = 4096;
 const MOST_WORK: u64 = 1 << 32;
 /// Most that the far end waits before it receives, ns.
@@ -152,6 +148,7 @@ pub fn take_turns(
     link: &mut dyn Link,
     turns: &Turns,
     message: &mut [u8],
+    work: fn(u64),
     seen: &mut Ended,
 ) -> io::Result<()> {
     let last = END | turns.pattern;
@@ -192,7 +189,7 @@ pub fn take_turns(
             message[0] = number;
             for i in 0..turns.back {
                 if i > 0 && turns.work > 0 {
-                    spin(turns.work);
+                    work(turns.work);
                 }
                 link.send(message)?;
             }
