@@ -13,9 +13,13 @@ pub(super) fn bench<'a>(part: &str, planned: Planned<'a>) -> Bench<'a> {
     Bench { row, subject }
 }
 
-/// The same of all `planned`, each with whether it belongs to the first.
+/// Rows and subjects of all `planned`, each with its mark [`Planned::first`].
 pub(super) fn benches<'a>(part: &str, planned: Vec<Planned<'a>>) -> Vec<(Bench<'a>, bool)> {
-    planned.into_iter().map(|p| (p.first, bench(part, p))).map(|(first, bench)| (bench, first)).collect()
+    let marked = |p: Planned<'a>| {
+        let first = p.first;
+        (bench(part, p), first)
+    };
+    planned.into_iter().map(marked).collect()
 }
 
 /// The rows there is time for: all of them if each can be visited often enough in `left_ns`, else those marked as first ones.

@@ -18,13 +18,13 @@ pub const SHMEM_WORDS_BYTES: usize = 192;
 
 const DATA: i32 = 1;
 const EMPTY: i32 = 2;
-/// Nobody sends messages with this tag.
+/// No rank sends messages with this tag.
 const NEVER: i32 = 3;
 
 /// When a rank waits for its agreed moment, ticks of its own clock; `None` back to back.
 pub type Moment = Option<u64>;
 
-/// What a play moves, and how long its work beside takes.
+/// Bytes of a message, and the length of the work that overlaps with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     pub bytes: u64,
@@ -111,7 +111,7 @@ impl Player {
         self.window.map_or(Ok(()), Window::free)
     }
 
-    /// Takes a seat and a partner, and makes `requests` of so many bytes if there are not as many yet; not timed.
+    /// Sets seat and partner, and creates the missing `requests` (count, bytes of each). Not timed.
     ///
     /// # Errors
     /// If the library makes no such request.

@@ -31,7 +31,7 @@ pub enum Shmem {
     Await,
 }
 
-/// What a rank does. The root's partner is rank 1, and the other way round.
+/// A call or pause of one rank. The root and rank 1 are partners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Send,

@@ -36,7 +36,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// What cannot be meant, in one line.
+    /// The reason why these turns are refused, in one line; `None` if they are in range.
     pub fn objection(&self) -> Option<String> {
         let counts = 1..=MOST_MESSAGES;
         if !counts.contains(&self.there) || !counts.contains(&self.back) {
@@ -50,14 +50,14 @@ impl Turns {
     }
 }
 
-/// What the far end saw of a pattern.
+/// The far end's account of a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     /// Messages received before the one that ended it.
     pub messages: u64,
-    /// Switches against its will.
+    /// Involuntary context switches.
     pub preempted: u64,
-    /// Time of each receive call by turns, where they were timed, ns.
+    /// Mean time of a receive call in each timed turn, ns.
     pub receive_ns: Vec<f64>,
     /// Why it ended before its last message.
     pub why: Option<String>,
@@ -74,10 +74,10 @@ pub fn spin_until(ns: u64) -> u64 {
     }
 }
 
-/// Looks at the clock of which the median is taken.
+/// Pairs of clock readings for that median.
 const LOOKS: usize = 31;
 
-/// What a look at the clock takes, ns: from one to the next.
+/// Cost of reading the clock: the median distance of two readings, ns.
 pub fn look_ns() -> f64 {
     let look = |_| {
         let begin_ns = monotonic_ns();

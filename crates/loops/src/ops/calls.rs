@@ -16,7 +16,7 @@ use machmeter_sys::thread::{Usage, monotonic_ns, tid};
 use super::repeated::{Planned, Repeated, made, one_line, plan};
 use super::touches::{FILE_STEP_BYTES, Touches};
 
-/// Pairs of a visit; memory for first touches is prepared for so many.
+/// Pairs of a visit. Memory for first touches is sized for this number.
 pub const PAIRS_PER_VISIT: usize = 4;
 /// Size of the file that is read, and mapped, bytes.
 pub const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;

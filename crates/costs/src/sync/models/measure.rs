@@ -100,7 +100,7 @@ impl Work for Operation {
     }
 }
 
-/// Whether the cost of an operation is a latency or a throughput.
+/// The kind of an operation: puts and gets overlap, all others wait for the partner.
 pub(super) fn kind(operation: Operation) -> Kind {
     match operation {
         Operation::Put { .. } | Operation::Get { .. } => Kind::Throughput,

@@ -78,7 +78,7 @@ pub mod header {
     pub const BOOT: usize = 10;
     /// Name of the machine, 64 bytes.
     pub const HOST: usize = 15;
-    /// What the library says of itself, 256 bytes.
+    /// Version text of the MPI library, 256 bytes.
     pub const LIBRARY: usize = 23;
     /// Command line of the process with zeros between words, 256 bytes.
     pub const PROGRAM: usize = 55;
