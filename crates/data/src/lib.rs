@@ -53,6 +53,7 @@ pub mod shape;
 pub mod summary;
 pub mod text;
 pub mod trace;
+pub mod visits;
 
 pub use check::{Check, CheckState, Hazard};
 pub use code::Code;
@@ -62,3 +63,4 @@ pub use quantity::{Better, Unit};
 pub use record::Record;
 pub use samples::{Column, Table, Values};
 pub use shape::{Dataset, Shape};
+pub use visits::Visits;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finite::{cut_to, rounded_up};
 use crate::quantity::{Better, Unit};
+use crate::visits::Visits;
 
 /// A registered metric that cannot be negative, as a constant.
 #[macro_export]
@@ -187,6 +188,9 @@ pub struct Metric {
     /// About 20 values of the same estimator over consecutive equal spans of the run; comparison and drift checks use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<f64>,
+    /// Samples behind the value, by visit; absent where they are no batches of visits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<Visits>,
     /// Time that one block covers, in ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_ns: Option<f64>,
@@ -216,6 +220,7 @@ impl Metric {
             quality: Quality::Ok,
             flags: Vec::new(),
             blocks: Vec::new(),
+            visits: None,
             block_ns: None,
         };
         if !value.is_finite() {
@@ -274,6 +279,13 @@ impl Metric {
     #[must_use]
     pub fn with_core_hz(mut self, core_hz: Option<f64>) -> Self {
         self.core_hz = core_hz.filter(|hz| self.value.is_some() && *hz > 0.0 && hz.is_finite());
+        self
+    }
+
+    /// Adds the samples behind the value.
+    #[must_use]
+    pub fn with_visits(mut self, visits: Option<Visits>) -> Self {
+        self.visits = visits.filter(|_| self.value.is_some());
         self
     }
 

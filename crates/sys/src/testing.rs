@@ -1,8 +1,10 @@
 //! What tests ask about where they run and what they cause, and a process for them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};
 
 use crate::cgroup::Group;
+use crate::process::fork::{Ended, PANICKED, fork_run, panic_text};
 use crate::thread::Usage;
 
 pub(crate) fn sleeper() -> Child {
@@ -12,6 +14,23 @@ pub(crate) fn sleeper() -> Child {
 /// Runs what changes the thread that it is on.
 pub(crate) fn in_thread(work: impl FnOnce() + Send) {
     std::thread::scope(|s| s.spawn(work).join().unwrap());
+}
+
+/// Runs `work` in a process of a user without rights; only root can. Not on a thread: the kernel takes from all threads of a process
+/// that changed its user the right to share open files, which other tests look at.
+pub(crate) fn as_nobody(work: impl Fn()) {
+    const NOBODY: libc::uid_t = 65_534;
+    if !rustix::process::getuid().is_root() {
+        return println!("skipped: needs root to drop rights");
+    }
+    let child = || {
+        // SAFETY: the child has one thread.
+        assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
+        let Err(panic) = catch_unwind(AssertUnwindSafe(&work)) else { return 0 };
+        eprintln!("without rights: {}", panic_text(panic.as_ref()));
+        PANICKED
+    };
+    assert_eq!(fork_run(&child).unwrap().wait().unwrap(), Ended::Exited(0));
 }
 
 /// A group that limits so, where there may be one.

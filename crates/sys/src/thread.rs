@@ -271,21 +271,6 @@ pub fn schedstat() -> io::Result<Schedstat> {
     SchedstatReader::open_thread(tid())?.read()
 }
 
-/// Runs `work` on a thread of a user without rights; only root can.
-#[cfg(test)]
-pub(crate) fn as_nobody(work: impl FnOnce() + Send) {
-    const NOBODY: libc::uid_t = 65_534;
-    if !rustix::process::getuid().is_root() {
-        return println!("skipped: needs root to drop rights");
-    }
-    let without_rights = || {
-        // SAFETY: the raw system call changes the identity of this thread alone; the thread ends after the test.
-        assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
-        work();
-    };
-    crate::testing::in_thread(without_rights);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

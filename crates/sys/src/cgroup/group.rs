@@ -291,9 +291,8 @@ mod tests {
     fn nobody_asks_for_nothing_and_a_user_without_rights_is_told_what_would_help() {
         let e = Group::create(&Request::default(), "x").unwrap_err().to_string();
         assert!(e.contains("limits nothing"), "{e}");
-        crate::thread::as_nobody(|| {
+        crate::testing::as_nobody(|| {
             let e = Group::create(&"pids=7".parse().unwrap(), "x").unwrap_err().to_string();
-            println!("{e}");
             assert!(e.starts_with("control group with the pids controller: ") && !e.contains('\n'), "{e}");
         });
     }

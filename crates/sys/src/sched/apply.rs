@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_thread_without_rights_is_told_about_capability_and_limit() {
-        crate::thread::as_nobody(|| {
+        crate::testing::as_nobody(|| {
             let e = apply(Policy::Fifo(98)).unwrap_err();
             let text = e.to_string();
             assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
