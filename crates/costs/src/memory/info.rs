@@ -20,13 +20,13 @@ machmeter_data::rows! { ROWS:
             "2 MiB pages" "memory.latency{level=DRAM,order=global,pages=huge}",
             "4 KiB" "memory.latency{level=DRAM,order=global,pages=small}",
         ];
-        row "read": [
-            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small,cpus=1}" greatest,
-            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small}" most("cpus"),
+        row "{kernel}, 4 KiB pages" share "kernel": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=read.*,cpus=1}",
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=read.*}" most("cpus"),
         ];
-        row "copy": [
-            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small,cpus=1}" greatest,
-            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small}" most("cpus"),
+        row "{kernel}, 4 KiB pages" share "kernel": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=copy.*,cpus=1}",
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=copy.*}" most("cpus"),
         ];
         detail "cycles a load": [
             "L1" "memory.latency_cycles{level=L1}",
@@ -40,22 +40,22 @@ machmeter_data::rows! { ROWS:
             "first" "memory.tlb_entries{level=1}",
             "second" "memory.tlb_entries{level=2}",
         ];
-        detail "read {level}" each "level": [
-            "1 CPU" "memory.bandwidth{data=random,kernel=read.*,cpus=1,!level=DRAM}" greatest,
+        detail "{kernel}, {level}" each "level" share "kernel": [
+            "1 CPU" "memory.bandwidth{data=random,pages=small,!convention=stream,kernel=read.*,cpus=1,!level=DRAM}",
         ];
-        detail "write": [
-            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small,cpus=1}" greatest,
-            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small}" most("cpus"),
+        detail "{kernel}, 4 KiB pages" share "kernel": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=write.*,cpus=1}",
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=write.*}" most("cpus"),
         ];
-        detail "copy past the caches": [
-            "1 CPU" "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*,cpus=1}" greatest,
-            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*}" most("cpus"),
+        detail "{kernel} past the caches, 4 KiB pages" share "kernel": [
+            "1 CPU" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=copy_nt.*,cpus=1}",
+            "{cpus} CPUs" "memory.bandwidth{level=DRAM,data=random,pages=small,!convention=stream,kernel=copy_nt.*}" most("cpus"),
         ];
         detail "latency": [
             "alone" "memory.loaded_latency{load=none}",
             "others busy" "memory.loaded_latency{!load=none}" greatest,
         ];
-        detail "operations on numbers": ["{kernel}" "memory.peak_flops" greatest];
+        detail "operations on numbers" share "kernel": ["{kernel}" "memory.peak_flops"];
         detail "{model}, read DRAM" each "model": [
             "own" "memory.shared{access=dependent,operation=read_local}",
             "another's" "memory.shared{access=dependent,operation=read_neighbour}",
@@ -98,3 +98,57 @@ pub const INFO: Info = Info {
     ],
     example_job: "memory.toml",
 };
+
+#[cfg(test)]
+mod tests {
+    use machmeter_data::metric::params;
+    use machmeter_data::summary::{Row, rows};
+    use machmeter_data::{Metric, MetricInfo, Unit};
+
+    const BANDWIDTH: MetricInfo = MetricInfo::of("memory.bandwidth", Unit::BytesPerSecond);
+
+    fn rate(kernel: &str, cpus: i64, pages: &str, convention: &str, rate: f64) -> Metric {
+        let mut of = params([
+            ("kernel", kernel.into()),
+            ("cpus", cpus.into()),
+            ("level", "DRAM".into()),
+            ("data", "random".into()),
+            ("pages", pages.into()),
+        ]);
+        of.extend((!convention.is_empty()).then(|| ("convention".to_owned(), convention.into())));
+        Metric::new(&BANDWIDTH, of, rate, "median", 30)
+    }
+
+    #[test]
+    fn a_line_is_of_one_kernel_one_page_size_and_one_convention() {
+        let mut all = Vec::new();
+        for family in ["read", "copy", "write", "copy_nt"] {
+            let kernel = |width: &str| format!("{family}.{width}");
+            // Counted as STREAM first, huge pages quicker than small ones, and the narrow kernel lucky.
+            all.extend([
+                rate(&kernel("sse2"), 2, "small", "stream", 27.5e9),
+                rate(&kernel("sse2"), 1, "small", "stream", 21e9),
+                rate(&kernel("sse2"), 1, "small", "", 19.8e9),
+                rate(&kernel("avx2"), 1, "huge", "", 35e9),
+                rate(&kernel("avx2"), 1, "small", "", 17.7e9),
+                rate(&kernel("avx2"), 2, "huge", "", 40e9),
+                rate(&kernel("avx2"), 2, "small", "", 28.4e9),
+            ]);
+        }
+        let bandwidth: Vec<Row> = rows(super::ROWS, &all);
+        assert_eq!(bandwidth.len(), 4, "{bandwidth:?}");
+        for row in bandwidth {
+            let first = &row.figures[0].params;
+            assert_eq!(row.figures.len(), 2, "{row:?}");
+            for condition in ["kernel", "pages", "convention", "data"] {
+                assert!(
+                    row.figures.iter().all(|f| f.params.get(condition) == first.get(condition)),
+                    "{row:?}"
+                );
+            }
+            assert_eq!(first["pages"], "small".into());
+            assert!(row.name.contains(&first["kernel"].to_string()), "{}", row.name);
+            assert!(row.name.contains("avx2") && row.name.contains("4 KiB pages"), "{}", row.name);
+        }
+    }
+}

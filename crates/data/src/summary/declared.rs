@@ -18,6 +18,8 @@ pub struct RowInfo {
     pub picks: &'static [Pick],
     /// A row for each value of this parameter of the first pick.
     pub each: Option<&'static str>,
+    /// All figures of the row have one value of this parameter: the value that most of them have, of several the last in the record.
+    pub share: Option<&'static str>,
     /// Whether only the page of its probe shows it.
     pub detail: bool,
 }
@@ -43,19 +45,19 @@ enum Choice {
 }
 
 /// Rows under a name: `rows! { ROWS: "SECTION" { row "name": ["condition" "selector" greatest, ...]; detail "name" each "param": [...]; } }`.
-/// What stands behind a selector are methods of [`Pick`], as `most("cpus")`.
+/// `each` and `share` are methods of [`RowInfo`]; the words after a selector are methods of [`Pick`], as `most("cpus")`.
 #[macro_export]
 macro_rules! rows {
     (@row $($of:tt)*) => { $crate::summary::RowInfo::new($($of)*) };
     (@detail $($of:tt)*) => { $crate::summary::RowInfo::detail($($of)*) };
     ($vis:vis $rows:ident: $($section:literal { $(
-        $kind:ident $name:literal $(each $each:literal)?:
+        $kind:ident $name:literal $($word:ident $param:literal)*:
         [$($condition:literal $selector:literal $($choice:ident $(($of:literal))?)*),* $(,)?];
     )* })*) => {
         $vis const $rows: &[$crate::summary::RowInfo] = &[$($(
             $crate::rows!(@$kind $section, $name, &[$(
                 $crate::summary::Pick::new($condition, $selector)$(.$choice($($of)?))*
-            ),*])$(.each($each))?,
+            ),*])$(.$word($param))*,
         )*)*];
     };
 }
@@ -63,7 +65,7 @@ macro_rules! rows {
 impl RowInfo {
     /// A row of these figures.
     pub const fn new(section: &'static str, name: &'static str, picks: &'static [Pick]) -> Self {
-        Self { section, name, picks, each: None, detail: false }
+        Self { section, name, picks, each: None, share: None, detail: false }
     }
 
     /// A row that only the page of its probe shows.
@@ -75,6 +77,27 @@ impl RowInfo {
     #[must_use]
     pub const fn each(self, param: &'static str) -> Self {
         Self { each: Some(param), ..self }
+    }
+
+    /// Figures of one value of this parameter: one kernel on a line.
+    #[must_use]
+    pub const fn share(self, param: &'static str) -> Self {
+        Self { share: Some(param), ..self }
+    }
+
+    /// The value of the shared parameter on this row.
+    fn shared(&self, metrics: &[Metric], fixed: &[(&str, &str)]) -> Option<(&'static str, String)> {
+        let param = self.share?;
+        let value = |m: &Metric| m.params.get(param).map(ToString::to_string);
+        let all: Vec<Vec<String>> = self
+            .picks
+            .iter()
+            .map(|p| p.candidates(metrics, fixed).iter().filter_map(|c| value(c.0)).collect())
+            .collect();
+        let figures = |v: &String| all.iter().filter(|of| of.contains(v)).count();
+        // Of several equals `max_by_key` gives the last.
+        let common = metrics.iter().filter_map(value).filter(|v| figures(v) > 0).max_by_key(figures)?;
+        Some((param, common))
     }
 }
 
@@ -141,17 +164,15 @@ impl Pick {
         }
     }
 
-    /// The metrics it may mean, with their figures.
-    fn candidates<'m>(&self, metrics: &'m [Metric]) -> Vec<(&'m Metric, f64)> {
+    /// The metrics it may mean whose parameters have these values, with their figures.
+    fn candidates<'m>(&self, metrics: &'m [Metric], fixed: &[(&str, &str)]) -> Vec<(&'m Metric, f64)> {
         let shows = self.shows();
-        let of = metrics.iter().filter(|m| selects(self.selector, m));
+        let of = metrics.iter().filter(|m| selects(self.selector, m) && is_of(m, fixed));
         of.filter_map(|m| Some((m, shows.of(m)?))).collect()
     }
 
-    fn chosen<'m>(&self, metrics: &'m [Metric], each: Option<(&str, &str)>) -> Option<&'m Metric> {
-        let is_each =
-            |m: &Metric| each.is_none_or(|(p, v)| m.params.get(p).is_some_and(|x| x.to_string() == v));
-        let all = self.candidates(metrics).into_iter().filter(|(m, _)| is_each(m));
+    fn chosen<'m>(&self, metrics: &'m [Metric], fixed: &[(&str, &str)]) -> Option<&'m Metric> {
+        let all = self.candidates(metrics, fixed).into_iter();
         let number = |m: &Metric, param| {
             m.params.get(param).and_then(|v| v.to_string().parse::<i64>().ok()).unwrap_or(0)
         };
@@ -161,7 +182,7 @@ impl Pick {
             Choice::Least => all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
             Choice::Worst => {
                 let shows = self.shows();
-                let mut asked = metrics.iter().filter(|m| selects(self.selector, m) && is_each(m));
+                let mut asked = metrics.iter().filter(|m| selects(self.selector, m) && is_of(m, fixed));
                 let badness =
                     |(m, figure): &(&Metric, f64)| if m.better == Better::Higher { -figure } else { *figure };
                 let worst = all.max_by(|a, b| badness(a).total_cmp(&badness(b)));
@@ -173,6 +194,11 @@ impl Pick {
             }
         }
     }
+}
+
+/// Whether parameters of the metric have these values.
+fn is_of(metric: &Metric, fixed: &[(&str, &str)]) -> bool {
+    fixed.iter().all(|(name, value)| metric.params.get(*name).is_some_and(|v| v.to_string() == *value))
 }
 
 /// Whether the selector, written as for [`Pick::new`], names the metric.
@@ -202,18 +228,21 @@ pub fn rows(infos: &[RowInfo], metrics: &[Metric]) -> Vec<Row> {
 }
 
 fn rows_of(info: &RowInfo, metrics: &[Metric]) -> Vec<Row> {
-    let Some(param) = info.each else { return row(info, metrics, None).into_iter().collect() };
+    let Some(param) = info.each else { return row(info, metrics, &[]).into_iter().collect() };
     let mut values: Vec<String> = Vec::new();
-    for (metric, _) in info.picks.iter().flat_map(|p| p.candidates(metrics)) {
+    for (metric, _) in info.picks.iter().flat_map(|p| p.candidates(metrics, &[])) {
         let value = metric.params.get(param).map(ToString::to_string);
         values.extend(value.filter(|v| !values.contains(v)));
     }
-    values.iter().take(MOST_EACH).filter_map(|v| row(info, metrics, Some((param, v)))).collect()
+    values.iter().take(MOST_EACH).filter_map(|v| row(info, metrics, &[(param, v)])).collect()
 }
 
-fn row(info: &RowInfo, metrics: &[Metric], each: Option<(&str, &str)>) -> Option<Row> {
+fn row(info: &RowInfo, metrics: &[Metric], each: &[(&str, &str)]) -> Option<Row> {
+    let shared = info.shared(metrics, each);
+    let mut fixed = each.to_vec();
+    fixed.extend(shared.as_ref().map(|(param, value)| (*param, value.as_str())));
     let found: Vec<(&Pick, &Metric)> =
-        info.picks.iter().filter_map(|p| Some((p, p.chosen(metrics, each)?))).collect();
+        info.picks.iter().filter_map(|p| Some((p, p.chosen(metrics, &fixed)?))).collect();
     let (_, first) = found.first()?;
     let figure = |(pick, m): &(&Pick, &Metric)| RowFigure {
         condition: filled(pick.condition, &m.params),

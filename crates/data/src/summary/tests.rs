@@ -33,16 +33,35 @@ const WITHOUT: RowInfo = RowInfo::new("MEMORY", "write", &[Pick::new("", "memory
 fn a_row_finds_its_figures_among_the_metrics() {
     const READ: RowInfo = RowInfo::new(
         "MEMORY",
-        "read",
+        "{kernel}",
         &[
-            Pick::new("{cpus} CPU", "memory.bandwidth{kernel=read.*,cpus=1}").greatest(),
+            Pick::new("{cpus} CPU", "memory.bandwidth{kernel=read.*,cpus=1}"),
             Pick::new("{cpus} CPUs", "memory.bandwidth{kernel=read.*}").most("cpus"),
             Pick::new("", "memory.bandwidth{kernel=nothing}"),
         ],
-    );
+    )
+    .share("kernel");
     let expected = vec![("1 CPU".to_owned(), 2e9), ("4 CPUs".to_owned(), 4e9)];
-    assert_eq!(told(READ), [("read".to_owned(), expected)]);
+    assert_eq!(told(READ), [("read.avx2".to_owned(), expected)]);
     assert!(told(WITHOUT).is_empty());
+}
+
+#[test]
+fn a_shared_parameter_is_that_of_most_figures_then_the_last() {
+    const READ: RowInfo = RowInfo::new(
+        "MEMORY",
+        "{kernel}",
+        &[
+            Pick::new("1", "memory.bandwidth{kernel=read.*,cpus=1}"),
+            Pick::new("2", "memory.bandwidth{kernel=read.*,cpus=2}"),
+        ],
+    )
+    .share("kernel");
+    let names = |all: &[Metric]| rows(&[READ], all).iter().map(|r| r.name.clone()).collect::<Vec<_>>();
+    // The quickest kernel of one CPU was not measured with two.
+    let all = [rate("read.sse2", 1, 1e9), rate("read.avx2", 1, 9e9), rate("read.sse2", 2, 2e9)];
+    assert_eq!(names(&all), ["read.sse2"]);
+    assert_eq!(names(&all[..2]), ["read.avx2"]);
 }
 
 #[test]

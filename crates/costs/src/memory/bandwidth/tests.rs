@@ -33,6 +33,11 @@ fn spec(family: &str, level: Level, cpus: usize) -> Spec {
     Spec { cpus, ..Spec::new(widest(family).unwrap(), level, working_set_bytes, Contents::Random) }
 }
 
+/// A line of the page, of the widest kernel of a family.
+fn line(family: &str, rest: &str) -> String {
+    format!("{}, {rest}", widest(family).unwrap().name)
+}
+
 /// A row of random data in memory with this bandwidth, on one CPU.
 fn in_memory(family: &str, rate: f64) -> Row {
     planted(&spec(family, Level::Memory, 1), rate)
@@ -110,10 +115,12 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
     assert_eq!(allocating, 3, "streaming stores, reads and updates allocate nothing");
     close(metric(&a, "memory.scaling", &[("kernel", "read."), ("cpus", "2")]).unwrap(), 34.0 / 24.0);
     let told = crate::testing::told(&crate::memory::info::INFO, &a);
-    for row in
-        ["read, 1 CPU | 2 CPUs: 24.0 | 34.0 GB/s", "write, 1 CPU: 23.0 GB/s", "read L1, 1 CPU: 210 GB/s"]
-    {
-        assert!(told.contains(&row.to_owned()), "{row}: {told:?}");
+    for (family, row) in [
+        ("read", "4 KiB pages, 1 CPU | 2 CPUs: 24.0 | 34.0 GB/s"),
+        ("write", "4 KiB pages, 1 CPU: 23.0 GB/s"),
+        ("read", "L1, 1 CPU: 210 GB/s"),
+    ] {
+        assert!(told.contains(&line(family, row)), "{row}: {told:?}");
     }
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
     let table = table(&a);
@@ -130,7 +137,7 @@ fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
         rows.facts.set(&BUFFER_BYTES, bytes);
         let a = analyze(&params(&[]), &rows, 1);
         let told = crate::testing::told(&crate::memory::info::INFO, &a);
-        assert_eq!(told.contains(&"read, 1 CPU: 42.0 GB/s".to_owned()), is_told, "{told:?}");
+        assert_eq!(told.contains(&line("read", "4 KiB pages, 1 CPU: 42.0 GB/s")), is_told, "{told:?}");
         let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W406".to_owned())).count();
         assert_eq!(flagged, usize::from(bytes < 128 << 20));
     }
@@ -151,7 +158,8 @@ fn quick_zeros_are_flagged_and_only_they() {
     assert!(finding.text.contains("write_nt") && finding.text.contains("2.78"), "{}", finding.text);
     assert!(quick.warnings.iter().any(|w| w.code == "W407"), "{:?}", quick.warnings);
     // What the page says is the bandwidth of real data.
-    assert_eq!(crate::testing::told(&crate::memory::info::INFO, &quick), ["write, 1 CPU: 23.0 GB/s"]);
+    let told = crate::testing::told(&crate::memory::info::INFO, &quick);
+    assert_eq!(told, [line("write", "4 KiB pages, 1 CPU: 23.0 GB/s")]);
     let alike = analysis(vec![in_memory("write", 23e9), zeros("write", 24e9)]);
     assert_eq!(alike.findings[0].verdict, "none_seen");
     assert!(alike.warnings.iter().all(|w| w.code != "W407"));
