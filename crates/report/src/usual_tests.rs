@@ -7,8 +7,12 @@ use serde_json::json;
 use super::*;
 
 fn cas(from: i64, to: i64, ns: f64) -> Metric {
-    let of =
-        params([("from", from.into()), ("to", to.into()), ("kind", "cas".into()), ("regime", 1_i64.into())]);
+    let of = params([
+        ("from", from.into()),
+        ("to", to.into()),
+        ("kind", "cas".into()),
+        ("placement", "near".into()),
+    ]);
     Metric::new(&MetricInfo::of("memory.core_to_core", Unit::Nanoseconds), of, ns, "median", 9)
 }
 
@@ -108,7 +112,7 @@ fn weak_figures_do_not_count_and_hostile_records_are_refused() {
     let planted = vec![weak, cas(0, 2, 7.0), cas(0, 1, 50.0), latency("L2", 4.0), latency("L2", 4.0)];
     let keys: Vec<String> = figures(&record(&[], planted)).unwrap().into_iter().map(|f| f.0).collect();
     let expected = [
-        "memory.core_to_core{from=0,kind=cas,regime=1,to=1}",
+        "memory.core_to_core{from=0,kind=cas,placement=near,to=1}",
         "memory.latency{level=L2,order=global,pages=small}",
     ];
     assert_eq!(keys, expected);

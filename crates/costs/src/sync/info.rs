@@ -11,8 +11,9 @@ use machmeter_engine::disturbance::placement::MOVES;
 machmeter_data::rows! { ROWS:
     "CORES" {
         row "line": [
-            "CPU {from} to {to}" "memory.core_to_core{kind=cas,regime=1}" least,
-            "{from} to {to}" "memory.core_to_core{kind=cas,regime=1}" greatest,
+            "CPU {from} to {to}" "memory.core_to_core{kind=cas,placement=near}" least,
+            "{from} to {to}" "memory.core_to_core{kind=cas,placement=near}" greatest,
+            "placed far" "memory.core_to_core{kind=cas,placement=far}" greatest,
         ];
         row "mutex": [
             "free" "sync.cost{operation=mutex_pthread,model=threads,cpus=1}",
@@ -23,11 +24,11 @@ machmeter_data::rows! { ROWS:
             "busy" "sync.cost{operation=wake_futex,model=threads,wake=busy}",
         ];
         detail "line, CPU {from} to {to}": [
-            "store and load" "memory.core_to_core{kind=store_load_1,regime=1}",
-            "of two" "memory.core_to_core{kind=store_load_2,regime=1}",
-            "read" "memory.core_to_core{kind=read_dirty,regime=1}",
+            "store and load" "memory.core_to_core{kind=store_load_1,placement=near}",
+            "of two" "memory.core_to_core{kind=store_load_2,placement=near}",
+            "read" "memory.core_to_core{kind=read_dirty,placement=near}",
         ];
-        detail "line by placement, {regime}" each "regime": [
+        detail "line placed {placement}" each "placement": [
             "one way" "memory.core_to_core{kind=cas}",
             "of the time" "sync.regime_share",
         ];

@@ -239,6 +239,23 @@ mod tests {
     }
 
     #[test]
+    fn modes_are_numbered_by_cost_whichever_is_more_frequent() {
+        let found = |quick: f64| {
+            let (rows, row) = timed(&trips(&mut Random::new(5), 20, quick, 210.0));
+            let all = Priced::of(&rows, &row, None).metrics(&COST, &row.params);
+            let of = |m: &Metric| (m.key(), m.value.filter(|_| m.id == MODE.id));
+            all.iter().map(of).collect::<Vec<_>>()
+        };
+        let (often, seldom) = (found(0.8), found(0.2));
+        assert_eq!(often.len(), 6);
+        for (a, b) in often.iter().zip(&seldom) {
+            assert_eq!(a.0, b.0);
+            let ratio = a.1.zip(b.1).map_or(1.0, |(a, b)| a / b);
+            assert!((0.8..1.25).contains(&ratio), "{a:?} and {b:?}");
+        }
+    }
+
+    #[test]
     fn one_mode_with_a_tail_is_one_figure() {
         for seed in 0..40 {
             let ns = trips(&mut Random::new(seed), 10, if seed % 2 == 0 { 0.0 } else { 0.02 }, 210.0);

@@ -69,7 +69,7 @@ fn one_thing_has_one_figure() {
     let mut seen = 0;
     for (quantity, operations) in QUANTITIES {
         // Where the CPUs moved, each of their places is a condition of its own.
-        let is_first = |m: &&Metric| m.params.get("regime").is_none_or(|r| r.to_string() == "1");
+        let is_first = |m: &&Metric| m.params.get("placement").is_none_or(|p| p.to_string() == "near");
         let is_one = |m: &&Metric| operations.split(" | ").any(|operation| is_of(m, operation));
         let metrics = record.metrics.iter().filter(is_one).filter(is_first);
         let metrics: Vec<String> = metrics.map(Metric::key).collect();

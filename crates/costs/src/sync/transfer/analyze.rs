@@ -19,8 +19,30 @@ use machmeter_engine::disturbance::placement::{MOVED, MOVES};
 const ASYMMETRIC: f64 = 1.25;
 /// Couples whose figures become metrics at most; the matrices hold those of up to 32 CPUs, and both say so.
 pub(super) const COUPLES_MAX: usize = 64;
-/// Regimes of a couple that are reported at most.
-pub(super) const REGIMES_MAX: usize = 4;
+/// Placements of a couple that are reported at most.
+const PLACEMENTS_MAX: usize = 4;
+/// The cheapest placement that a run saw, which may be the only one, and the dearest of several.
+const NEAR: &str = "near";
+const FAR: &str = "far";
+
+/// Where the host has put two CPUs, as the cost of a line shows it.
+pub(super) struct Placement<'v> {
+    /// `near`, `far`, or `level 2 of 3`.
+    pub(super) name: String,
+    pub(super) level: usize,
+    pub(super) regime: &'v Regime,
+    /// The one with the largest share of the time.
+    pub(super) is_main: bool,
+}
+
+/// Name of the placement `i` of `n` by rising cost: a key that does not depend on how often each was seen.
+fn placement_name(i: usize, n: usize) -> String {
+    match i {
+        0 => NEAR.to_owned(),
+        i if i + 1 == n => FAR.to_owned(),
+        i => format!("level {} of {n}", i + 1),
+    }
+}
 
 /// Two CPUs and the levels between them.
 pub(super) struct View<'r> {
@@ -30,9 +52,8 @@ pub(super) struct View<'r> {
     /// Moments (ns) and one-way latencies (ns) of all laps, in order of time.
     pub(super) times_ns: Vec<f64>,
     pub(super) values_ns: Vec<f64>,
+    /// Levels of the cost, ascending: the placements.
     pub(super) levels: Regimes,
-    /// Levels by share of time, the largest first: place `i` is regime `i + 1`.
-    pub(super) order: Vec<usize>,
     rows: Vec<&'r Row>,
 }
 
@@ -41,26 +62,38 @@ impl View<'_> {
         self.rows.iter().copied().filter(move |r| r.int("from") == Some(from as i64))
     }
 
-    /// Samples of a row on one regime (from 0).
-    fn on(&self, row: &Row, regime: usize) -> Vec<Pair> {
-        let level = self.order.get(regime).copied();
+    /// Samples of a row on one level (from 0).
+    fn on(&self, row: &Row, level: usize) -> Vec<Pair> {
         let tag = |p: &Pair| {
             let i = self.times_ns.partition_point(|t| *t < p.at_ns);
             self.levels.tags.get(i).copied()
         };
-        row.pairs.iter().filter(|p| level.is_some() && tag(p) == level).copied().collect()
+        row.pairs.iter().filter(|p| tag(p) == Some(level)).copied().collect()
     }
 
-    /// Cost of a kind from one CPU to the other on one regime (from 0); `None` for a kind that has no row.
-    pub(super) fn cost(&self, rows: &Rows, from: usize, kind: Kind, regime: usize) -> Option<Cost> {
+    /// Cost of a kind from one CPU to the other on one level (from 0); `None` for a kind that has no row.
+    pub(super) fn cost(&self, rows: &Rows, from: usize, kind: Kind, level: usize) -> Option<Cost> {
         let row = self.direction(from).find(|r| r.operation == kind.name())?;
-        Some(rows.cost_of(row, &self.on(row, regime)))
+        Some(rows.cost_of(row, &self.on(row, level)))
     }
 
-    /// Regimes to report: at most [`REGIMES_MAX`], of those beside the first only such with samples enough for a figure.
-    pub(super) fn reported(&self) -> Vec<(usize, &Regime)> {
-        let regimes = self.order.iter().map(|k| &self.levels.regimes[*k]).enumerate();
-        regimes.filter(|(i, r)| *i == 0 || r.n >= FEWEST).take(REGIMES_MAX).collect()
+    /// Placements to report, by rising cost: the most frequent one, and others with samples enough for a figure, at most
+    /// [`PLACEMENTS_MAX`], those with the largest shares.
+    pub(super) fn placements(&self) -> Vec<Placement<'_>> {
+        let main = self.levels.main();
+        let mut kept: Vec<(usize, &Regime)> =
+            self.levels.regimes.iter().enumerate().filter(|(i, r)| *i == main || r.n >= FEWEST).collect();
+        kept.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+        kept.truncate(PLACEMENTS_MAX);
+        kept.sort_by_key(|(level, _)| *level);
+        let n = kept.len();
+        let placement = |(i, (level, regime))| Placement {
+            name: placement_name(i, n),
+            level,
+            regime,
+            is_main: level == main,
+        };
+        kept.into_iter().enumerate().map(placement).collect()
     }
 
     pub(super) fn other(&self, cpu: usize) -> usize {
@@ -90,9 +123,7 @@ pub(super) fn views(rows: &Rows) -> Vec<View<'_>> {
             laps.sort_by(|a, b| a.0.total_cmp(&b.0));
             let (times_ns, values_ns): (Vec<f64>, Vec<f64>) = laps.into_iter().unzip();
             let levels = regimes(&times_ns, &values_ns, LEVEL_RATIO, LEVEL).ok()?;
-            let mut order: Vec<usize> = (0..levels.regimes.len()).collect();
-            order.sort_by(|a, b| levels.regimes[*b].share.total_cmp(&levels.regimes[*a].share));
-            Some(View { low, high, class, times_ns, values_ns, levels, order, rows: own })
+            Some(View { low, high, class, times_ns, values_ns, levels, rows: own })
         })
         .collect()
 }
@@ -131,7 +162,7 @@ fn refuse(rows: &Rows, out: &mut Analysis) {
             ("from", end("from")),
             ("to", end("to")),
             ("kind", row.operation.as_str().into()),
-            ("regime", 1_i64.into()),
+            ("placement", NEAR.into()),
         ]);
         out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "median of laps", why));
     }
@@ -141,20 +172,20 @@ fn refuse(rows: &Rows, out: &mut Analysis) {
 
 fn costs(v: &View<'_>, rows: &Rows) -> Vec<Metric> {
     let mut out = Vec::new();
-    for (i, _) in v.reported() {
+    for placement in v.placements() {
         for from in [v.low, v.high] {
             for kind in Kind::ALL {
-                let Some(cost) = v.cost(rows, from, *kind, i) else { continue };
-                if i > 0 && cost.known().is_none() {
+                let Some(cost) = v.cost(rows, from, *kind, placement.level) else { continue };
+                if !placement.is_main && cost.known().is_none() {
                     continue;
                 }
                 let p = params([
                     ("from", from.into()),
                     ("to", v.other(from).into()),
                     ("kind", kind.name().into()),
-                    ("regime", (i + 1).into()),
+                    ("placement", placement.name.as_str().into()),
                 ]);
-                let mut m = cost.metric(&CORE_TO_CORE, p);
+                let mut m = cost.metric(&CORE_TO_CORE, p).with_apart(Some(placement.regime.center));
                 "median of laps' lower batches".clone_into(&mut m.estimator);
                 out.push(m);
             }
@@ -164,13 +195,19 @@ fn costs(v: &View<'_>, rows: &Rows) -> Vec<Metric> {
 }
 
 fn shares(v: &View<'_>) -> Vec<Metric> {
-    let metric = |(i, r): (usize, &Regime)| {
-        let p = params([("from", v.low.into()), ("to", v.high.into()), ("regime", (i + 1).into())]);
+    let metric = |placement: Placement<'_>| {
+        let r = placement.regime;
+        let p = params([
+            ("from", v.low.into()),
+            ("to", v.high.into()),
+            ("placement", placement.name.as_str().into()),
+        ]);
         let method = "share of a correlated series";
         let ci = r.share_interval.and_then(|c| Interval::new(c.level, c.low, c.high, method));
-        Metric::new(&REGIME_SHARE, p, r.share, "time-share", v.values_ns.len() as u64).with_ci(ci)
+        let m = Metric::new(&REGIME_SHARE, p, r.share, "time-share", v.values_ns.len() as u64);
+        m.with_ci(ci).with_apart(Some(r.center))
     };
-    v.reported().into_iter().map(metric).collect()
+    v.placements().into_iter().map(metric).collect()
 }
 
 /// A share of time in whole percent, unless it is less than one.
@@ -178,18 +215,18 @@ pub(super) fn percent(share: f64) -> String {
     if share < 0.01 { human(share, Unit::One) } else { format!("{:.0} %", share * 100.0) }
 }
 
-/// Levels in words: `24.1 ns one way (92 % of the time), 105 ns (8 %)`.
+/// Placements in words: `24.1 ns one way (92 % of the time), 105 ns (8 %)`.
 pub(super) fn levels_text(v: &View<'_>) -> String {
-    let one = |(i, r): (usize, &Regime)| {
-        let share = percent(r.share);
+    let one = |(i, p): (usize, Placement<'_>)| {
+        let share = percent(p.regime.share);
         let (way, time) = if i == 0 { (" one way", " of the time") } else { ("", "") };
-        format!("{}{way} ({share}{time})", human(r.center, Unit::Nanoseconds))
+        format!("{}{way} ({share}{time})", human(p.regime.center, Unit::Nanoseconds))
     };
-    v.reported().into_iter().map(one).collect::<Vec<_>>().join(", ")
+    v.placements().into_iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn moves(views: &[View<'_>]) -> Option<Warning> {
-    let moving: Vec<&View<'_>> = views.iter().filter(|v| v.reported().len() > 1).collect();
+    let moving: Vec<&View<'_>> = views.iter().filter(|v| v.placements().len() > 1).collect();
     let first = moving.first()?;
     let (low, high, levels) = (first.low, first.high, levels_text(first));
     let more =
@@ -197,12 +234,12 @@ fn moves(views: &[View<'_>]) -> Option<Warning> {
     Some(MOVES.note(format!("{MOVED}: a line from CPU {low} to {high} took {levels}{more}")))
 }
 
-/// Both directions of the first regime compared, kind by kind; the largest ratio is told.
+/// Both directions of the most frequent placement compared, kind by kind; the largest ratio is printed.
 fn asymmetry(v: &View<'_>, rows: &Rows) -> Option<(Finding, Warning)> {
     let mut evidence = Vec::new();
     let mut largest: Option<(f64, String)> = None;
     for kind in Kind::ALL {
-        let both = [v.low, v.high].map(|from| v.cost(rows, from, *kind, 0));
+        let both = [v.low, v.high].map(|from| v.cost(rows, from, *kind, v.levels.main()));
         let [Some(Cost::Known(there)), Some(Cost::Known(back))] = both else { continue };
         let (cheap, dear, from) =
             if there.value_ns < back.value_ns { (&there, &back, v.high) } else { (&back, &there, v.low) };

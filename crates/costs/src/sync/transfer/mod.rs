@@ -30,14 +30,15 @@ pub(super) const PART: Part<Params> = Part {
 };
 
 machmeter_data::metrics! {
-    ["from", "to", "kind", "regime"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock, ClockOffset] {
+    ["from", "to", "kind", "placement"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock, ClockOffset] {
         CORE_TO_CORE = "memory.core_to_core"
             "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
-             read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the placement with the largest share of time.";
+             read of a line that the other CPU holds (read_dirty, read_clean). Placements are named by rising cost: near is the cheapest \
+             that the run saw, or the only one, far the dearest of several.";
     }
-    ["from", "to", "regime"] One Neither weakened by [Preemption, SharedCore] {
+    ["from", "to", "placement"] One Neither weakened by [Preemption, SharedCore] {
         REGIME_SHARE = "sync.regime_share"
-            "Share of the time that two CPUs spent on one placement; placement 1 (`regime`) has the largest share.";
+            "Share of the time that two CPUs spent at one placement.";
     }
 }
 

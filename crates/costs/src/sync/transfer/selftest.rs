@@ -21,7 +21,7 @@ const MOVED: f64 = 0.15;
 const APART: f64 = 1.5;
 const TURNS: usize = 2;
 
-/// Latencies of one kind by regime, with their share of the samples.
+/// Latencies of one kind by placement, with their share of the samples.
 type Levels = Vec<(f64, f64)>;
 
 pub(super) fn busy_neighbors(machine: &Machine, options: &Options) -> Vec<SelfCheck> {

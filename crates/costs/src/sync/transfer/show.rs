@@ -9,7 +9,7 @@ use machmeter_engine::disturbance::Distance;
 use machmeter_loops::sync::transfer::Kind;
 use machmeter_stats::quantile::median_of;
 
-use super::analyze::{COUPLES_MAX, View, percent};
+use super::analyze::{COUPLES_MAX, Placement, View, percent};
 use crate::show;
 
 pub(super) const MATRIX_CPUS: usize = 32;
@@ -18,11 +18,11 @@ const TABLE_COUPLES: usize = 16;
 
 pub(super) fn datasets(views: &[View<'_>], rows: &Rows) -> Vec<Dataset> {
     let mut out = Vec::from_iter(table(views, rows));
-    let regimes = views.iter().map(|v| v.reported().len()).max().unwrap_or(0);
-    // Two CPUs have two cells, and the table has them all: one kind shows what a regime does.
+    // Two CPUs have two cells, and the table has them all: one kind shows what a placement does.
     let kinds = if views.len() == 1 { &[Kind::Cas][..] } else { Kind::ALL };
-    for i in 0..regimes {
-        out.extend(kinds.iter().filter_map(|kind| matrix(views, rows, *kind, i)));
+    let names = show::distinct(views.iter().flat_map(View::placements).map(|p| p.name));
+    for name in &names {
+        out.extend(kinds.iter().filter_map(|kind| matrix(views, rows, *kind, name)));
     }
     out.extend(watched(views).map(series));
     out
@@ -33,19 +33,19 @@ fn watched<'v, 'r>(views: &'v [View<'r>]) -> impl Iterator<Item = &'v View<'r>> 
     Distance::ALL.iter().filter_map(|distance| {
         let of = views.iter().filter(|v| v.class == distance.name());
         // The first of several, which was visited first.
-        of.rev().max_by_key(|v| v.reported().len())
+        of.rev().max_by_key(|v| v.placements().len())
     })
 }
 
-/// One kind on one regime of each couple; `None` where no couple has a figure.
-fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<Dataset> {
+/// One kind at the placement of this name of each couple; `None` where no couple has a figure.
+fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, placement: &str) -> Option<Dataset> {
     let mut cpus = show::ascending(views.iter().flat_map(|v| [v.low, v.high]));
     let all = cpus.len();
     cpus.truncate(MATRIX_CPUS);
     let cell = |from: usize, to: usize| {
         let v = views.iter().find(|v| (v.low, v.high) == (from.min(to), from.max(to)))?;
-        v.reported().get(regime)?;
-        v.cost(rows, from, kind, regime)?.value_ns().map(|x| show::rounded(x, 2))
+        let level = v.placements().into_iter().find(|p| p.name == placement)?.level;
+        v.cost(rows, from, kind, level)?.value_ns().map(|x| show::rounded(x, 2))
     };
     let name = |cpu: &usize| format!("CPU {cpu}");
     let values: Vec<Vec<Option<f64>>> =
@@ -57,7 +57,7 @@ fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<
         "Row: the CPU that asks and near whose memory the line lies. Column: the CPU that answers. Empty: not measured."
             .to_owned();
     if views.len() > 1 {
-        caption.push_str(" Each pair has its own placements; placement 1 had most of the time.");
+        caption.push_str(" Each pair has its own placements; near is the cheapest that was seen, far the dearest of several.");
     }
     if all > cpus.len() {
         caption.push_str(&format!(" The first {} of {all} CPUs are drawn.", cpus.len()));
@@ -65,7 +65,7 @@ fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<
     Some(
         Dataset::new(
             "sync.core_to_core",
-            format!("Core to core: {}, {}", describe(kind), time(views, regime)),
+            format!("Core to core: {}, {}", describe(kind), time(views, placement)),
             caption,
             Shape::Matrix(Matrix::named(
                 "to",
@@ -75,14 +75,14 @@ fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<
                 values,
             )),
         )
-        .with_params(params([("kind", kind.name().into()), ("regime", (regime + 1).into())])),
+        .with_params(params([("kind", kind.name().into()), ("placement", placement.into())])),
     )
 }
 
-/// How much of the time a regime ruled: `72 % of the time`, of several couples the median.
-fn time(views: &[View<'_>], regime: usize) -> String {
-    let shares: Vec<f64> =
-        views.iter().filter_map(|v| v.reported().get(regime).map(|(_, r)| r.share)).collect();
+/// Share of the time at a placement: `72 % of the time`, of several couples the median.
+fn time(views: &[View<'_>], placement: &str) -> String {
+    let of = |v: &View<'_>| v.placements().into_iter().find(|p| p.name == placement).map(|p| p.regime.share);
+    let shares: Vec<f64> = views.iter().filter_map(of).collect();
     let share = percent(median_of(&shares).unwrap_or(0.0));
     match views {
         [_] => format!("{share} of the time"),
@@ -103,13 +103,13 @@ fn describe(kind: Kind) -> &'static str {
 fn table(views: &[View<'_>], rows: &Rows) -> Option<Dataset> {
     let mut out = Vec::new();
     for v in views.iter().take(TABLE_COUPLES) {
-        for (i, r) in v.reported() {
+        for placement in v.placements() {
             for from in [v.low, v.high] {
-                let value = |k: &Kind| v.cost(rows, from, *k, i).and_then(|c| c.value_ns());
+                let value = |k: &Kind| v.cost(rows, from, *k, placement.level).and_then(|c| c.value_ns());
                 let figure = |k: &Kind| show::number(value(k).map(|x| show::rounded(x, 2)));
                 out.push(TableRow {
-                    name: format!("CPU {from} to {}, placement {}", v.other(from), i + 1),
-                    cells: std::iter::once(Cell::Number(show::rounded(r.share, 2)))
+                    name: format!("CPU {from} to {}, {}", v.other(from), placement.name),
+                    cells: std::iter::once(Cell::Number(show::rounded(placement.regime.share, 2)))
                         .chain(Kind::ALL.iter().map(figure))
                         .collect(),
                 });
@@ -118,7 +118,7 @@ fn table(views: &[View<'_>], rows: &Rows) -> Option<Dataset> {
     }
     let mut caption = "cas: both compare-and-swap one word. store_load_1: both store and load one word. store_load_2: each has a \
                        line of its own. These are half a round trip. read_dirty and read_clean: one dependent read of a line that \
-                       the other CPU has just written or read. Regimes are levels of latency over time, the most frequent first."
+                       the other CPU has just written or read. Placements are levels of latency over time: near is the cheapest, far the dearest of several."
         .to_owned();
     if views.len() > TABLE_COUPLES {
         caption.push_str(&format!(
@@ -137,8 +137,8 @@ fn table(views: &[View<'_>], rows: &Rows) -> Option<Dataset> {
 fn series(v: &View<'_>) -> Dataset {
     let step = v.values_ns.len().div_ceil(POINTS).max(1);
     // A rare level must not fall between the points: of a level with few samples every one is kept.
-    let group = |(i, r): (usize, &machmeter_stats::regimes::Regime)| {
-        let on = v.levels.tags.iter().enumerate().filter(|(_, t)| **t == v.order[i]).map(|(at, _)| at);
+    let group = |Placement { level, regime: r, .. }: Placement<'_>| {
+        let on = v.levels.tags.iter().enumerate().filter(|(_, t)| **t == level).map(|(at, _)| at);
         let step = if r.share < 0.1 { 1 } else { step };
         let points = on
             .step_by(step)
@@ -157,6 +157,6 @@ fn series(v: &View<'_>) -> Dataset {
                   apart are placements: where the host has put the two CPUs.", Shape::Scatter(Scatter {
             x: Axis::linear("time", Unit::Nanoseconds),
             y: Axis::log("one way", Unit::Nanoseconds),
-            groups: v.reported().into_iter().map(group).collect(),
+            groups: v.placements().into_iter().map(group).collect(),
         })).with_params(params([("from", v.low.into()), ("to", v.high.into())]))
 }

@@ -65,16 +65,18 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
         _ => 24.0,
     });
     let a = analyze(&params(&[]), &rows, 1);
-    for (regime, level, share) in [(1, 24.0, 0.72), (2, 105.0, 0.2), (3, 9.5, 0.08)] {
+    let planted = [("near", 9.5, 0.08), ("level 2 of 3", 24.0, 0.72), ("far", 105.0, 0.2)];
+    for (placement, level, share) in planted {
         for (kind, factor) in Kind::ALL.iter().zip(RELATIVE) {
             for (from, to) in [(0, 1), (1, 0)] {
                 let kind = kind.name();
-                let key = format!("memory.core_to_core{{from={from},kind={kind},regime={regime},to={to}}}");
+                let key =
+                    format!("memory.core_to_core{{from={from},kind={kind},placement={placement},to={to}}}");
                 let found = value(&a, &key);
                 assert!((found / (level * factor) - 1.0).abs() < 0.05, "{key}: {found}");
             }
         }
-        let key = format!("sync.regime_share{{from=0,regime={regime},to=1}}");
+        let key = format!("sync.regime_share{{from=0,placement={placement},to=1}}");
         assert!((value(&a, &key) - share).abs() < 0.02, "{key}");
     }
     // A share of time that a few stays carry may have none.
@@ -82,17 +84,39 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
     assert!(a.metrics.iter().filter(needs).all(|m| m.ci.is_some() && m.n >= 6), "every cost has an interval");
     assert_eq!(codes(&a), [MOVES.id]);
     let told = crate::testing::told(&crate::sync::info::INFO, &a);
-    let placement = told.iter().find(|t| t.starts_with("line by placement, 1"));
+    let placement = told.iter().find(|t| t.starts_with("line placed level 2 of 3"));
     assert!(placement.is_some_and(|t| t.contains(": 2") && t.ends_with(" %")), "{told:?}");
     let matrices: Vec<&Dataset> = matrices(&a.datasets).map(|(d, _)| d).collect();
     assert_eq!(matrices.len(), 3, "of two CPUs one matrix for each placement: the table has the other kinds");
-    for (i, (d, share)) in matrices.iter().zip(["72", "20", "8"]).enumerate() {
+    for (d, (placement, _, share)) in matrices.iter().zip(planted) {
         let title = &d.title;
-        assert!(title.contains(&format!(", {share}")) && title.ends_with(" % of the time"), "{title}");
-        assert_eq!((&d.params["kind"], &d.params["regime"]), (&"cas".into(), &(i as i64 + 1).into()));
+        assert!(
+            title.contains(&format!(", {}", 100.0 * share)) && title.ends_with(" % of the time"),
+            "{title}"
+        );
+        assert_eq!((&d.params["kind"], &d.params["placement"]), (&"cas".into(), &placement.into()));
     }
     let bytes = serde_json::to_vec(&a.datasets).unwrap().len();
     assert!(bytes < 20_000, "{bytes} bytes of datasets");
+}
+
+#[test]
+fn keys_do_not_depend_on_which_placement_is_more_frequent() {
+    // Three quarters of the time at one placement, a quarter at the other, and the other way round.
+    let found = |often_ns: f64, seldom_ns: f64| {
+        let rows = recorded(600, 1.0, 3, |lap| if (lap / 12) % 4 == 0 { seldom_ns } else { often_ns });
+        let a = analyze(&params(&[]), &rows, 1);
+        let of = |m: &machmeter_data::Metric| (m.key(), m.apart_ns.map(|ns| ns.round() as i64));
+        let mut keys: Vec<(String, Option<i64>)> = a.metrics.iter().map(of).collect();
+        keys.sort();
+        (keys, value(&a, "memory.core_to_core{from=0,kind=cas,placement=near,to=1}"))
+    };
+    let ((a, near_a), (b, near_b)) = (found(24.0, 105.0), found(105.0, 24.0));
+    let names = |all: &[(String, Option<i64>)]| all.iter().map(|k| k.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&a), names(&b));
+    assert_eq!(a.len(), 2 * (2 * Kind::ALL.len() + 1));
+    assert!((near_a / near_b - 1.0).abs() < 0.02, "{near_a} and {near_b}");
+    assert!(a.iter().zip(&b).all(|(a, b)| a.1.is_some_and(|ns| (ns - b.1.unwrap_or(0)).abs() < 5)), "{a:?}");
 }
 
 fn matrices(datasets: &[Dataset]) -> impl Iterator<Item = (&Dataset, &Matrix)> {
@@ -130,12 +154,12 @@ fn every_kind_has_a_matrix_on_every_level_with_the_median_share() {
     let all: Vec<(&Dataset, &Matrix)> = matrices(&a.datasets).collect();
     assert_eq!(all.len(), 2 * Kind::ALL.len());
     for (i, kind) in Kind::ALL.iter().enumerate() {
-        for (regime, share, level, cells) in [
-            (1, "80 % of the time (median of 3 of 3 pairs)", 24.0, 6),
-            (2, "30 % of the time (median of 2 of 3 pairs)", 96.0, 4),
+        for (placement, share, level, cells) in [
+            ("near", "80 % of the time (median of 3 of 3 pairs)", 24.0, 6),
+            ("far", "30 % of the time (median of 2 of 3 pairs)", 96.0, 4),
         ] {
-            let (d, m) = all[(regime - 1) * Kind::ALL.len() + i];
-            assert_eq!((&d.params["kind"], &d.params["regime"]), (&kind.name().into(), &regime.into()));
+            let (d, m) = all[usize::from(placement == "far") * Kind::ALL.len() + i];
+            assert_eq!((&d.params["kind"], &d.params["placement"]), (&kind.name().into(), &placement.into()));
             assert!(d.title.ends_with(share), "{}", d.title);
             let found: Vec<f64> = m.values.iter().flatten().flatten().copied().collect();
             assert_eq!(found.len(), cells, "{}", d.title);
@@ -169,7 +193,7 @@ fn a_machine_that_stands_still_has_one_regime_and_no_warning() {
     for seed in 0..20 {
         let a = analyze(&params(&[]), &recorded(300, 1.0, seed, |_| 24.0), 1);
         assert!(a.warnings.is_empty() && a.findings.is_empty(), "seed {seed}: {:?}", a.warnings);
-        assert!(a.metrics.iter().all(|m| m.params["regime"].to_string() == "1"), "seed {seed}");
+        assert!(a.metrics.iter().all(|m| m.params["placement"].to_string() == "near"), "seed {seed}");
     }
 }
 
