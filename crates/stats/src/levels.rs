@@ -29,6 +29,12 @@ const MIN_SIZE_RATIO: f64 = 2.0;
 const MIN_STEP_RATIO: f64 = 1.15;
 /// Passes over all steps in search of a better capacity for one of them.
 const MAX_PASSES: usize = 4;
+/// Share of the loads that miss a cache, above which a working set is larger than the cache. By both laws a set of the cache's size
+/// misses at most half (0 or 1/2), and one twice as large misses at least half (1/2 or 16/17).
+const HALF: f64 = 0.5;
+/// Caches from the core on that give up the least recently used line. Later ones are sliced, shared, and filled by victims: a part
+/// of a larger set stays in them, too.
+const RECENT: usize = 2;
 
 /// A working set and the price of a load in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,6 +62,21 @@ pub struct LevelEnd {
     pub from_bytes: f64,
     /// Smallest measured one that does, bytes.
     pub to_bytes: f64,
+    /// What the level holds.
+    pub capacity: Capacity,
+}
+
+/// What a level holds, bytes.
+///
+/// The largest measured working set of which at most half of the loads miss fits. In caches after the second a part of a larger set
+/// may stay, so that this set may be larger than the cache: there the capacity is the geometric mean of the least and the most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capacity {
+    pub bytes: f64,
+    /// The least that the curve allows: the working set whose price is still that of the level, or what stays of one that misses.
+    pub low_bytes: f64,
+    /// Smallest measured working set of which more than half of the loads miss.
+    pub high_bytes: f64,
 }
 
 /// Levels of a curve in ascending order of size, the nearest first. One level where nothing ends.
@@ -76,16 +97,34 @@ pub fn levels(points: &[CurvePoint]) -> Result<Vec<Level>, StatsError> {
         out.push(Level { price_ns: curve.price_ns(from, end), end });
         from = end;
     }
+    for number in 1..out.len() {
+        let prices_ns = [out[number - 1].price_ns, out[number].price_ns];
+        let end = out[number - 1].end.as_mut();
+        if let Some((end, capacity)) = end.zip(curve.capacity(prices_ns, number - 1)) {
+            end.capacity = capacity;
+        }
+    }
     Ok(out)
 }
 
-/// Where a curve first costs more than `threshold_ns`; `None` if it does from the start, or nowhere, or is not usable.
-pub fn crossing(points: &[CurvePoint], threshold_ns: f64) -> Option<LevelEnd> {
-    Curve::of(points).ok()?.end(threshold_ns)
+/// Capacity of the level `number` (0 is the nearest) on a curve, by its price and that of the next level, ns. `None` if the curve
+/// is not usable, misses the level from the start, or does not leave it.
+pub fn capacity(points: &[CurvePoint], prices_ns: [f64; 2], number: usize) -> Option<Capacity> {
+    Curve::of(points).ok()?.capacity(prices_ns, number)
+}
+
+/// The sizes that caches have: powers of two, and these times 1.25, 1.5 and 1.75. The one between two sizes (bytes, both included);
+/// `None` if there is none, or several.
+pub fn only_size_between(low_bytes: f64, high_bytes: f64) -> Option<f64> {
+    let octave = low_bytes.max(1.0).log2().floor().exp2();
+    let forms = [1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0];
+    let mut inside = forms.iter().map(|f| f * octave).filter(|b| (low_bytes..=high_bytes).contains(b));
+    inside.next().filter(|_| inside.next().is_none())
 }
 
 /// A curve that does not descend.
 struct Curve {
+    bytes: Vec<f64>,
     octaves: Vec<f64>,
     ns: Vec<f64>,
     /// Independent errors of the model that each point stands for.
@@ -112,7 +151,7 @@ impl Curve {
         let gap = |i: usize| gaps[i.min(gaps.len() - 1)];
         let errors = |i: usize| ERRORS_PER_OCTAVE * f64::midpoint(gap(i.saturating_sub(1)), gap(i));
         let weights = (0..octaves.len()).map(|i| errors(i).min(1.0)).collect();
-        Ok(Self { octaves, ns, weights })
+        Ok(Self { bytes: sizes, octaves, ns, weights })
     }
 
     fn end(&self, threshold_ns: f64) -> Option<LevelEnd> {
@@ -120,12 +159,21 @@ impl Curve {
         let below = above.checked_sub(1)?;
         let share = (threshold_ns / self.ns[below]).ln() / (self.ns[above] / self.ns[below]).ln();
         let octave = self.octaves[below] + share * (self.octaves[above] - self.octaves[below]);
-        Some(LevelEnd {
-            threshold_ns,
-            bytes: octave.exp2(),
-            from_bytes: self.octaves[below].exp2(),
-            to_bytes: self.octaves[above].exp2(),
-        })
+        let (from_bytes, to_bytes) = (self.bytes[below], self.bytes[above]);
+        let capacity = Capacity { bytes: from_bytes, low_bytes: from_bytes, high_bytes: to_bytes };
+        Some(LevelEnd { threshold_ns, bytes: octave.exp2(), from_bytes, to_bytes, capacity })
+    }
+
+    fn capacity(&self, [price_ns, next_ns]: [f64; 2], number: usize) -> Option<Capacity> {
+        let missed = |ns: f64| (ns - price_ns) / (next_ns - price_ns);
+        let above = self.ns.iter().position(|ns| missed(*ns) > HALF)?;
+        let fits = above.checked_sub(1)?;
+        let stays_bytes = self.bytes[fits] * (1.0 - missed(self.ns[fits]).max(0.0));
+        let alike = self.ns[..above].iter().rposition(|ns| *ns <= MIN_STEP_RATIO * price_ns);
+        let low_bytes = alike.map_or(stays_bytes, |i| stays_bytes.max(self.bytes[i]));
+        let most_bytes = self.bytes[fits];
+        let bytes = if number < RECENT { most_bytes } else { (low_bytes * most_bytes).sqrt() };
+        Some(Capacity { bytes, low_bytes, high_bytes: self.bytes[above] })
     }
 
     /// Median price between two ends, an octave away from both where there are such working sets.

@@ -6,7 +6,7 @@ use machmeter_data::quantity::human;
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit, metric};
-use machmeter_stats::levels::{CurvePoint, Level, levels};
+use machmeter_stats::levels::{Capacity, CurvePoint, Level, levels, only_size_between};
 
 use super::columns::{all, passed_over, unexpected};
 use super::{Imported, Input, Reader, Result, SourceFile};
@@ -158,6 +158,9 @@ fn fill(input: &Input, out: &mut Imported, parse: fn(&SourceFile) -> Result<Vec<
     };
     out.assume("the last level is memory where the curve shows more than one");
     out.assume("order of the loads, page size and what else ran are not in the file");
+    if is_coarse(&first.points) {
+        out.assume("one working set per octave: too coarse for caches less than an octave apart");
+    }
     if found.len() > 1 {
         out.assume(format!("figures are those of {}; the other curves are drawn and summarized", first.name));
     }
@@ -167,6 +170,11 @@ fn fill(input: &Input, out: &mut Imported, parse: fn(&SourceFile) -> Result<Vec<
     let lines = found.iter().map(line).collect();
     out.summary.lines.push(SummaryLine { section: "MEMORY".to_owned(), lines });
     Ok(())
+}
+
+/// Whether neighboring working sets of a curve are an octave or more apart, rounded sizes allowed for.
+fn is_coarse(points: &[CurvePoint]) -> bool {
+    points.windows(2).all(|w| w[1].bytes / w[0].bytes > 1.9)
 }
 
 /// Names as the memory probe gives them.
@@ -187,8 +195,9 @@ fn metrics(ladder: &Ladder, of: &[Level]) -> Vec<Metric> {
         out.push(Metric::new(&LATENCY, latency, level.price_ns, "median inside the level", 0));
         out.extend(level.end.map(|end| {
             let size = params([("level", name.as_str().into())]);
-            let ci = Interval::new(0.95, end.from_bytes, end.to_bytes, "bracket");
-            Metric::new(&CACHE_SIZE, size, end.bytes, "crossing of two levels", 0).with_ci(ci)
+            let Capacity { bytes, low_bytes, high_bytes } = end.capacity;
+            let ci = Interval::new(0.95, low_bytes, high_bytes, "bracket");
+            Metric::new(&CACHE_SIZE, size, bytes, "largest working set at the level's price", 0).with_ci(ci)
         }));
     }
     out
@@ -197,7 +206,10 @@ fn metrics(ladder: &Ladder, of: &[Level]) -> Vec<Metric> {
 fn summary(ladder: &Ladder, of: &[Level], named: bool) -> String {
     let size = |b: f64| human(b, Unit::Bytes);
     let level = |(level, name): (&Level, String)| {
-        let ends = level.end.map(|e| format!(" {} to {}", size(e.from_bytes), size(e.to_bytes)));
+        let ends = level.end.map(|e| match only_size_between(e.capacity.low_bytes, e.capacity.high_bytes) {
+            Some(bytes) => format!(" {}", size(bytes)),
+            None => format!(" {} to {}", size(e.capacity.low_bytes), size(e.capacity.high_bytes)),
+        });
         let (ends, name) = (ends.unwrap_or_default(), if name == "DRAM" { "memory" } else { &name });
         format!("{name}{ends} {}", human(level.price_ns, Unit::Nanoseconds))
     };
@@ -213,8 +225,8 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
     };
     let marks = found.first().into_iter().flat_map(|(_, of)| {
         let mark = |(level, name): (&Level, String)| {
-            let x = level.end?.bytes;
-            let detail = format!("{name} found at {}", human(x, Unit::Bytes));
+            let x = level.end?.capacity.bytes;
+            let detail = format!("{name} found: {}", human(x, Unit::Bytes));
             Some(Mark { x, y: None, detail, label: name, edge: true })
         };
         of.iter().zip(names(of)).filter_map(mark).collect::<Vec<_>>()

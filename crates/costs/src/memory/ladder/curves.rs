@@ -9,11 +9,15 @@ use super::plan::REPORTED_CACHES;
 use crate::memory::reported::ReportedCaches;
 use machmeter_stats::levels::{self, CurvePoint, LevelEnd};
 use machmeter_stats::quantile::{median_of, sorted};
+use machmeter_stats::random::Random;
 
 /// Working set of which the larger part is in memory, bytes: no more is known to be kept by the caches of one chip.
 pub(super) const MEMORY_BYTES: f64 = 67_108_864.0;
 /// Time of the last pair of each round, on the clock of the pairs.
 pub(super) const ROUND_ENDS_NS: Fact<Vec<f64>> = Fact::named("ladder.round_ends_ns");
+/// Resamples of the rounds: their least and most are the 1 and 99 % quantiles.
+const RESAMPLES: usize = 100;
+const RESAMPLE_SEED: u64 = 12;
 /// Fewest pairs alone on the core that speak for a size.
 const ALONE_LEAST: usize = 4;
 
@@ -41,40 +45,58 @@ impl Point {
 pub(super) struct CacheEnd {
     /// On the curve of the least costs of all rounds.
     pub(super) all: LevelEnd,
-    /// Size at which each round alone crosses the same cost, in order, bytes.
+    /// Capacity by each round alone, in order, bytes.
     pub(super) by_round_bytes: Vec<f64>,
+    /// Least and most capacity over resampled rounds, bytes, each with the measured sizes on either side.
+    pub(super) bracket_bytes: (f64, f64),
 }
 
 impl CacheEnd {
-    /// Sizes of all rounds and of each alone, from least to most, bytes.
+    /// Capacities of all rounds and of each alone, from least to most, bytes.
     pub(super) fn range_bytes(&self) -> (f64, f64) {
-        let sizes = || self.by_round_bytes.iter().copied().chain([self.all.bytes]);
-        (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max))
+        span(self.by_round_bytes.iter().copied().chain([self.all.capacity.bytes]))
     }
 
     /// What was there all the time of the cache `number` from the core, bytes: others use those after the first two, too.
     pub(super) fn always_bytes(&self, number: usize) -> f64 {
-        if number < 2 { self.all.bytes } else { self.range_bytes().0 }
+        if number < 2 { self.all.capacity.bytes } else { self.range_bytes().0 }
     }
+}
+
+fn span(sizes: impl Iterator<Item = f64>) -> (f64, f64) {
+    sizes.fold((f64::INFINITY, 0.0), |(least, most), b| (least.min(b), most.max(b)))
 }
 
 /// Ends of the levels of a curve, the nearest first.
 pub(super) fn level_ends(points: &[Point]) -> Vec<CacheEnd> {
-    let curve = |ns: &dyn Fn(&Point) -> Option<f64>| -> Vec<CurvePoint> {
-        points.iter().filter_map(|p| Some(CurvePoint { bytes: p.size, ns: ns(p)? })).collect()
+    let lowest = |of_round: &dyn Fn(usize) -> bool| -> Vec<CurvePoint> {
+        let of = |p: &Point| {
+            let costs_ns = p.costs_ns.iter().filter(|c| of_round(c.0)).map(|c| c.1);
+            costs_ns.min_by(f64::total_cmp).map(|ns| CurvePoint { bytes: p.size, ns })
+        };
+        points.iter().filter_map(of).collect()
     };
-    let found = levels::levels(&curve(&Point::lowest_ns)).unwrap_or_default();
+    let found = levels::levels(&lowest(&|_| true)).unwrap_or_default();
     let rounds = points.iter().flat_map(|p| &p.costs_ns).map(|c| c.0 + 1).max().unwrap_or(0);
-    let rounds: Vec<Vec<CurvePoint>> = (0..rounds)
-        .map(|round| {
-            curve(&|p| p.costs_ns.iter().filter(|c| c.0 == round).map(|c| c.1).min_by(f64::total_cmp))
-        })
-        .collect();
-    let end = |all: LevelEnd| {
-        let crossing = |curve: &Vec<CurvePoint>| Some(levels::crossing(curve, all.threshold_ns)?.bytes);
-        CacheEnd { all, by_round_bytes: rounds.iter().filter_map(crossing).collect() }
+    let by_round: Vec<Vec<CurvePoint>> = (0..rounds).map(|round| lowest(&|r| r == round)).collect();
+    let mut random = Random::new(RESAMPLE_SEED);
+    let mut drawn = || {
+        let mut is_drawn = vec![false; rounds];
+        (0..rounds).for_each(|_| is_drawn[random.below(rounds)] = true);
+        lowest(&|r| is_drawn[r])
     };
-    found.into_iter().filter_map(|level| level.end).map(end).collect()
+    let resampled: Vec<Vec<CurvePoint>> = (0..RESAMPLES).map(|_| drawn()).collect();
+    let ends = found.iter().zip(found.iter().skip(1)).enumerate();
+    ends.filter_map(|(number, (level, next))| {
+        let all = level.end?;
+        let on = |curve: &Vec<CurvePoint>| levels::capacity(curve, [level.price_ns, next.price_ns], number);
+        let capacities = || resampled.iter().filter_map(on).chain([all.capacity]);
+        let bracket_bytes =
+            (span(capacities().map(|c| c.low_bytes)).0, span(capacities().map(|c| c.high_bytes)).1);
+        let by_round_bytes = by_round.iter().filter_map(on).map(|c| c.bytes).collect();
+        Some(CacheEnd { all, by_round_bytes, bracket_bytes })
+    })
+    .collect()
 }
 
 /// The rows of the ladder, with what is needed to read them.
@@ -238,7 +260,6 @@ pub(super) fn step_edge(points: &[Point], min_ratio: f64, quantile: f64) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_stats::random::Random;
 
     /// Cost 1.3 up to `last`, 1.3 times `ratio` beyond, with noise and outliers on both sides.
     fn curve(sizes: &[f64], last: f64, ratio: f64, seed: u64) -> Vec<Point> {

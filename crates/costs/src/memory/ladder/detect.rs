@@ -1,11 +1,13 @@
 //! What the curves show, before it is worded: levels with names, steps, shares. Constants of steps are ratios of costs.
 
-use machmeter_engine::cost::estimate::FEWEST;
+use std::collections::BTreeMap;
+
+use machmeter_engine::cost::estimate::{FEWEST, Known};
 use machmeter_engine::cost::{Cost, Fact, Facts, Row};
 use machmeter_stats::quantile::median_of;
 use serde::{Deserialize, Serialize};
 
-use super::chase::{HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::curves::{
     CacheEnd, Curves, DISTURBED_QUANTILE, MEMORY_BYTES, Point, QUIET_QUANTILE, Step, level_ends, step_edge,
 };
@@ -27,7 +29,7 @@ pub(super) struct Cache {
     pub(super) number: usize,
     /// Where it passes into the next level.
     pub(super) end: CacheEnd,
-    /// Capacity that this is most likely a measurement of, bytes.
+    /// Capacity that this is most likely a measurement of, bytes; for plans, not for figures.
     pub(super) nominal_bytes: f64,
     pub(super) reported: Option<ReportedCache>,
     /// Whether it is the cache before memory and not one of the first two: others may use it.
@@ -59,19 +61,32 @@ pub(super) struct Detection<'r> {
     pub(super) second_reach: Option<(f64, f64)>,
     /// Share of the memory asked for in huge pages that was granted.
     pub(super) huge_granted: Option<f64>,
-    /// Share of the cost of translations that huge pages take away.
-    pub(super) huge_effective: Option<Saved>,
+    /// What huge pages save by working set of one line per page, ascending.
+    pub(super) huge_savings: Vec<Saving>,
+    /// What they save of memory latency: random order over the largest working set.
+    pub(super) huge_memory: Option<Saving>,
     pub(super) most_bytes: f64,
     curves: &'r Curves<'r>,
 }
 
-/// Share of translation costs that huge pages take away, by least costs; range over all working sets and medians.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Saved {
-    pub(super) share: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
-    pub(super) n: u64,
+/// Latency over small and over huge pages at one working set, ns.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Saving {
+    pub(super) bytes: f64,
+    pub(super) small: Known,
+    pub(super) huge: Known,
+}
+
+impl Saving {
+    /// Share of the latency that huge pages take away, with its least and most. Negative where they cost more.
+    pub(super) fn share(&self) -> (f64, f64, f64) {
+        let share = |huge_ns: f64, small_ns: f64| 1.0 - huge_ns / small_ns;
+        (
+            share(self.huge.value_ns, self.small.value_ns),
+            share(self.huge.high_ns, self.small.low_ns),
+            share(self.huge.low_ns, self.small.high_ns),
+        )
+    }
 }
 
 impl<'r> Detection<'r> {
@@ -100,13 +115,15 @@ impl<'r> Detection<'r> {
                 .get(&HUGE_BYTES)
                 .filter(|[asked, _]| *asked > 0)
                 .map(|[asked, granted]| (granted as f64 / asked as f64).min(1.0)),
-            huge_effective: None,
+            huge_savings: savings(curves, ONE_PER_PAGE),
+            huge_memory: None,
             most_bytes,
             curves,
         };
         found.first_reach = found.first_reach();
         found.second_reach = found.second_reach();
-        found.huge_effective = found.huge_effective();
+        // Without memory the largest working set is of a cache.
+        found.huge_memory = savings(curves, GLOBAL).pop().filter(|s| memory_reached && s.bytes == most_bytes);
         found
     }
 
@@ -162,33 +179,8 @@ impl<'r> Detection<'r> {
         let rises = level_ends(&self.curves.points(ONE_PER_PAGE, self.first_pages));
         let mut rises = rises.into_iter().map(|r| r.all);
         let rise = rises.find(|r| r.from_bytes > 2.0 * first.last && !by_cache(r.bytes))?;
-        Some((rise.from_bytes, rise.to_bytes))
-    }
-
-    fn huge_effective(&self) -> Option<Saved> {
-        let (reach, _) = self.first_reach?;
-        let beyond = |pages: &str| {
-            let mut points = self.curves.points(ONE_PER_PAGE, pages);
-            points.retain(|p| (1.5 * reach.last..3.0 * reach.last).contains(&p.size));
-            points
-        };
-        let (small, huge) = (beyond(SMALL), beyond(HUGE));
-        // Where both were measured: any of these working sets tells.
-        let both: Vec<(&Point, &Point)> =
-            huge.iter().filter_map(|h| Some((small.iter().find(|s| s.size == h.size)?, h))).collect();
-        let share = |(s, h): &(&Point, &Point), of: fn(&Point) -> Option<f64>| {
-            let missed_ns = of(s)? - reach.before_ns;
-            (missed_ns > 0.1 * reach.before_ns).then_some(((of(s)? - of(h)?) / missed_ns).clamp(0.0, 1.0))
-        };
-        let pairs = |(s, h): &(&Point, &Point)| s.costs_ns.len().min(h.costs_ns.len()) as u64;
-        let (share_of_most, n) = both
-            .iter()
-            .filter_map(|b| Some((share(b, Point::lowest_ns)?, pairs(b))))
-            .max_by_key(|(_, n)| *n)?;
-        let all =
-            both.iter().flat_map(|b| [share(b, Point::lowest_ns), share(b, Point::median_ns)]).flatten();
-        let (low, high) = all.fold((share_of_most, share_of_most), |(l, h), s| (l.min(s), h.max(s)));
-        Some(Saved { share: share_of_most, low, high, n })
+        // Sparser than octaves, a rise may be that of a cache.
+        (rise.to_bytes <= 2.0 * rise.from_bytes).then_some((rise.from_bytes, rise.to_bytes))
     }
 
     /// The price of each level on a curve: a row inside the level, memory at the largest working set.
@@ -228,6 +220,20 @@ impl<'r> Detection<'r> {
     }
 }
 
+/// Working sets that were measured over small and over huge pages.
+fn savings(curves: &Curves<'_>, order: &str) -> Vec<Saving> {
+    let by_bytes = |pages: &str| -> BTreeMap<i64, Known> {
+        let known = |r: &&Row| Some((r.int("working_set_bytes")?, curves.all.cost(r).known()?.clone()));
+        curves.chases(order, pages, STRIDE_BYTES).iter().filter_map(known).collect()
+    };
+    let (small, huge) = (by_bytes(SMALL), by_bytes(HUGE));
+    let both = |(bytes, small): (i64, Known)| {
+        let huge = huge.get(&bytes)?.clone();
+        Some(Saving { bytes: bytes as f64, small, huge })
+    };
+    small.into_iter().filter_map(both).collect()
+}
+
 /// Caches by the ends of the levels, and whether memory follows: all reported ones ended, or sizes are beyond any.
 fn caches(curves: &Curves<'_>, most_bytes: f64) -> (Vec<Cache>, bool) {
     let reported = curves.reported();
@@ -242,7 +248,7 @@ fn caches(curves: &Curves<'_>, most_bytes: f64) -> (Vec<Cache>, bool) {
         Cache {
             name: if shared { "LLC".to_owned() } else { format!("L{}", number + 1) },
             number,
-            nominal_bytes: nominal_bytes(end.all.bytes),
+            nominal_bytes: nominal_bytes(end.all.capacity.bytes),
             reported: if shared { reported.0.last().copied() } else { reported.0.get(number).copied() },
             end,
             shared,
@@ -260,7 +266,7 @@ fn numbers(ends: &[CacheEnd], reported: &ReportedCaches) -> Vec<usize> {
             .map(|i| {
                 let (apart, mut after) = nearest(rest, i + 1, reported);
                 after.insert(0, i);
-                (apart + (end.all.bytes / reported[i].bytes as f64).ln().abs(), after)
+                (apart + (end.all.capacity.bytes / reported[i].bytes as f64).ln().abs(), after)
             })
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .unwrap_or_default()

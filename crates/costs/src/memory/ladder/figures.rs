@@ -2,7 +2,7 @@
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::curves::{Curves, Point};
-use super::detect::{Cache, Detection};
+use super::detect::{Cache, Detection, MEMORY, Saving};
 use super::refine::STRIDES;
 use crate::show;
 use machmeter_data::metric::{Params, Population, params};
@@ -91,14 +91,14 @@ fn cycles(found: &Detection<'_>) -> Vec<Metric> {
 fn size(cache: &Cache) -> Metric {
     let p = params([("level", cache.name.as_str().into())]);
     let end = &cache.end;
-    let (mut low, mut high) = (end.all.from_bytes, end.all.to_bytes);
+    let (mut low, mut high) = end.bracket_bytes;
     if cache.shared {
         let rounds = end.range_bytes();
         (low, high) = (low.min(rounds.0), high.max(rounds.1));
     }
-    let method = if cache.shared { "range of rounds" } else { "bracket" };
+    let method = if cache.shared { "range of rounds" } else { "range of resampled rounds" };
     let n = end.by_round_bytes.len() as u64;
-    Metric::new(&super::CACHE_SIZE, p, end.all.bytes, "crossing of two levels", n)
+    Metric::new(&super::CACHE_SIZE, p, end.all.capacity.bytes, "largest working set at the level's price", n)
         .with_ci(Interval::new(LEVEL, low, high, method))
 }
 
@@ -137,11 +137,18 @@ fn huge(found: &Detection<'_>) -> Vec<Metric> {
         Metric::new(&super::HUGE_GRANTED, Params::new(), share, "smaps", 1)
             .with_ci(Interval::new(LEVEL, share, share, "counted"))
     });
-    let effective = found.huge_effective.map(|s| {
-        Metric::new(&super::HUGE_EFFECTIVE, Params::new(), s.share, "share of the cost of translation", s.n)
-            .with_ci(Interval::new(LEVEL, s.low, s.high, "range of working sets"))
-    });
-    granted.into_iter().chain(effective).collect()
+    let metric = |s: &Saving, mut of: Params| {
+        let (value, low, high) = s.share();
+        of.insert("working_set_bytes".to_owned(), (s.bytes as i64).into());
+        let n = s.small.n.min(s.huge.n) as u64;
+        Metric::new(&super::HUGE_SAVING, of, value, "share of the latency over small pages", n)
+            .with_ci(Interval::new(LEVEL, low, high, "rank, both rows"))
+            .with_population(Population::of_all([s.small.population, s.huge.population]))
+    };
+    let curve = found.huge_savings.iter().map(|s| metric(s, params([("order", ONE_PER_PAGE.into())])));
+    let memory = || params([("level", MEMORY.into()), ("order", GLOBAL.into())]);
+    let memory = found.huge_memory.iter().map(|s| metric(s, memory()));
+    granted.into_iter().chain(curve).chain(memory).collect()
 }
 
 fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
@@ -170,6 +177,7 @@ pub(super) fn datasets(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Datase
     show::present([
         staircase(curves, found),
         pages(curves, found),
+        savings(found),
         line(curves),
         parallel(curves),
         surface(curves),
@@ -197,8 +205,9 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
     let mark = |x: f64, label: String, detail: String| Mark { x, label, detail, ..Mark::default() };
     let mut marks = Vec::new();
     for c in &found.caches {
-        let detail = format!("{} found at {}", c.name, human(c.end.all.bytes, Unit::Bytes));
-        marks.push(Mark { edge: true, ..mark(show::rounded(c.end.all.bytes, 3), c.name.clone(), detail) });
+        let bytes = c.end.all.capacity.bytes;
+        let detail = format!("{} found: {}", c.name, human(bytes, Unit::Bytes));
+        marks.push(Mark { edge: true, ..mark(show::rounded(bytes, 3), c.name.clone(), detail) });
         marks.extend(c.reported.map(|reported| {
             let detail = format!("the system says {}", human(reported.bytes as f64, Unit::Bytes));
             mark(reported.bytes as f64, format!("{} as reported", c.name), detail)
@@ -225,6 +234,17 @@ fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
     let mark = Mark { x, y: None, label: format!("{x:.0} pages"), ..Mark::default() };
     show::curves(["memory.translations", "Latency over pages", caption], axes, rows, vec![mark])
         .filter(|_| points.len() >= 30)
+}
+
+/// What huge pages save over working sets.
+fn savings(found: &Detection<'_>) -> Option<Dataset> {
+    let point = |s: &Saving| (s.bytes, show::rounded(s.share().0, 3));
+    let row = show::curve("one line per page", found.huge_savings.iter().map(point).collect());
+    let caption =
+        "Share of the latency that pages of 2 MiB take away, where each load goes to another page of 4 KiB.";
+    let axes = [Axis::log("working set", Unit::Bytes), Axis::linear("saved", Unit::One)];
+    show::curves(["memory.huge_pages", "What huge pages save", caption], axes, row, Vec::new())
+        .filter(|_| found.huge_savings.len() > 2)
 }
 
 fn line(curves: &Curves<'_>) -> Option<Dataset> {

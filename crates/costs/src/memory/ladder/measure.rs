@@ -223,12 +223,12 @@ impl<'a> Ladder<'a> {
         self.curve(first, PAGE_LOCAL, &found.near_boundaries);
         self.curve(first, ONE_PER_PAGE, &found.pages);
         self.curve(first, STRIDED, &found.inside_levels);
-        let beyond = [refine::BEYOND_REACH * found.first_reach_bytes];
+        let compared = refine::compared_pages(self.request.most_bytes);
         let last = &found.inside_levels[found.inside_levels.len().saturating_sub(1)..];
         for ground in self.grounds.clone() {
             self.curve(ground, GLOBAL, &found.inside_levels);
             if ground.pages != SMALL || self.grounds.len() > 1 {
-                self.curve(ground, ONE_PER_PAGE, &beyond);
+                self.curve(ground, ONE_PER_PAGE, &compared);
             }
             if ground.pages != SMALL {
                 self.curve(ground, PAGE_LOCAL, last);

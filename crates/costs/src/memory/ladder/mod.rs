@@ -32,7 +32,7 @@ pub(super) const PART: Part<Params> = Part {
         ASSOCIATIVITY,
         TRANSLATIONS,
         HUGE_GRANTED,
-        HUGE_EFFECTIVE,
+        HUGE_SAVING,
         PARALLELISM,
     ],
     codes: &[NO_HUGE, HUGE_NOT_EFFECTIVE, CLOCK_MOVED, LAST_DRIFTS, SHORT_LADDER],
@@ -80,8 +80,9 @@ machmeter_data::metrics! {
     }
     ["level"] Bytes Higher weakened by [SharedCore, MemoryPlacement] {
         CACHE_SIZE = "memory.cache_size"
-            "Working set at which the latency curve passes from one level to the next, found without asking the system. LLC: what \
-             was effectively ours of the last cache; the interval spans the rounds.";
+            "Largest working set that still has the latency of the level: at most half of its loads miss. Found without asking the \
+             system. LLC: the share of the last cache that this run had, which lies between what stays of a larger working set and \
+             the largest that fits. The interval spans resampled rounds.";
     }
     ["level"] Bytes Neither weakened by [SharedCore] {
         LINE_SIZE = "memory.line_size"
@@ -100,10 +101,9 @@ machmeter_data::metrics! {
         HUGE_GRANTED = "memory.huge_pages_granted"
             "Share of the memory asked for in huge pages that the system gave in huge pages.";
     }
-    [] One Higher weakened by [SharedCore, MemoryPlacement] {
-        HUGE_EFFECTIVE = "memory.huge_pages_effective"
-            "Share of the cost of missed translations that huge pages take away, just beyond the reach of the first buffer: 0 where \
-             the processor still translates small pages, as under a hypervisor that backs a guest with small ones.";
+    ["level", "order", "working_set_bytes"] One Higher weakened by [SharedCore, MemoryPlacement] {
+        HUGE_SAVING = "memory.huge_pages_saving"
+            "Share of the latency over small pages that huge pages take away at a working set: one line per page shows translation,              the global order at the largest working set is memory latency. Negative where huge pages cost more.";
     }
     ["chains"] One Higher weakened by [SharedCore, MemoryPlacement] {
         PARALLELISM = "memory.parallelism"
@@ -119,10 +119,10 @@ machmeter_data::code! { pub NO_HUGE = "W401" "ladder without huge pages",
     undo: "Write the old value back.",
 }
 machmeter_data::code! { pub HUGE_NOT_EFFECTIVE = "W402" "huge pages not effective",
-    what: "Huge pages were granted, but the processor's translation buffer reaches no further with them.",
-    why: "A hypervisor that backs the guest with small pages splits them again; programs gain less than huge pages promise.",
-    how: "Latency of one line per 4 KiB page, beyond the reach of the first translation buffer, on small and on huge pages.",
-    next: "Ask whoever runs the host for huge pages behind the guest; on bare metal compare with hugetlbfs pages.",
+    what: "Huge pages were granted, and take less than 10 % off memory latency.",
+    why: "Either translation costs little here, or a hypervisor that backs the guest with small pages splits huge ones again.",
+    how: "Latency in random order over the largest working set, on small and on huge pages; the finding lists smaller ones.",
+    next: "In a guest, ask the operator of the host for huge pages behind it; on bare metal compare with hugetlbfs pages.",
 }
 machmeter_data::code! { pub CLOCK_MOVED = "W403" "core clock moved",
     what: "The clock of the core changed by more than 1 % between rounds.",

@@ -10,8 +10,10 @@ use super::plan;
 /// Pages of the first look at the translation buffers.
 pub(super) const PAGE_COUNTS: [usize; 18] =
     [8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 256];
-/// Working set beyond the reach of the first translation buffer, as a multiple of it, on which huge pages must help.
-pub(super) const BEYOND_REACH: usize = 2;
+/// Ratio of neighboring working sets at which small and huge pages are compared, and the first, bytes: 128 pages, beyond the first
+/// translation buffers in use (32 to 96 entries), then beyond the second ones (512 to 3,072).
+const PAGES_RATIO: usize = 4;
+const LEAST_COMPARED_BYTES: usize = 128 * PAGE_BYTES;
 pub(super) const CONFLICTS: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24];
 pub(super) const CHAINS: &[usize] = &[1, 2, 4, 8, 12, 16, 24];
 pub(super) const STRIDES: &[usize] = &[64, 128, 256, 512, 1_024, 2_048, 4_096];
@@ -57,7 +59,6 @@ pub(super) struct Refinement {
     pub(super) pages: Vec<usize>,
     /// One working set inside each level, the last being the largest there is, bytes.
     pub(super) inside_levels: Vec<usize>,
-    pub(super) first_reach_bytes: usize,
     /// Working set for the line, bytes: beyond the first cache, and at most half of the second.
     pub(super) line_set_bytes: usize,
     /// Size of the first cache, bytes; 0 while unknown.
@@ -87,7 +88,6 @@ impl Refinement {
             boundaries: ends.iter().map(|e| e.all.bytes).filter(|size| *size <= OWN_BYTES).collect(),
             pages: near_reach.step_by(fine).map(|n| n * PAGE_BYTES).collect(),
             inside_levels: inside(&capacities, most_bytes),
-            first_reach_bytes: reach.map_or(64 * PAGE_BYTES, |s| s.last as usize),
             line_set_bytes: match capacities[..] {
                 [first, second, _, ..] => {
                     let bytes = (LINE_SET_CACHES * first).min(second / 2.0) as usize;
@@ -118,6 +118,14 @@ impl Refinement {
         };
         curves.rows().enumerate().filter(|(_, row)| wants(row)).map(|(i, _)| i).collect()
     }
+}
+
+/// Working sets at which small and huge pages are compared, bytes: up to the largest there is.
+pub(super) fn compared_pages(most_bytes: usize) -> Vec<usize> {
+    let larger = |bytes: &usize| bytes.checked_mul(PAGES_RATIO);
+    std::iter::successors(Some(LEAST_COMPARED_BYTES), larger)
+        .take_while(|bytes| *bytes <= most_bytes)
+        .collect()
 }
 
 /// Length of a short batch of a working set that prices a level, ns, and pairs per visit.

@@ -4,9 +4,11 @@ use machmeter_data::Metric;
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Warning};
+use machmeter_stats::levels::only_size_between;
 
+use super::chase::PAGE_BYTES;
 use super::curves::Curves;
-use super::detect::{Cache, Detection};
+use super::detect::{Cache, Detection, Saving};
 use super::figures::span;
 use super::plan::{GRANTED, HUGE_REFUSED, HYPERVISOR, LIMIT, Limit};
 use crate::show;
@@ -17,8 +19,8 @@ const CLOCK_CHANGE: f64 = 0.01;
 const LAST_RATIO: f64 = 1.3;
 /// Share of the claimed last cache below which the rest belongs to others.
 const LAST_SHARE: f64 = 0.6;
-/// Share of the cost of translations taken away that counts as effective.
-const EFFECTIVE: f64 = 0.5;
+/// Share of memory latency taken away, from which on huge pages are worth their memory: less than what runs on one machine differ by.
+const EFFECTIVE: f64 = 0.1;
 
 /// A cache is the reported one within so many octaves: whoever shares the core makes it look smaller by up to a third.
 const SAME_OCTAVES: f64 = 0.5;
@@ -35,7 +37,7 @@ fn verdict(cache: &Cache, on_hypervisor: bool) -> &'static str {
     if cache.shared && (on_hypervisor || high / low > LAST_RATIO) {
         return EFFECTIVE_RANGE;
     }
-    let apart_octaves = (cache.end.all.bytes / claim.bytes as f64).log2().abs();
+    let apart_octaves = (cache.end.all.capacity.bytes / claim.bytes as f64).log2().abs();
     if apart_octaves < SAME_OCTAVES { EQUAL } else { DIFFERS }
 }
 
@@ -94,37 +96,65 @@ fn describe(cache: &Cache, verdict: &str) -> String {
     let claimed =
         cache.reported.map_or("nothing claimed".to_owned(), |c| format!("{} claimed", bytes(c.bytes as f64)));
     let (name, all) = (&cache.name, &cache.end.all);
-    let [step, from, to, nominal] = [all.bytes, all.from_bytes, all.to_bytes, cache.nominal_bytes].map(bytes);
+    let (low, high) = cache.end.bracket_bytes;
+    let [size, from, to] = [all.capacity.bytes, low, high].map(bytes);
     if cache.shared {
         let rounds: Vec<String> = cache.end.by_round_bytes.iter().map(|s| bytes(*s)).collect();
         let rounds = rounds.join(", ");
-        return format!("{name}: {step} effective (by round {rounds}), {claimed}: {verdict}");
+        return format!("{name}: {size} effective (by round {rounds}), {claimed}: {verdict}");
     }
-    let ns = all.threshold_ns;
-    format!(
-        "{name}: step at {step} [{from}, {to}] where a load passes {ns:.2} ns, looks like {nominal}, {claimed}: {verdict}"
-    )
+    let stated = only_size_between(low, high).map_or(String::new(), |b| format!(", so {}", bytes(b)));
+    format!("{name}: {size} [{from}, {to}]{stated}; {claimed}: {verdict}")
 }
 
 fn huge(found: &Detection<'_>) -> Option<Finding> {
     let granted = found.huge_granted?;
     let mut evidence = vec![format!("granted: {}", human(granted, Unit::One))];
-    let (word, text) = match found.huge_effective {
-        _ if granted < GRANTED => ("denied", "Huge pages were asked for and not, or only partly, given."),
-        Some(s) if s.share < EFFECTIVE => {
-            ("not effective", "Huge pages were given, but translation reaches no further with them.")
+    let (word, text) = match &found.huge_memory {
+        _ if granted < GRANTED => {
+            ("denied", "Huge pages were asked for and not, or only partly, given.".to_owned())
         }
-        Some(_) => ("effective", "Huge pages were given and translation reaches further with them."),
-        None => ("granted", "Huge pages were given; whether translation reaches further was not measured."),
+        Some(s) if gains_little(s) => ("not effective", format!("Huge pages were given and {}.", saved(s))),
+        Some(s) if s.share().1 >= EFFECTIVE => {
+            ("effective", format!("Huge pages were given and {}.", saved(s)))
+        }
+        Some(s) => ("unknown", format!("Huge pages were given and {}: too close to tell.", saved(s))),
+        None => {
+            let text = "Huge pages were given; what they take off memory latency was not measured.";
+            ("granted", text.to_owned())
+        }
     };
-    evidence.extend(found.huge_effective.map(|s| {
-        let [share, low, high] = [s.share, s.low, s.high].map(|share| human(share, Unit::One));
-        let n = s.n;
+    evidence.extend(reaches(found));
+    evidence.extend(found.huge_savings.iter().map(|s| {
+        let [small, huge] = [s.small.value_ns, s.huge.value_ns].map(|ns| human(ns, Unit::Nanoseconds));
         format!(
-            "they take away {share} ({low} to {high}) of what missed translations cost beyond the first buffer ({n} pairs)"
+            "one line per page of {}: {small} over small pages, {huge} over huge ones",
+            human(s.bytes, Unit::Bytes)
         )
     }));
-    Some(show::finding("memory.huge_pages", word, text.to_owned(), evidence))
+    Some(show::finding("memory.huge_pages", word, text, evidence))
+}
+
+/// Whether even the most that huge pages may save of memory latency is little.
+fn gains_little(s: &Saving) -> bool {
+    s.share().2 < EFFECTIVE
+}
+
+/// `take 27 % off memory latency (185 ns over small pages, 135 ns over huge ones)`.
+fn saved(s: &Saving) -> String {
+    let [small, huge] = [s.small.value_ns, s.huge.value_ns].map(|ns| human(ns, Unit::Nanoseconds));
+    let share = human(s.share().0.max(0.0), Unit::One);
+    format!("take {share} off memory latency ({small} over small pages, {huge} over huge ones)")
+}
+
+/// Pages that the buffers of translations reach, as far as they are known.
+fn reaches(found: &Detection<'_>) -> Option<String> {
+    let pages = |bytes: f64| (bytes / PAGE_BYTES as f64).round();
+    let (first, _) = found.first_reach?;
+    let second = found.second_reach.map_or(String::new(), |(low, high)| {
+        format!(", the second between {} and {}", pages(low), pages(high))
+    });
+    Some(format!("the first translation buffer holds {} small pages{second}", pages(first.last)))
 }
 
 pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warning> {
@@ -135,11 +165,9 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
     } else if let Some(granted) = found.huge_granted.filter(|s| *s < GRANTED) {
         let text = format!("{} of the memory asked for came in huge pages", share(granted));
         out.push(super::NO_HUGE.warning(text));
-    } else if let Some(saved) = found.huge_effective.filter(|s| s.share < EFFECTIVE) {
-        let text = format!(
-            "huge pages were granted and gain little: they save {} of what missed translations cost",
-            share(saved.share)
-        );
+    } else if let Some(s) = found.huge_memory.as_ref().filter(|s| gains_little(s)) {
+        let reaches = reaches(found).map_or(String::new(), |text| format!("; {text}"));
+        let text = format!("huge pages were granted and gain little: they {}{reaches}", saved(s));
         out.push(super::HUGE_NOT_EFFECTIVE.warning(text));
     }
     if let Some(change) = found.clock_change.filter(|c| *c > CLOCK_CHANGE) {

@@ -1,5 +1,7 @@
 //! The analysis on rows of a simulated machine.
 
+mod huge;
+
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_engine::disturbance::sibling::CoreLook;
 
@@ -237,7 +239,8 @@ fn a_planted_machine_is_described() {
     near("memory.line_size", &[("level", "L1")], 64.0, 1e-9);
     near("memory.associativity", &[], 8.0, 1e-9);
     near("memory.tlb_entries", &[("level", "1")], 72.0, 1e-9);
-    near("memory.huge_pages_effective", &[], 1.0, 0.02);
+    // 128 MiB: 110 ns, and 20 ns for all but 3,072 of 32,768 small pages, 1.9 ns for nearly all.
+    near("memory.huge_pages_saving", &[("level", "DRAM"), ("order", "global")], 1.0 - 110.0 / 130.0, 0.1);
     near("memory.parallelism", &[("chains", "8")], 110.0 / 15.0, 0.01);
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
     assert_eq!(a.findings[0].verdict, "equal", "{:?}", a.findings);
@@ -282,10 +285,8 @@ fn conditions_that_weaken_it_are_told() {
     let machine = Machine { drift: 0.7, ..Machine::usual() };
     let mut r = rows(&machine);
     r.facts.set(&plan::HYPERVISOR, "kvm".to_owned());
-    // Huge pages that translate like small ones, a clock that moves, and memory not asked for in full.
-    for row in r.rows.iter_mut().filter(|r| r.text("order") == ONE_PER_PAGE && r.text("pages") == HUGE) {
-        row.pairs.iter_mut().for_each(|p| slow_down(p, 3.0));
-    }
+    // Huge pages that save nothing in memory, a clock that moves, and memory not asked for in full.
+    huge::save(&mut r, 0.0);
     for row in r.rows.iter_mut().filter(|r| r.operation == "adds") {
         row.pairs.iter_mut().take(3).for_each(|p| (p.short_ticks, p.long_ticks) = (2_400, 4_800));
     }
@@ -336,7 +337,7 @@ fn a_cache_that_was_missed_does_not_give_its_name_to_the_next() {
 fn what_was_found_is_told_to_the_parts_after_it() {
     let told = |rows: &Rows| DetectedCaches::of(&Curves::of(rows));
     let (least, most) = told(&rows(&Machine::usual())).last_bytes.expect("a last cache");
-    assert!((26 << 20..=most).contains(&least) && most < 41 << 20, "{least} to {most}");
+    assert!((24 << 20..=most).contains(&least) && most < 41 << 20, "{least} to {most}");
     // Memory not reached: what ends the curve may be any cache.
     assert_eq!(told(&short()).last_bytes, None);
     assert_eq!(told(&Rows::in_nanoseconds(Vec::new())), DetectedCaches::default());

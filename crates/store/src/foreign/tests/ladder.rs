@@ -25,7 +25,7 @@ fn megabytes_of_lmbench_and_sizes_with_units_are_bytes() {
     assert!(latency.and_then(|m| m.value).is_some_and(|ns| (13.0..16.0).contains(&ns)), "{line}");
     let out = read(&["latency/multichase.txt"]);
     let line = &lines(&out)[0];
-    assert!(line.starts_with("L1 32.0 KiB to 64.0 KiB 1.25 ns, L2 1.00 MiB to 2.00 MiB 3.5"), "{line}");
+    assert!(line.starts_with("L1 32.0 KiB to 64.0 KiB 1.25 ns, L2 1.19 MiB to 4.00 MiB 3.5"), "{line}");
     let bytes = in_memory(&[("chase", "4096 1.0\n8192 1.0\n16384 1.0\n32768 1.0\n65536 4.0\n131072 4.1\n")]);
     let out = read_input(&bytes).expect("bytes without a unit");
     assert_eq!(out.metrics[0].value, Some(1.0));
