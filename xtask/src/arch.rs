@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{none, said};
+use crate::{files, none, said};
 
 /// Crates by layer, lowest first, without `machmeter-`. A crate that is not named here fails the check.
 const LAYERS: [&str; 6] = [
@@ -66,7 +66,8 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let wrong: Vec<String> = edges.iter().filter_map(|(a, b)| objection(a, b)).collect();
     none(&wrong, "the architecture is broken")?;
     println!("architecture: {} edges, all downward", edges.len());
-    unsafe_stays_home(root)
+    unsafe_stays_home(root)?;
+    buffers_have_a_place(root)
 }
 
 /// Unsafe code is allowed in `sys`, in the recorder `pmpi`, in `kernel.rs` files and in modules of theirs only.
@@ -83,9 +84,56 @@ fn unsafe_stays_home(root: &Path) -> Result<()> {
     none(&strayed, "unsafe code outside sys, pmpi and kernel.rs")
 }
 
+/// Sources of timed calls, and of the messages of `net` and `mpi`.
+const COPYING: [&str; 8] = [
+    "crates/loops/src/ops/*.rs",
+    "crates/loops/src/net/*.rs",
+    "crates/loops/src/mpi/*.rs",
+    "crates/net/src/near.rs",
+    "crates/net/src/far.rs",
+    "crates/sys/src/call/*.rs",
+    "crates/sys/src/link/*.rs",
+    "crates/sys/src/stdio.rs",
+];
+
+/// No timed call copies to or from the heap, which puts blocks where it likes: such a buffer is a `machmeter_sys::buffer::Buffer`.
+fn buffers_have_a_place(root: &Path) -> Result<()> {
+    let mut found = Vec::new();
+    for path in files(root, &COPYING)?.iter().filter(|p| !p.ends_with("tests.rs")) {
+        let text = std::fs::read_to_string(path)?;
+        let timed = text.split("#[cfg(test)]\nmod").next().unwrap_or_default();
+        let shown = path.strip_prefix(root).unwrap_or(path).display();
+        let heap = timed.lines().zip(1..).filter(|(line, _)| on_the_heap(line));
+        found.extend(heap.map(|(line, n)| format!("{shown}:{n}: {}", line.trim())));
+    }
+    none(&found, "buffers of timed calls on the heap")
+}
+
+/// Whether a line makes or names a heap buffer of bytes, or a vector of equal elements.
+fn on_the_heap(line: &str) -> bool {
+    let repeated = |after: &str| after.split_once(']').is_some_and(|(elements, _)| elements.contains("; "));
+    line.contains("Vec<u8>") || line.split("vec![").skip(1).any(repeated)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heap_buffers_are_seen() {
+        for line in [
+            "page: Vec<u8>,",
+            "let mut page = vec![0_u8; 4 << 10];",
+            "let (a, b) = (vec![1, 2], vec![0.0; n]);",
+        ] {
+            assert!(on_the_heap(line), "{line}");
+        }
+        for line in
+            ["receive_ns: Vec<f64>,", "vec![plan(a), plan(b)]", "let event = [0_u8; 8];", "message: Buffer,"]
+        {
+            assert!(!on_the_heap(line), "{line}");
+        }
+    }
 
     #[test]
     fn wrong_edges_are_named() {

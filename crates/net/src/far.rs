@@ -9,6 +9,7 @@ use machmeter_engine::cpu_work::spin;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
 use machmeter_loops::net::take_turns;
 use machmeter_sys::affinity;
+use machmeter_sys::buffer::Buffer;
 use machmeter_sys::link::{End, Link, Wait};
 use machmeter_sys::thread;
 
@@ -55,7 +56,7 @@ pub(crate) fn attend<W: Write>(
     replies: &mut MessageWriter<Answer, W>,
     links: &mut [Box<dyn Link>],
 ) -> RoleError {
-    let mut buffer = Vec::new();
+    let mut buffer = Buffer::empty(1);
     loop {
         let turns = match next() {
             Ok(Order::Turns(turns)) => turns,
@@ -63,9 +64,12 @@ pub(crate) fn attend<W: Write>(
         };
         let link = links.get_mut(turns.link);
         let objection = turns.objection().or_else(|| link.is_none().then(|| "no such link".to_owned()));
+        let no_memory =
+            || Some(format!("messages of {} B: {}", turns.bytes, buffer.resize(turns.bytes as usize).err()?));
+        let objection = objection.or_else(no_memory);
         let done = match (link, objection) {
             (Some(link), None) => {
-                buffer.resize(turns.bytes as usize, 1);
+                buffer.move_on();
                 if let Err(e) = replies.send(&Answer::Ready) {
                     return e.into();
                 }

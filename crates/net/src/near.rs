@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use machmeter_engine::cpu_work::spin;
 use machmeter_engine::role::{Peer, Role, RoleError};
 use machmeter_loops::net::{Train, look_ns, per_call_ns, receive_train, send_train, spin_until};
+use machmeter_sys::buffer::Buffer;
 use machmeter_sys::link::{LIMIT_NS, Link, Transport, Wait};
 use machmeter_sys::process::{ReadUntil, Spawn};
 use machmeter_sys::thread::monotonic_ns;
@@ -75,7 +76,7 @@ pub(crate) struct Near {
     pub(crate) links: Vec<OpenLink>,
     /// Work of so many turns, between messages.
     pub(crate) work: Box<dyn FnMut(u64)>,
-    message: Vec<u8>,
+    message: Buffer,
     turns: Option<Turns>,
     pattern: u8,
     number: u8,
@@ -121,7 +122,7 @@ impl Near {
     /// With a far end that has the other ends already, in the same order.
     pub(crate) fn over(control: Box<dyn Control>, links: Vec<OpenLink>) -> Self {
         let (work, ended) = (Box::new(spin), Ended::default());
-        let (message, turns, pattern, number, back, sent) = (Vec::new(), None, 0, 0, 0, 0);
+        let (message, turns, pattern, number, back, sent) = (Buffer::empty(1), None, 0, 0, 0, 0);
         Self { control, links, work, message, turns, pattern, number, back, sent, ended }
     }
 
@@ -135,7 +136,9 @@ impl Near {
         }
         let limit_ns = if self.links[turns.link].transport.loses { LOST_AFTER_NS } else { LIMIT_NS };
         let _ = self.links[turns.link].link.set_limit(limit_ns);
-        self.message.resize(turns.bytes as usize, 1);
+        let no_memory = |e: std::io::Error| format!("messages of {} B: {e}", turns.bytes);
+        self.message.resize(turns.bytes as usize).map_err(no_memory)?;
+        self.message.move_on();
         let answer =
             self.control.send(&Order::Turns(turns)).and_then(|()| self.control.receive(ANSWER_WITHIN_NS));
         let why = match answer {

@@ -4,6 +4,7 @@
 
 pub mod abandoned;
 pub mod affinity;
+pub mod buffer;
 pub mod call;
 pub mod cgroup;
 pub mod clock;

@@ -7,9 +7,14 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
+use crate::buffer::Buffer;
+use crate::mirror::page_bytes;
+
 #[derive(Debug)]
 pub struct Stream {
     file: NonNull<libc::FILE>,
+    /// What it writes from, where that is not memory of the library.
+    buffer: Option<Buffer>,
 }
 
 // SAFETY: streams may be used from any thread (they lock themselves); the value is the only handle.
@@ -20,14 +25,18 @@ impl Stream {
     pub fn open(path: &CStr) -> io::Result<Self> {
         // SAFETY: both strings end with NUL and live through the call.
         let file = unsafe { libc::fopen(path.as_ptr(), c"w+".as_ptr()) };
-        NonNull::new(file).map(|file| Self { file }).ok_or_else(io::Error::last_os_error)
+        NonNull::new(file).map(|file| Self { file, buffer: None }).ok_or_else(io::Error::last_os_error)
     }
 
-    /// From now on a line is written when it ends, as on a terminal (`setvbuf`). To be called before the first output.
-    pub fn buffer_lines(&mut self) -> io::Result<()> {
-        // SAFETY: the stream is open; a null buffer lets the library use its own.
-        let done = unsafe { libc::setvbuf(self.file.as_ptr(), std::ptr::null_mut(), libc::_IOLBF, 4_096) };
-        if done == 0 { Ok(()) } else { Err(io::Error::other("the stream cannot be buffered by lines")) }
+    /// Writes from a page of its own from now on: when it is full, or (`by_lines`) when a line ends, as on a terminal (`setvbuf`).
+    /// To be called before the first output. Errors: no memory, or the library refuses.
+    pub fn buffer_in_page(&mut self, by_lines: bool) -> io::Result<()> {
+        let mode = if by_lines { libc::_IOLBF } else { libc::_IOFBF };
+        let buffer = self.buffer.insert(Buffer::new(page_bytes(), 0)?);
+        // SAFETY: the stream is open, and `self` keeps the buffer until it is closed.
+        let done =
+            unsafe { libc::setvbuf(self.file.as_ptr(), buffer.as_mut_ptr().cast(), mode, buffer.len()) };
+        if done == 0 { Ok(()) } else { Err(io::Error::other("the stream takes no buffer")) }
     }
 
     /// `fprintf(stream, "%c", c)`; whether it was taken.
@@ -97,11 +106,13 @@ impl Stream {
 
     /// `fclose`; whether everything could be written.
     #[inline]
-    pub fn close(self) -> bool {
-        let file = self.file;
+    pub fn close(mut self) -> bool {
+        let (file, buffer) = (self.file, self.buffer.take());
         std::mem::forget(self);
-        // SAFETY: the only handle, which is gone now.
-        unsafe { libc::fclose(file.as_ptr()) == 0 }
+        // SAFETY: the only handle, which is gone now; its buffer lives on.
+        let done = unsafe { libc::fclose(file.as_ptr()) == 0 };
+        drop(buffer);
+        done
     }
 }
 
@@ -141,7 +152,7 @@ mod tests {
         assert!(full.close());
         assert_eq!(std::fs::read(&path).unwrap(), [&b"xy"[..], &[b'z'; 21]].concat());
         let mut lines = Stream::open(&c_path(&path).unwrap()).unwrap();
-        lines.buffer_lines().unwrap();
+        lines.buffer_in_page(true).unwrap();
         assert!(lines.print_line(c"a line"));
         assert_eq!(std::fs::read(&path).unwrap(), b"a line\n");
         lines.rewind();

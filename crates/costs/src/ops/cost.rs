@@ -1,7 +1,7 @@
 //! The metric of all operations, and warnings that several parts give.
 
 machmeter_data::metrics! {
-    ["operation", "bytes", "chain", "code", "descriptors", "elements", "kind", "program", "stack",
+    ["operation", "allocator", "buffer", "bytes", "chain", "code", "descriptors", "elements", "kind", "program", "stack",
      "stride_bytes"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock] {
         COST = "ops.cost" "Time of one operation; conditions beside its name only where they tell rows apart.";
     }

@@ -25,9 +25,15 @@ machmeter_data::rows! { ROWS:
             "{code}" "ops.cost{operation=daxpy,elements=1000,!code=compiled}" least,
         ];
         detail "file in memory": [
-            "read 4 KiB" "ops.cost{operation=pread}",
+            "read 4 KiB" "ops.cost{operation=pread,buffer=page}",
+            "16 B behind a page" "ops.cost{operation=pread,buffer=page+16}",
             "open and close" "ops.cost{operation=open_close}",
         ];
+        detail "4 KiB through a pipe": [
+            "page-aligned" "ops.cost{operation=pipe,buffer=page}",
+            "16 B behind a page" "ops.cost{operation=pipe,buffer=page+16}",
+        ];
+        detail "16 KiB through a Unix socket": ["page-aligned" "ops.cost{operation=unix_socket}"];
         detail "signal caught": ["" "ops.cost{operation=signal_catch}"];
         detail "switch of threads": ["" "ops.cost{operation=yield_two_threads}"];
         detail "start a program": ["{program}" "ops.cost{operation=spawn}" least];

@@ -40,6 +40,8 @@ struct Setting {
     seed: u64,
     start_ns: u64,
     exec_target: Option<String>,
+    /// Number of the process, from 0: the places of its buffers and files.
+    number: usize,
     /// Directory of the files that calls work on, or why there is none.
     files: Result<PathBuf, String>,
 }
@@ -82,6 +84,7 @@ pub(super) fn cells(
         seed: at.host.seed,
         start_ns: at.start_ns,
         exec_target: params.exec_target.clone(),
+        number: 0,
         files,
     };
     let mut process = Process { setting, limit_ns, role: None, visited: Vec::new(), rows: Vec::new() };
@@ -170,6 +173,7 @@ impl Process {
             self.visited.clear();
             self.role = Some(Role::start(Spawn::worker(WORKER.name).new_group().die_with_parent())?);
             let open = Request::Open(self.setting.clone());
+            self.setting.number += 1;
             if let Some(Reply::Rows(rows)) = self.ask(&open, READY_WITHIN_NS)? {
                 self.rows = rows;
             }
@@ -227,7 +231,7 @@ fn run(_: &[OsString]) -> u8 {
     } else if part == decades::PART.name {
         decades::with_all(&setting.files, work)
     } else {
-        calls::with_all(&setting.files, |planned| work(benches(part, planned)))
+        calls::with_all(&setting.files, setting.number, |planned| work(benches(part, planned)))
     }
 }
 

@@ -66,6 +66,8 @@ pub(super) fn name(row: &Row) -> String {
         "bytes" => human(value.to_string().parse().unwrap_or(0.0), Unit::Bytes),
         "stride_bytes" => format!("{value} B apart"),
         "chain" => format!("chain of {value}"),
+        "allocator" => format!("malloc of {value}"),
+        "buffer" => buffer(&value.to_string()),
         "code" | "program" => value.to_string(),
         _ => format!("{value} {name}"),
     };
@@ -74,6 +76,14 @@ pub(super) fn name(row: &Row) -> String {
         row.operation.clone()
     } else {
         format!("{} ({})", row.operation, conditions.join(", "))
+    }
+}
+
+/// Where a buffer lies: `page`, or `page+16`.
+fn buffer(place: &str) -> String {
+    match place.strip_prefix("page+") {
+        Some(bytes) => format!("buffer {bytes} B behind a page"),
+        None => "page-aligned buffer".to_owned(),
     }
 }
 
@@ -174,6 +184,9 @@ mod tests {
         assert_eq!(t.rows[0].cells[0], Cell::Number(100.0));
         let strided = Row::new("decades", "read", Kind::Throughput).with("stride_bytes", 64_i64);
         assert_eq!(name(&strided), "read (64 B apart)");
+        let read = |buffer: &str| name(&Row::new("calls", "pread", Kind::Latency).with("buffer", buffer));
+        let named = ["page", "page+16"].map(read);
+        assert_eq!(named, ["pread (page-aligned buffer)", "pread (buffer 16 B behind a page)"]);
         for r in &t.rows[1..] {
             assert!(matches!(r.cells[0], Cell::Text(_)), "{r:?}");
         }

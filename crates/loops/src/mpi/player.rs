@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use machmeter_sys::Refused;
+use machmeter_sys::buffer::Buffer;
 use machmeter_sys::clock::{SourceId, TickSource, WithSource, dispatch};
 use machmeter_sys::mpi::shmem::Shmem;
 use machmeter_sys::mpi::{Comm, Error, Operation as Reduction, Request, Window};
@@ -45,10 +46,12 @@ pub struct Player {
     /// Part of the script, and who plays the other.
     pub seat: usize,
     partner: usize,
-    out: Vec<u8>,
-    into: Vec<u8>,
-    words_out: Vec<f64>,
-    words_into: Vec<f64>,
+    out: Buffer,
+    into: Buffer,
+    words_out: Buffer<f64>,
+    words_into: Buffer<f64>,
+    /// Script and size of the last play: those of a row are played in one visit.
+    last: (*const Phase, u64),
     requests: Vec<Request>,
     request_bytes: usize,
     next_request: usize,
@@ -89,10 +92,11 @@ impl Player {
             seat: comm.rank(),
             partner: comm.rank(),
             comm,
-            out: vec![1; all],
-            into: vec![0; all],
-            words_out: vec![1.0; words],
-            words_into: vec![0.0; words],
+            out: Buffer::new(all, 1)?,
+            into: Buffer::new(all, 0)?,
+            words_out: Buffer::new(words, 1.0)?,
+            words_into: Buffer::new(words, 0.0)?,
+            last: (std::ptr::null(), 0),
             requests: Vec::new(),
             request_bytes: usize::MAX,
             next_request: 0,
@@ -132,6 +136,17 @@ impl Player {
         Ok(())
     }
 
+    /// Moves the buffers to other pages where another row is played than before: once a visit.
+    fn move_on(&mut self, script: &[Phase], bytes: u64) {
+        let now = (script.as_ptr(), bytes);
+        if std::mem::replace(&mut self.last, now) != now {
+            self.out.move_on();
+            self.into.move_on();
+            self.words_out.move_on();
+            self.words_into.move_on();
+        }
+    }
+
     /// Plays a script by this clock.
     ///
     /// # Errors
@@ -144,6 +159,7 @@ impl Player {
         turns: u64,
         moment: Moment,
     ) -> Result<Result<Stamps, Error>, Refused> {
+        self.move_on(script, play.bytes);
         dispatch(source, Performance { player: self, script, play, turns, moment })
     }
 

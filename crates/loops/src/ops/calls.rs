@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
-use std::hint::black_box;
 use std::io;
 use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use crate::subject::Kind;
+use machmeter_sys::buffer::Buffer;
 use machmeter_sys::call::{self, event, file, map, signal};
 use machmeter_sys::thread::{Usage, monotonic_ns, tid};
 
@@ -42,6 +42,24 @@ impl Place {
     }
 }
 
+/// Where the buffer lies that a call fills: the condition `buffer` of its row, and its distance from the start of a page.
+const PLACES: [(&str, usize); 2] = [("page", 0), ("page+16", 16)];
+/// Messages through a pipe and through a Unix socket, bytes.
+const PIPED_BYTES: usize = 4 << 10;
+const SENT_BYTES: usize = 16 << 10;
+/// Visits from which on numbers of kept blocks come again.
+const KEPT_BLOCKS: usize = 8;
+/// What a read or write of a file transfers, and where in the file it begins, bytes.
+const BLOCK_BYTES: usize = 4 << 10;
+const BLOCK_AT: u64 = 8 << 10;
+
+/// A buffer of a row, on the page of this visit.
+fn buffer(behind_bytes: usize, bytes: usize, visit: usize) -> io::Result<Buffer> {
+    let mut buffer = Buffer::behind(behind_bytes, bytes, 0x5a)?;
+    buffer.move_to(visit);
+    Ok(buffer)
+}
+
 fn happened(ok: bool, what: &str) -> io::Result<()> {
     if ok { Ok(()) } else { Err(failed(what)) }
 }
@@ -51,18 +69,19 @@ fn failed(what: &str) -> io::Error {
     io::Error::other(what.to_owned())
 }
 
-/// All rows; those on files are refused with the reason when there is no `place`.
+/// All rows, with buffers on the pages of this `visit`; rows on files are refused with the reason when there is no `place`.
 pub fn all<'a>(
     place: &'a Result<Place, String>,
     handler: &'a io::Result<signal::Handler>,
+    visit: usize,
 ) -> Vec<Planned<'a>> {
-    let mut rows = plain();
+    let mut rows = plain(visit);
     rows.extend(signals(handler));
-    rows.extend(descriptors());
-    rows.extend(memory());
+    rows.extend(descriptors(visit));
+    rows.extend(memory(visit));
     match place {
         Ok(place) => {
-            rows.extend(on_files(place));
+            rows.extend(on_files(place, visit));
             rows.push(Touches::file(&place.data).first());
         }
         Err(why) => {
@@ -73,11 +92,10 @@ pub fn all<'a>(
     rows
 }
 
-fn plain<'a>() -> Vec<Planned<'a>> {
+fn plain<'a>(visit: usize) -> Vec<Planned<'a>> {
     const PARENT: &str = "ids of the parent";
     const IN_ORDER: &str = "times in order";
     let (parent, thread) = (parent_id() as i32, tid());
-    let mut random = [0_u8; 16];
     let later = |last: &Cell<u64>, now_ns: u64| {
         let ok = now_ns >= last.replace(now_ns);
         happened(ok, "the clock went backward")
@@ -99,7 +117,7 @@ fn plain<'a>() -> Vec<Planned<'a>> {
         plan("getrusage", "counts of faults above 0", || {
             happened(Usage::of_current_thread().minor_faults > 0, "no fault at all")
         }),
-        plan("getrandom", "calls that gave 16 bytes", move || call::random_by_call(&mut random))
+        made("getrandom", buffer(0, 16, visit), "calls that gave 16 bytes", |b| call::random_by_call(b))
             .with("bytes", 16_i64),
         plan("sched_yield", "calls that returned 0", call::yield_cpu).first(),
         plan("futex_wake", "calls that woke nobody", move || event::wake_nobody(&futex)),
@@ -123,27 +141,31 @@ fn signals(handler: &io::Result<signal::Handler>) -> Vec<Planned<'_>> {
     ]
 }
 
-fn descriptors<'a>() -> Vec<Planned<'a>> {
+fn descriptors<'a>(visit: usize) -> Vec<Planned<'a>> {
     const READY: &str = "ready descriptors";
-    let open = |path: &str| File::options().read(true).write(true).open(path);
-    let read = |zero: &mut File| {
-        let mut byte = [1_u8];
-        event::read_all_at_once(zero, &mut byte)?;
+    let open = |path: &str| {
+        let file = File::options().read(true).write(true).open(path)?;
+        Ok((file, buffer(0, 1, visit)?))
+    };
+    let read = |(zero, byte): &mut (File, Buffer)| {
+        byte[0] = 1;
+        event::read_all_at_once(zero, byte)?;
         happened(byte[0] == 0, "another byte than 0")
     };
-    let mut byte = 0_u8;
-    let through = move |pipe: &mut event::Pipe| {
-        byte = byte.wrapping_add(1);
-        pipe.put_and_take(byte)
-    };
+    let write = |(null, byte): &mut (File, Buffer)| event::write_all_at_once(null, byte);
+    let pipe = |bytes, behind_bytes| through("pipe", event::Pipe::new(), bytes, behind_bytes, visit);
+    let [aligned, behind] = PLACES.map(|(name, at)| pipe(PIPED_BYTES, at).with("buffer", name));
+    let sent = through("unix_socket", event::Pipe::of_sockets(), SENT_BYTES, 0, visit);
     let select = |count: usize| {
         made("select", event::Waiting::new(count), READY, |w| w.select()).with("descriptors", count)
     };
     vec![
         made("read_zero", open("/dev/zero"), "bytes of 0", read).with("bytes", 1_i64).first(),
-        made("write_null", open("/dev/null"), "bytes taken", |null| event::write_all_at_once(null, &[1]))
-            .with("bytes", 1_i64),
-        made("pipe", event::Pipe::new(), "bytes that came back", through).with("bytes", 1_i64),
+        made("write_null", open("/dev/null"), "bytes taken", write).with("bytes", 1_i64),
+        pipe(1, 0),
+        aligned,
+        behind,
+        sent.with("buffer", PLACES[0].0),
         made("eventfd", event::Event::new(), "counts that came back", |e| e.add_and_take(3)),
         made("timerfd_settime", event::Timer::new(), "earlier settings that came back", |t| t.set()),
         made("epoll_wait", event::Waiting::new(8), READY, |w| w.epoll()).with("descriptors", 8_i64),
@@ -153,7 +175,24 @@ fn descriptors<'a>() -> Vec<Planned<'a>> {
     ]
 }
 
-fn memory<'a>() -> Vec<Planned<'a>> {
+/// Messages that are written and read by one thread: the first byte is another in each, so that it is the proof.
+fn through<'a>(
+    operation: &str,
+    pipe: io::Result<event::Pipe>,
+    bytes: usize,
+    behind_bytes: usize,
+    visit: usize,
+) -> Planned<'a> {
+    let ends = || Ok((pipe?, buffer(0, bytes, visit)?, buffer(behind_bytes, bytes, visit)?));
+    let pass = |(pipe, message, into): &mut (event::Pipe, Buffer, Buffer)| {
+        message[0] = message[0].wrapping_add(1);
+        pipe.pass(message, into)?;
+        happened(into[0] == message[0], "another message came back")
+    };
+    made(operation, ends(), "messages that came back", pass).with("bytes", bytes)
+}
+
+fn memory<'a>(visit: usize) -> Vec<Planned<'a>> {
     let mut rows = Vec::new();
     for bytes in [map::page_bytes(), 1 << 20] {
         let mapped = plan("mmap_munmap", "mappings made and removed", move || map::map_and_unmap(bytes));
@@ -162,23 +201,35 @@ fn memory<'a>() -> Vec<Planned<'a>> {
     let protect = |page: &mut map::Guarded| page.protect_and_release();
     let protected = made("mprotect", map::Guarded::new(), "pairs of calls that returned 0", protect);
     rows.push(protected.per_turn(2.0));
-    for bytes in [64_usize, 4 << 10, 1 << 20] {
-        let allocated = plan("malloc_free", "blocks of the size asked for", move || {
-            let block: Vec<u8> = Vec::with_capacity(black_box(bytes));
-            happened(black_box(&block).capacity() >= bytes, "a smaller block")
-        });
-        rows.push(allocated.with("bytes", bytes));
-    }
+    rows.extend([64, 4 << 10, 1 << 20].map(|bytes| block(bytes, visit)));
     rows.extend([Touches::small().first(), Touches::huge()]);
     rows
 }
 
-fn on_files(place: &Place) -> Vec<Planned<'_>> {
+/// `malloc` and `free` of the C library. Blocks that are kept meanwhile, another number in each visit, move the block to other addresses.
+fn block<'a>(bytes: usize, visit: usize) -> Planned<'a> {
+    let kept = (0..visit % KEPT_BLOCKS).map(|_| Box::<[u64]>::new_uninit_slice(bytes / size_of::<u64>()));
+    let kept: Vec<_> = kept.collect();
+    let once = move || {
+        let _ = &kept;
+        map::allocate_and_free(bytes)
+    };
+    plan("malloc_free", "blocks that were given", once).with("bytes", bytes).with("allocator", "libc")
+}
+
+fn on_files(place: &Place, visit: usize) -> Vec<Planned<'_>> {
     let Place { data, data_path, new_path, .. } = place;
-    let mut page = vec![0_u8; 4 << 10];
-    let contents = vec![0x5a_u8; 4 << 10];
     let mut offset_bytes = 0;
-    vec![
+    let block = |behind_bytes| buffer(behind_bytes, BLOCK_BYTES, visit);
+    let read = move |into: &mut Buffer| file::read_at(data, into, BLOCK_AT);
+    let reads = PLACES.map(|(name, behind_bytes)| {
+        made("pread", block(behind_bytes), "reads of 4 KiB", read)
+            .with("bytes", BLOCK_BYTES)
+            .with("buffer", name)
+    });
+    let write = move |from: &mut Buffer| file::write_at(data, from, BLOCK_AT);
+    let written = made("pwrite", block(0), "writes of 4 KiB", write).with("bytes", BLOCK_BYTES);
+    let mut rows = vec![
         plan("stat", "sizes as they are", || file::stat(data_path, FILE_BYTES as u64)),
         plan("open_close", "files opened", || file::open_and_close(data_path)).first(),
         plan("create_unlink", "files made and removed", || file::create_and_unlink(new_path)),
@@ -186,10 +237,8 @@ fn on_files(place: &Place) -> Vec<Planned<'_>> {
             offset_bytes ^= 4_096;
             file::seek(data, offset_bytes)
         }),
-        plan("pread", "reads of 4 KiB", move || file::read_at(data, &mut page, 8_192))
-            .with("bytes", 4_096_i64)
-            .first(),
-        plan("pwrite", "writes of 4 KiB", move || file::write_at(data, &contents, 8_192))
-            .with("bytes", 4_096_i64),
-    ]
+        written.with("buffer", PLACES[0].0),
+    ];
+    rows.extend(reads.map(Planned::first));
+    rows
 }

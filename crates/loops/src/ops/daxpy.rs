@@ -3,16 +3,15 @@
 use std::hint::black_box;
 use std::sync::atomic::{Ordering, compiler_fence};
 
+use machmeter_sys::buffer::Buffer;
+
+use super::repeated::one_line;
 use crate::subject::{Proof, Subject};
 
-/// Elements per page. Both vectors begin one: where an allocation happens to lie in its pages decides about a tenth of the cost.
-const PAGE: usize = 4_096 / size_of::<f64>();
-
+/// Both vectors begin a page: where an allocation happens to lie in its pages decides about a tenth of the cost.
 pub struct Daxpy {
-    room: Vec<f64>,
-    x: usize,
-    y: usize,
-    n: usize,
+    x: Buffer<f64>,
+    y: Buffer<f64>,
     turns: u64,
 }
 
@@ -22,19 +21,17 @@ const X_STEP: f64 = 0.25;
 const BEGIN: f64 = 1.0;
 
 impl Daxpy {
-    pub fn new(n: usize) -> Self {
-        let pages = n.div_ceil(PAGE);
-        let mut room = vec![BEGIN; (2 * pages + 1) * PAGE];
-        let x = room.as_ptr().align_offset(PAGE * size_of::<f64>()).min(PAGE);
-        for (i, x) in room[x..x + n].iter_mut().enumerate() {
+    /// Of `n` elements.
+    ///
+    /// # Errors
+    /// No memory, in one line.
+    pub fn new(n: usize) -> Result<Self, String> {
+        let vector = || Buffer::new(n, BEGIN).map_err(|e| one_line(&e));
+        let (mut x, y) = (vector()?, vector()?);
+        for (i, x) in x.iter_mut().enumerate() {
             *x = BEGIN + i as f64 * X_STEP;
         }
-        Self { room, x, y: x + pages * PAGE, n, turns: 0 }
-    }
-
-    fn vectors(&mut self) -> (&[f64], &mut [f64]) {
-        let (before, from_y) = self.room.split_at_mut(self.y);
-        (&before[self.x..self.x + self.n], &mut from_y[..self.n])
+        Ok(Self { x, y, turns: 0 })
     }
 }
 
@@ -57,7 +54,7 @@ fn daxpy(a: f64, x: &[f64], y: &mut [f64]) {
 
 impl Subject for Daxpy {
     fn run(&mut self, turns: u64) -> bool {
-        let (x, y) = self.vectors();
+        let (x, y) = (&*self.x, &mut *self.y);
         for _ in 0..turns {
             daxpy(black_box(A), black_box(x), black_box(&mut *y));
         }
@@ -69,9 +66,9 @@ impl Subject for Daxpy {
     #[allow(clippy::float_cmp, reason = "all of these sums are exact")]
     fn proof(&mut self) -> Option<Proof> {
         let turns = self.turns as f64;
-        let (x, y) = self.vectors();
-        let right = y.iter().zip(x).filter(|(y, x)| **y == BEGIN + turns * A * **x).count() as u64;
-        (turns > 0.0).then(|| Proof::new("elements that grew with every turn", self.n as u64, right))
+        let right =
+            self.y.iter().zip(&*self.x).filter(|(y, x)| **y == BEGIN + turns * A * **x).count() as u64;
+        (turns > 0.0).then(|| Proof::new("elements that grew with every turn", self.y.len() as u64, right))
     }
 }
 
@@ -82,11 +79,10 @@ mod tests {
     #[test]
     fn every_element_is_added_to_and_tells_how_often() {
         for n in [1, 100, 513, 1_000] {
-            let mut d = Daxpy::new(n);
+            let mut d = Daxpy::new(n).unwrap();
             assert!(d.proof().is_none() && d.run(1));
-            let (x, y) = d.vectors();
-            assert!((x.len(), y.len()) == (n, n) && x.as_ptr().align_offset(4_096) == 0);
-            for (i, y) in y.iter().enumerate() {
+            assert!((d.x.len(), d.y.len()) == (n, n) && d.x.as_ptr().align_offset(4_096) == 0);
+            for (i, y) in d.y.iter().enumerate() {
                 assert_eq!(*y, 1.5 + i as f64 * 0.125);
             }
             assert!(d.run(1_000_000 / n as u64));
@@ -95,7 +91,7 @@ mod tests {
             d.turns += 1;
             assert_eq!(seen(&mut d), Some((0, n as u64)), "a turn that did not take place");
             d.turns -= 1;
-            d.vectors().1[n - 1] += 0.125;
+            d.y[n - 1] += 0.125;
             assert_eq!(seen(&mut d), Some((n as u64 - 1, n as u64)));
         }
     }

@@ -172,9 +172,7 @@ impl Prints {
 impl Subject for Prints {
     fn prepare(&mut self) -> Result<(), String> {
         let mut s = Stream::open(&self.path).map_err(|e| format!("no stream: {e}"))?;
-        if self.lines {
-            s.buffer_lines().map_err(|e| e.to_string())?;
-        }
+        s.buffer_in_page(self.lines).map_err(|e| e.to_string())?;
         self.stream = Some(s);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Calls on the address space: mapping, protection, and first touches of pages.
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io;
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -18,6 +19,19 @@ pub fn map_and_unmap(bytes: usize) -> io::Result<()> {
     let at = unsafe { rustix::mm::mmap_anonymous(none, bytes, READ_WRITE, MapFlags::PRIVATE) }?;
     // SAFETY: exactly the mapping just made, which nobody has seen.
     Ok(unsafe { rustix::mm::munmap(at, bytes) }?)
+}
+
+/// `malloc` of `bytes` and `free`; fails if there is no such block.
+#[inline]
+pub fn allocate_and_free(bytes: usize) -> io::Result<()> {
+    // SAFETY: takes no memory; the compiler does not see that the block is unused.
+    let block = black_box(unsafe { libc::malloc(black_box(bytes)) });
+    if block.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just given, and known to nothing else.
+    unsafe { libc::free(block) };
+    Ok(())
 }
 
 #[derive(Debug)]

@@ -113,8 +113,11 @@ fn ladder<'a>() -> Vec<Planned<'a>> {
 fn daxpys(pages: &Result<Pages, String>) -> Vec<Planned<'_>> {
     let mut planned = Vec::new();
     for n in ELEMENTS {
-        let compiled = throughput("daxpy", Daxpy::new(n)).with("elements", n).with("code", "compiled");
-        planned.push(compiled.first());
+        let compiled = match Daxpy::new(n) {
+            Ok(daxpy) => throughput("daxpy", daxpy),
+            Err(why) => Planned::refused("daxpy", &why),
+        };
+        planned.push(compiled.with("elements", n).with("code", "compiled").first());
         for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {
             let row = match pages {
                 Ok(pages) => whole(k, n, pages).map(|grows| throughput("daxpy", grows)),

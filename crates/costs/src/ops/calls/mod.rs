@@ -41,10 +41,14 @@ machmeter_data::code! { FAULT_GROUPS = "W444" "faults served in groups",
 
 pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };
 
-pub(super) fn with_all<T>(files: &Result<PathBuf, String>, work: impl FnOnce(Vec<Planned<'_>>) -> T) -> T {
+pub(super) fn with_all<T>(
+    files: &Result<PathBuf, String>,
+    visit: usize,
+    work: impl FnOnce(Vec<Planned<'_>>) -> T,
+) -> T {
     let place = files.as_ref().map_err(Clone::clone).and_then(|path| catalog::Place::at(path));
     let handler = Handler::install();
-    work(catalog::all(&place, &handler))
+    work(catalog::all(&place, &handler, visit))
 }
 
 fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {

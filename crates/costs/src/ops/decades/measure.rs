@@ -115,7 +115,7 @@ fn bench<'a>(id: &str, path: &Result<CString, String>, pages: &'a Result<Pages, 
         "fclose" => path().map(|path| boxed(Closes::new(path))),
         "fprintf" | "printf" => path().map(|path| boxed(Prints::new(path, id == "printf"))),
         "thr_create" => Ok(processes::threads(false).subject),
-        _ if row.operation == "daxpy" => Ok(boxed(Daxpy::new(row.int("elements").unwrap_or(0) as usize))),
+        _ if row.operation == "daxpy" => Daxpy::new(row.int("elements").unwrap_or(0) as usize).map(boxed),
         _ => {
             let reads = id.starts_with("read");
             row = row.with("stride_bytes", STEP_BYTES);
