@@ -1,5 +1,7 @@
-//! Sources of noise that a run did not name. It names those that took most and sums the rest by kind: one that is not named took no more
-//! than that rest.
+//! Sources of noise that a run did not name.
+//!
+//! A run names the sources that took most of a CPU and sums the rest by kind. A source that it does not name took nothing there, and at most
+//! that rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +9,14 @@ use machmeter_data::metric::{ParamValue, Params};
 use machmeter_data::{Interval, Metric, Quality, Record};
 
 const SHARE: &str = "noise.source_fraction";
-/// Parts of a CPU's stolen time that may be of anybody: what was too short to be listed, and what nobody saw the cause of.
+/// Kinds of stolen time that any source may have caused: too short to be listed, or of unknown cause.
 const OF_ANYBODY: [&str; 2] = ["unlisted", "unknown"];
 /// Names of what a run sums by kind begin so.
 const REST: &str = "other ";
 const LEVEL: f64 = 0.95;
 
 /// Figures of the sources `named` in other runs that `run` measured without naming them, by key: zero, and what bounds it.
-pub(crate) fn unnamed(run: &Record, named: &BTreeMap<&String, &Metric>) -> Vec<(String, Metric)> {
+pub(crate) fn unnamed(run: &Record, named: &BTreeMap<String, Metric>) -> Vec<(String, Metric)> {
     let own: Vec<&Metric> = run.metrics.iter().filter(|m| m.id == SHARE && m.value.is_some()).collect();
     let keys: BTreeSet<String> = own.iter().map(|m| m.key()).collect();
     let figure = |m: &Metric| {
@@ -38,7 +40,7 @@ pub(crate) fn unnamed(run: &Record, named: &BTreeMap<&String, &Metric>) -> Vec<(
             ..m.clone()
         })
     };
-    let missing = named.iter().filter(|(key, _)| !keys.contains(**key));
+    let missing = named.iter().filter(|(key, _)| !keys.contains(*key));
     missing.filter_map(|(key, m)| Some(((*key).clone(), figure(m)?))).collect()
 }
 

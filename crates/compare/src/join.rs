@@ -5,83 +5,93 @@ use std::collections::{BTreeMap, BTreeSet};
 use machmeter_data::{Metric, Record};
 use machmeter_stats::quantile::median_of;
 
-use crate::absent;
 use crate::advice::advice;
 use crate::assumed;
 use crate::comparison::{Comparison, Counts, Group, Row, RunName, Scale, Side, Verdict};
 use crate::environment::{difference, same_state};
 use crate::evidence::{lend, seen, weigh};
+use crate::figures::{Figures, Sides, metrics};
 use crate::judge::{judge, unclear};
-use crate::options::{Options, glob_matches};
+use crate::options::Options;
 use crate::pair::Pair;
-
-/// What the meter took itself, on whichever CPU: no change of the machine. Compared where it is asked for.
-const OF_THE_METER: &str = "noise.own_fraction";
-
-/// Figures of several runs by key, each run's in its order.
-type Figures<'a> = BTreeMap<String, Vec<&'a Metric>>;
 
 /// Compares the runs of `b` with those of `a`. Never fails: what cannot be compared is a row with the reason.
 pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison {
-    let mut notes = Vec::new();
+    let [of_a, of_b] = [a, b].map(|side| side.iter().collect::<Vec<_>>());
     let past: Vec<&Record> = before(a, b, options.history).collect();
-    let mut of_a = by_key(a.iter(), options, &mut notes);
-    let mut of_b = by_key(b.iter(), options, &mut notes);
-    let mut earlier = by_key(past.iter().copied(), options, &mut Vec::new());
-    let absent = {
-        let all = of_a.iter().chain(&of_b).map(|(key, of)| (key, of[0]));
-        let named = all.filter(|(_, m)| absent::is_named(m)).collect();
-        let of = |runs: &mut dyn Iterator<Item = &Record>| -> Vec<(String, Metric)> {
-            runs.flat_map(|r| absent::unnamed(r, &named)).collect()
-        };
-        [of(&mut a.iter()), of(&mut b.iter()), of(&mut past.iter().copied())]
-    };
-    for (of, absent) in [&mut of_a, &mut of_b, &mut earlier].into_iter().zip(&absent) {
-        for (key, m) in absent {
-            of.entry(key.clone()).or_default().push(m);
-        }
-    }
-    let on_page = on_page(a);
-    let none = Vec::new();
-    let (mut rows, mut pairs) = (Vec::new(), Vec::new());
-    for key in ordered(a.iter().chain(b), &of_a) {
-        let Some(mb) = of_b.get(key) else { continue };
-        let ma = &of_a[key];
-        let pair = Pair::new(ma, mb, earlier.get(key).unwrap_or(&none));
-        rows.push(blank(key, ma, mb, &pair, &on_page, options));
-        pairs.push(pair.ok());
-    }
+    let sides = Sides::new(&of_a, &of_b, &past);
+    let (mut rows, pairs): (Vec<Row>, Vec<_>) = joined(&sides, &of_a, &of_b, options).into_iter().unzip();
     let found: Vec<_> =
         rows.iter().zip(&pairs).filter_map(|(r, p)| Some((r.id.as_str(), p.as_ref()?))).collect();
+    // Rows that are not asked for lend their spread to those that are.
     let mut spreads: Vec<_> = found.iter().map(|(_, p)| seen(p)).collect();
     lend(&found, &mut spreads);
     let mut spreads = spreads.into_iter();
-    let evidence: Vec<_> = pairs.iter().map(|p| weigh(p.as_ref()?, spreads.next().flatten())).collect();
+    let mut evidence: Vec<_> = pairs.iter().map(|p| weigh(p.as_ref()?, spreads.next().flatten())).collect();
     for ((row, pair), e) in rows.iter_mut().zip(&pairs).zip(&evidence) {
         if pair.is_some() && e.is_none() {
             row.verdict = without_spread(row);
         }
     }
+    let mut wanted = rows.iter().map(|r| options.wants(&r.key, &r.id)).collect::<Vec<_>>().into_iter();
+    evidence.retain(|_| wanted.next().unwrap_or_default());
+    rows.retain(|r| options.wants(&r.key, &r.id));
     let families = judge(&mut rows, &evidence, options);
-    let environment = a.last().zip(b.first()).map(|(a, b)| difference(a, b)).unwrap_or_default();
-    notes.extend(remarks(a, b, &rows));
-    let lone = |of: &Figures<'_>, other: &Figures<'_>| {
-        of.keys().filter(|k| !other.contains_key(*k)).cloned().collect()
+    let advice = advice(a, &rows, &evidence, options);
+    let mut found = Comparison { families, advice, ..around(&of_a, &of_b, &sides, rows, options) };
+    found.notes.extend(by_clock(&found.rows));
+    found
+}
+
+/// A comparison of rows that are judged: everything but families and advice.
+pub(crate) fn around(
+    a: &[&Record],
+    b: &[&Record],
+    sides: &Sides<'_>,
+    rows: Vec<Row>,
+    options: &Options<'_>,
+) -> Comparison {
+    let lone = |of: &Figures<'_>, other: &Figures<'_>| -> Vec<String> {
+        let is_lone = |key: &str, m: &Metric| !other.contains_key(key) && options.wants(key, &m.id);
+        of.iter().filter(|(key, of)| is_lone(key, &of[0].metric)).map(|(key, _)| key.clone()).collect()
     };
+    let repeated = sides.repeated.iter().filter(|(key, _)| rows.iter().any(|r| r.key == *key));
+    let once = |(key, run): &(String, String)| {
+        format!("{key} occurs more than once in run {run}; its first figure is used")
+    };
+    let mut notes: Vec<String> = repeated.map(once).collect();
+    notes.extend(remarks(a, b, &rows));
     Comparison {
         a: group(a, "A"),
         b: group(b, "B"),
-        only_a: lone(&of_a, &of_b),
-        only_b: lone(&of_b, &of_a),
+        only_a: lone(&sides.a, &sides.b),
+        only_b: lone(&sides.b, &sides.a),
         counts: Counts::of(&rows),
-        advice: advice(a, &rows, &evidence, options),
+        advice: None,
         rows,
-        families,
-        environment,
+        families: Vec::new(),
+        environment: a.last().zip(b.first()).map(|(a, b)| difference(a, b)).unwrap_or_default(),
         at_least: options.at_least,
         error: options.error,
         notes,
     }
+}
+
+/// The rows that both sides have, not judged yet, each with its pair of figures where they can be compared.
+pub(crate) fn joined<'f>(
+    sides: &'f Sides<'_>,
+    a: &[&Record],
+    b: &[&Record],
+    options: &Options<'_>,
+) -> Vec<(Row, Option<Pair<'f>>)> {
+    let on_page = on_page(&a.iter().chain(b));
+    let both = |key: &&String| sides.b.contains_key(*key);
+    let row = |key: &String| {
+        let [of_a, of_b, earlier] = [&sides.a, &sides.b, &sides.earlier].map(|of| metrics(of, key));
+        let pair = Pair::new(&of_a, &of_b, &earlier);
+        (blank(key, &of_a, &of_b, &pair, &on_page, options), pair.ok())
+    };
+    ordered(a.iter().chain(b), &sides.a).into_iter().filter(both).map(row).collect()
 }
 
 /// Two equal figures need no spread to be the same.
@@ -90,30 +100,6 @@ fn without_spread(row: &Row) -> Verdict {
         return Verdict::Same;
     }
     unclear("one figure a side without interval: nothing tells how far it could be off")
-}
-
-fn by_key<'a>(
-    runs: impl Iterator<Item = &'a Record>,
-    options: &Options<'_>,
-    notes: &mut Vec<String>,
-) -> Figures<'a> {
-    let mut out = Figures::new();
-    for r in runs {
-        let mut seen = BTreeSet::new();
-        for m in &r.metrics {
-            let key = m.key();
-            let wanted = |g: &String| glob_matches(g, &key) || glob_matches(g, &m.id);
-            if !options.metric_glob.as_ref().map_or(m.id != OF_THE_METER, wanted) {
-                continue;
-            }
-            if seen.insert(key.clone()) {
-                out.entry(key).or_default().push(m);
-            } else {
-                notes.push(format!("{key} occurs more than once in run {}; its first figure is used", r.id));
-            }
-        }
-    }
-    out
 }
 
 /// Half of a run's figures so many assumed deviations off those of another: it was in another state.
@@ -153,7 +139,7 @@ fn are_alike(r: &Record, a: &Record) -> bool {
 }
 
 /// Keys of the first side, those of one id together, otherwise in the order of `runs`.
-fn ordered<'a, 'r>(runs: impl Iterator<Item = &'r Record>, of: &'a Figures<'_>) -> Vec<&'a String> {
+fn ordered<'a, 'r>(runs: impl Iterator<Item = &'r &'r Record>, of: &'a Figures<'_>) -> Vec<&'a String> {
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
     let mut places: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for m in runs.flat_map(|r| &r.metrics) {
@@ -167,10 +153,14 @@ fn ordered<'a, 'r>(runs: impl Iterator<Item = &'r Record>, of: &'a Figures<'_>) 
     keys
 }
 
-/// Keys of the figures that stand on the page of a run.
-fn on_page(runs: &[Record]) -> BTreeSet<String> {
-    let rows = runs.iter().flat_map(|r| &r.summary.rows).filter(|r| !r.detail);
-    rows.flat_map(|r| &r.figures).map(|f| machmeter_data::metric::key_of(&f.id, &f.params)).collect()
+/// Keys of the figures on the page of any run. Where a page has none but details (one task under one load), the details.
+fn on_page<'r>(runs: &(impl Iterator<Item = &'r &'r Record> + Clone)) -> BTreeSet<String> {
+    let keys = |details: bool| -> BTreeSet<String> {
+        let rows = runs.clone().flat_map(|r| &r.summary.rows).filter(|r| details || !r.detail);
+        rows.flat_map(|r| &r.figures).map(|f| machmeter_data::metric::key_of(&f.id, &f.params)).collect()
+    };
+    let keys_of_page = keys(false);
+    if keys_of_page.is_empty() { keys(true) } else { keys_of_page }
 }
 
 fn blank(
@@ -220,20 +210,20 @@ fn side(runs: &[&Metric]) -> Side {
     Side { value: median_of(&values), ci, runs: values.len() }
 }
 
-fn group(runs: &[Record], fallback: &str) -> Group {
+fn group(runs: &[&Record], fallback: &str) -> Group {
     let label = runs.first().and_then(|r| r.run.tags.get("name")).map_or(fallback, String::as_str);
-    let name = |r: &Record| RunName { id: r.id.clone(), started: r.run.started.clone() };
+    let name = |r: &&Record| RunName { id: r.id.clone(), started: r.run.started.clone() };
     Group { label: label.to_owned(), runs: runs.iter().map(name).collect() }
 }
 
-fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
+fn remarks(a: &[&Record], b: &[&Record], rows: &[Row]) -> Vec<String> {
     let mut out = Vec::new();
     if a.iter().any(|x| b.iter().any(|y| x.id == y.id)) {
         out.push("a run stands on both sides".to_owned());
     }
     let all = || a.iter().chain(b);
     let several = |of: &dyn Fn(&Record) -> String| {
-        let values: BTreeSet<String> = all().map(of).collect();
+        let values: BTreeSet<String> = all().map(|r| of(r)).collect();
         (values.len() > 1).then(|| values.into_iter().collect::<Vec<_>>().join(", "))
     };
     if several(&|r| r.machine.fingerprint.clone().unwrap_or_default()).is_some() {
@@ -252,14 +242,6 @@ fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
             out.push(format!("{probe} ran with different parameters"));
         }
     }
-    let by_clock: Vec<f64> = rows.iter().filter_map(|r| r.by_clock).collect();
-    // What rounds to nothing is not worth a line.
-    if let Some(median) = median_of(&by_clock).filter(|m| m.abs() >= 0.0005) {
-        let (n, percent) = (by_clock.len(), 100.0 * median);
-        out.push(format!(
-            "the clock of the core differs: {percent:+.1} % of {n} costs (median), which are judged at equal clocks"
-        ));
-    }
     if all().any(|r| !r.complete) {
         out.push("a run ended before its plan".to_owned());
     }
@@ -267,4 +249,15 @@ fn remarks(a: &[Record], b: &[Record], rows: &[Row]) -> Vec<String> {
         out.push("the two sides have no metric in common".to_owned());
     }
     out
+}
+
+/// How much of the changes the clock of the core explains, if it is worth a line.
+fn by_clock(rows: &[Row]) -> Option<String> {
+    let by_clock: Vec<f64> = rows.iter().filter_map(|r| r.by_clock).collect();
+    // Less than this rounds to nothing.
+    let median = median_of(&by_clock).filter(|m| m.abs() >= 0.0005)?;
+    let (n, percent) = (by_clock.len(), 100.0 * median);
+    Some(format!(
+        "the clock of the core differs: {percent:+.1} % of {n} costs (median), which are judged at equal clocks"
+    ))
 }

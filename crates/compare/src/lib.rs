@@ -15,6 +15,7 @@ mod between;
 mod comparison;
 mod environment;
 mod evidence;
+mod figures;
 mod join;
 mod judge;
 mod options;

@@ -1,6 +1,9 @@
-//! What a comparison is asked to do.
+//! Settings of a comparison.
 
 use machmeter_data::Record;
+
+/// CPU time of machmeter itself, on whichever CPU: no change of the machine. It is compared only if a pattern asks for it.
+const OF_THE_METER: &str = "noise.own_fraction";
 
 /// Settings of [`compare`](crate::compare).
 #[derive(Debug, Clone)]
@@ -13,6 +16,14 @@ pub struct Options<'a> {
     pub metric_glob: Option<String>,
     /// Earlier runs. Those of the same state as the first side, before it, tell what runs differ by.
     pub history: &'a [Record],
+}
+
+impl Options<'_> {
+    /// Whether the row of this key and id is asked for.
+    pub(crate) fn wants(&self, key: &str, id: &str) -> bool {
+        let matches = |glob: &String| glob_matches(glob, key) || glob_matches(glob, id);
+        self.metric_glob.as_ref().map_or(id != OF_THE_METER, matches)
+    }
 }
 
 impl Default for Options<'_> {

@@ -5,7 +5,6 @@
 mod machines;
 
 use machines::{Machine, QUIET};
-use machmeter_compare::paired::{self, LEAST_ROUNDS, Round, order};
 use machmeter_compare::{Options, Verdict, compare};
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
@@ -101,64 +100,4 @@ fn equivalence_is_stated_and_bounded() {
     // A change of just what matters is called the same in 5 %.
     assert!(wrong * 100 <= COMPARISONS * 30 * 6, "{wrong}");
     assert!(same * 10 >= COMPARISONS * 30 * 9, "{same}");
-}
-
-/// Rounds of a machine whose runs drift, with a change of `factor` under B.
-fn rounds(count: usize, factor: f64, seed: u64) -> Vec<Round> {
-    rounds_of(QUIET, count, factor, seed)
-}
-
-fn rounds_of(machine: Machine, count: usize, factor: f64, seed: u64) -> Vec<Round> {
-    let mut r = Random::new(seed);
-    let mut at = 0;
-    let mut one = |setting: usize| {
-        at += 1;
-        let drift = 1.0 + 0.002 * at as f64;
-        machine.run(at, 5, 5, drift * if setting == 1 { factor } else { 1.0 }, &mut r)
-    };
-    let mut round = |i: usize| -> Round {
-        let mut out: Round = Default::default();
-        for s in order(i, seed) {
-            out[s].push(one(s));
-        }
-        out
-    };
-    (0..count).map(&mut round).collect()
-}
-
-#[test]
-fn settings_in_turns_are_judged_beside_a_drift_of_forty_percent() {
-    let options = Options { at_least: 0.02, metric_glob: Some("*".to_owned()), ..Options::default() };
-    let (mut wrong, mut found, mut same, mut looks) = (0, 0, 0, 0);
-    for seed in 0..60 {
-        let nothing = paired::compare(&rounds(12, 1.0, seed), 12, &options);
-        wrong += usize::from(nothing.rows.iter().any(|r| r.verdict.is_change()));
-        same += nothing.counts.same;
-        let all = rounds(50, 1.05, seed);
-        let ended = (LEAST_ROUNDS..=50).find(|n| paired::may_stop(&all[..*n], 50, &options)).unwrap();
-        looks += ended;
-        found += paired::compare(&all[..ended], 50, &options).counts.worse;
-    }
-    println!("false {wrong} of 60, found {found} of 300, same {same} of 300, rounds {}", looks / 60);
-    assert!(wrong <= 6 && found >= 290 && same >= 270 && looks / 60 <= 20);
-}
-
-#[test]
-fn few_rounds_say_what_a_verdict_needs() {
-    let options = Options { metric_glob: Some("ops.*".to_owned()), ..Options::default() };
-    let c = paired::compare(&rounds(3, 2.0, 1), 8, &options);
-    assert_eq!(c.counts.unclear, 5);
-    assert!(c.rows[0].verdict.why().unwrap().contains("3 rounds with both settings; a verdict needs 4"));
-    let none = paired::compare(&[], 8, &options);
-    assert_eq!(none.counts.rows, 0);
-    let off_page = paired::compare(&rounds(5, 2.0, 1), 8, &Options::default());
-    assert_eq!(off_page.counts.rows, 0, "without a pattern the rows of the page are judged");
-}
-
-#[test]
-fn settings_in_turns_are_judged_as_they_are_and_nothing_else_is_said() {
-    let options = Options { metric_glob: Some("*".to_owned()), ..Options::default() };
-    let c = paired::compare(&rounds_of(BOOSTS, 6, 1.0, 2), 6, &options);
-    assert!(c.rows.iter().all(|r| r.change.is_some() && r.by_clock.is_none()), "{:?}", c.rows);
-    assert!(c.notes.iter().all(|n| !n.contains("clock")), "{:?}", c.notes);
 }

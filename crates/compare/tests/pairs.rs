@@ -5,7 +5,7 @@ mod machines;
 
 use std::slice::from_ref;
 
-use machines::{Machine, QUIET, known, metric, record};
+use machines::{Machine, QUIET, known, metric, record, share};
 use machmeter_compare::{
     Comparison, FailOn, Options, Row, Scale, SpreadFrom, Verdict, compare, csv, exit_code, markdown, text,
 };
@@ -202,14 +202,6 @@ fn sides_whose_runs_overlap_are_no_change() {
 
 #[test]
 fn a_source_that_one_side_does_not_name_took_no_more_there_than_its_rest() {
-    let share = |source: &str, kind: &str, value: f64, known: f64| {
-        let ci = Interval::new(0.95, value - known, value + known, "correlated-mean");
-        let mut m =
-            metric("noise.source_fraction", Unit::One, Better::Lower, value, "time-share").with_ci(ci);
-        m.params =
-            [("cpu", "1"), ("source", source), ("kind", kind)].map(|(k, v)| (k.to_owned(), v.into())).into();
-        m
-    };
     let tick = || share("timer tick", "tick", 0.003, 0.0005);
     let hog = || share("hog", "thread", 0.08, 0.01);
     let verdict = |a: Vec<Metric>, b: Vec<Metric>| {

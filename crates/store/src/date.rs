@@ -38,6 +38,11 @@ pub fn new_run_id() -> String {
     format!("{high:08x}-{middle:04x}-4{low:03x}-{variant:04x}-{node:012x}")
 }
 
+/// A seed that differs from call to call, in few enough digits to be typed. The keys of hashers are from the system's random source.
+pub fn new_seed() -> u64 {
+    RandomState::new().hash_one(()) >> 32
+}
+
 /// Bytes as lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()

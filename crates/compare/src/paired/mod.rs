@@ -1,8 +1,12 @@
 //! Two settings that were measured in turn, in rounds ABBA or BAAB by a coin.
 //!
-//! The unit is the round: mean of its two runs under B less that of its two runs under A, of logarithms or of shares. Student's t over
-//! rounds tests it; standard errors of alike metrics lend to each other. Interim looks are few and spend the bound (`looks`), and Holm's
-//! procedure over all rows bounds the probability of any false change. Equivalence is two one-sided tests.
+//! The effect is that of the rounds: the mean of the two runs under B less the mean of the two runs under A, of logarithms or of shares, as
+//! they are and not at equal clocks: a setting may change the clock of the core, and rounds cancel its drift.
+//!
+//! Student's t tests it. The variance of a round's difference comes from two sources. Rounds differ among each other; and the two runs of
+//! a round under one setting differ, which counts for four degrees of freedom at most: drift within a round enlarges it, and the more rounds
+//! there are the less it weighs. Alike metrics lend each other their variances. Interim looks are few and spend the bound (`looks`), and
+//! Holm's procedure over all rows bounds the probability of any false change. Equivalence is two one-sided tests.
 
 mod looks;
 mod order;
@@ -14,6 +18,8 @@ use machmeter_stats::spread;
 
 use crate::comparison::{Comparison, Counts, Row, Scale, Spread, SpreadFrom, Verdict};
 use crate::evidence::Evidence;
+use crate::figures::Sides;
+use crate::join::{around, joined};
 use crate::judge::{NOT_EXCLUDED, change_ci, margin, unclear};
 use crate::options::Options;
 use crate::pair::Pair;
@@ -25,6 +31,8 @@ pub use order::{RUNS_PER_ROUND, order};
 pub const ERROR: f64 = 0.05;
 /// Differences of logarithms that vary less than this (half a percent) come from clocks that count in steps.
 const LEAST_LOG_SD: f64 = 0.005;
+/// Degrees of freedom of what the runs of one round and setting differ by, at most: those of two rounds.
+const WITHIN_DOF: f64 = 4.0;
 
 /// Runs of a round: under A, under B.
 pub type Round = [Vec<Record>; 2];
@@ -49,14 +57,29 @@ pub fn may_stop(rounds: &[Round], planned: usize, options: &Options<'_>) -> bool
     looks.is_planned_look() && rounds.len() >= LEAST_ROUNDS && all_decided(&at(rounds, &looks, options))
 }
 
+/// Whether runs under both settings have a row that could be judged: the first two runs tell.
+pub fn has_rows(round: &Round, options: &Options<'_>) -> bool {
+    let [a, b] = round.each_ref().map(|runs| runs.iter().collect::<Vec<&Record>>());
+    let sides = Sides::new(&a, &b, &[]);
+    joined(&sides, &a, &b, options).iter().any(|(row, pair)| pair.is_some() && is_judged(row, options))
+}
+
+/// Judged are the rows that match, else those of the page.
+fn is_judged(row: &Row, options: &Options<'_>) -> bool {
+    options.wants(&row.key, &row.id) && (options.metric_glob.is_some() || row.family == "page")
+}
+
 fn all_decided(c: &Comparison) -> bool {
     c.counts.rows > c.counts.not_comparable && c.counts.unclear == 0
 }
 
-/// The differences of one row by round, those that both settings have.
+/// Figures of one row by round, of the rounds that have them under both settings.
 struct Series {
     scale: Scale,
+    /// B less A.
     differences: Vec<f64>,
+    /// What the runs of a round under one setting differ by: the variance of a difference by that, and its degrees of freedom.
+    within: Vec<Variance>,
     /// Standard deviation of a difference by the intervals of its runs, at least.
     own_sd: f64,
 }
@@ -64,46 +87,62 @@ struct Series {
 impl Series {
     /// Of the figures that can be compared; `rounds` has those of each round and setting.
     fn new(pair: &Pair<'_>, rounds: &[[Vec<&Metric>; 2]]) -> Self {
-        let level = |runs: &[&Metric], kept: &[&Metric]| {
+        let values = |runs: &[&Metric], kept: &[&Metric]| {
             let of_pair = |m: &&&Metric| kept.iter().any(|k| std::ptr::eq(*k, **m));
             let runs: Vec<&Metric> = runs.iter().filter(of_pair).copied().collect();
-            spread::mean(&pair.values(&runs))
+            pair.values(&runs)
         };
-        let difference = |[a, b]: &[Vec<&Metric>; 2]| Some(level(b, &pair.b)? - level(a, &pair.a)?);
-        Self {
-            scale: pair.scale,
-            differences: rounds.iter().filter_map(difference).collect(),
-            own_sd: pair.own_sd_of_all(),
+        let (mut differences, mut within) = (Vec::new(), Vec::new());
+        for [a, b] in rounds {
+            let sides = [values(a, &pair.a), values(b, &pair.b)];
+            let [Some(of_a), Some(of_b)] = sides.each_ref().map(|v| spread::mean(v)) else { continue };
+            differences.push(of_b - of_a);
+            let dof = |v: &Vec<f64>| (v.len() - 1) as f64;
+            let squares = |v: &Vec<f64>| spread::variance(v).unwrap_or_default() * dof(v);
+            let freedom: f64 = sides.iter().map(dof).sum();
+            let of_run = sides.iter().map(squares).sum::<f64>() / freedom.max(1.0);
+            let value = of_run * sides.iter().map(|v| 1.0 / v.len() as f64).sum::<f64>();
+            within.push(Variance { value, dof: freedom });
         }
+        Self { scale: pair.scale, differences, within, own_sd: pair.own_sd_of_all() }
     }
 
     /// Mean, variance of a difference with its degrees of freedom, and rounds, of the first `rounds`.
     fn first(&self, rounds: usize) -> Option<(f64, Variance, usize)> {
-        let used = &self.differences[..rounds.min(self.differences.len())];
+        let n = rounds.min(self.differences.len());
+        let (used, within) = (&self.differences[..n], &self.within[..n]);
+        let of_runs: f64 = within.iter().map(|v| v.dof).sum();
+        let within = within.iter().map(|v| v.value * v.dof).sum::<f64>() / of_runs.max(1.0);
+        let (of_rounds, of_runs) = (used.len().checked_sub(1)? as f64, of_runs.min(WITHIN_DOF));
+        let dof = of_rounds + of_runs;
+        let value = (of_rounds * spread::variance(used)? + of_runs * within) / dof;
         let least = if self.scale == Scale::Relative { LEAST_LOG_SD } else { self.own_sd };
-        let value = spread::variance(used)?.max(least.powi(2));
-        Some((spread::mean(used)?, Variance { value, dof: (used.len() - 1) as f64 }, used.len()))
+        let variance = Variance { value: value.max(least.powi(2)), dof };
+        Some((spread::mean(used)?, variance, used.len()))
     }
 }
 
-fn at<'r>(rounds: &'r [Round], looks: &InterimLooks, options: &Options<'_>) -> Comparison {
-    // Settings may be about the clock of the core, and rounds cancel its drift: costs are judged as they are, not at equal clocks.
-    let mut sides = [0, 1].map(|s| rounds.iter().flat_map(|r| r[s].clone()).collect::<Vec<Record>>());
-    sides.iter_mut().flatten().flat_map(|r| &mut r.metrics).for_each(|m| m.core_hz = None);
-    let [a, b] = sides;
-    let mut c = crate::join::compare(&a, &b, &Options { history: &[], ..options.clone() });
-    if options.metric_glob.is_none() {
-        c.rows.retain(|r| r.family == "page");
-    }
-    let of_row = |row: &Row| {
-        let of_runs = |runs: &'r Vec<Record>| -> Vec<&'r Metric> {
-            runs.iter().filter_map(|r| r.metrics.iter().find(|m| m.key() == row.key)).collect()
-        };
-        let by_round: Vec<[Vec<&Metric>; 2]> = rounds.iter().map(|r| r.each_ref().map(of_runs)).collect();
-        let [a, b] = [0, 1].map(|s| by_round.iter().flat_map(|r| r[s].clone()).collect::<Vec<_>>());
-        Some(Series::new(&Pair::new(&a, &b, &[]).ok()?, &by_round))
+fn at(rounds: &[Round], looks: &InterimLooks, options: &Options<'_>) -> Comparison {
+    let runs = [0, 1].map(|s| rounds.iter().flat_map(|r| &r[s]).collect::<Vec<&Record>>());
+    let round_of = [0, 1].map(|s| {
+        let of = rounds.iter().enumerate().flat_map(|(i, r)| std::iter::repeat_n(i, r[s].len()));
+        of.collect::<Vec<usize>>()
+    });
+    let [a, b] = &runs;
+    let sides = Sides::new(a, b, &[]);
+    let of_row = |(row, pair): (Row, Option<Pair<'_>>)| {
+        let mut by_round = vec![[const { Vec::new() }; 2]; rounds.len()];
+        for (s, of) in [&sides.a, &sides.b].into_iter().enumerate() {
+            for f in of.get(&row.key).into_iter().flatten() {
+                by_round[round_of[s][f.run]][s].push(f.metric.as_ref());
+            }
+        }
+        let series = pair.map(|pair| Series::new(&pair, &by_round));
+        (row, series)
     };
-    let series: Vec<Option<Series>> = c.rows.iter().map(of_row).collect();
+    let judged = joined(&sides, a, b, options).into_iter().filter(|(row, _)| is_judged(row, options));
+    let (rows, series): (Vec<Row>, Vec<_>) = judged.map(of_row).unzip();
+    let mut c = around(a, b, &sides, rows, options);
     judge(&mut c, &series, looks, options);
     c
 }
@@ -123,8 +162,8 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
         }
     }
     let adjusted = holm(&sequential);
-    let lone = looks.level(last, ERROR / series.len().max(1) as f64);
-    let level = looks.level(last, ERROR);
+    let level = ERROR * looks.share(last);
+    let lone = level / series.len().max(1) as f64;
     for (i, row) in c.rows.iter_mut().enumerate() {
         if matches!(row.verdict, Verdict::NotComparable { .. }) {
             continue;
@@ -147,8 +186,7 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
             _ => Verdict::of(row.better, e.difference),
         };
     }
-    (c.counts, c.error, c.advice) = (Counts::of(&c.rows), ERROR, None);
-    c.families.clear();
+    (c.counts, c.error) = (Counts::of(&c.rows), ERROR);
 }
 
 /// Evidence of the first `rounds` where they are enough; standard errors of one metric and scale lend to each other.

@@ -64,6 +64,15 @@ pub(crate) fn known(id: &'static str, unit: Unit, better: Better, value: f64) ->
     metric(id, unit, better, value, "median").with_ci(ci)
 }
 
+/// The share of CPU 1 that a source of noise took, known to `known`.
+pub(crate) fn share(source: &str, kind: &str, value: f64, known: f64) -> Metric {
+    let ci = Interval::new(0.95, value - known, value + known, "correlated-mean");
+    let mut m = metric("noise.source_fraction", Unit::One, Better::Lower, value, "time-share").with_ci(ci);
+    m.params =
+        [("cpu", "1"), ("source", source), ("kind", kind)].map(|(k, v)| (k.to_owned(), v.into())).into();
+    m
+}
+
 pub(crate) fn record(id: &str, metrics: Vec<Metric>) -> Record {
     Record { id: id.to_owned(), complete: true, metrics, ..Record::default() }
 }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_compare::paired::{self, LEAST_ROUNDS, RUNS_PER_ROUND, Round, order};
 use machmeter_compare::{Comparison, Options};
@@ -11,6 +12,7 @@ use machmeter_data::quantity::{Unit, human, parse_duration_ns};
 use machmeter_engine::probe::Parameters;
 use machmeter_engine::settings::Settings;
 use machmeter_engine::{Attributes, Deadline};
+use machmeter_store::date;
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::spawn_plain;
 
@@ -79,6 +81,8 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     signals::install().map_err(Failure::cannot)?;
     let options =
         Options { at_least: asked.at_least, metric_glob: asked.metric.clone(), ..Options::default() };
+    let given = matches.value_source("seed").is_some_and(|s| s != ValueSource::DefaultValue);
+    let seed = if given { globals.seed } else { date::new_seed() };
     let deadline = Deadline::start(total_ns);
     let mut rounds: Vec<Round> = Vec::new();
     while !paired::may_stop(&rounds, planned, &options)
@@ -87,10 +91,14 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     {
         globals.say(&format!("round {} of {planned}", rounds.len() + 1));
         let mut round: Round = Default::default();
-        for setting in order(rounds.len(), globals.seed) {
+        for setting in order(rounds.len(), seed) {
             match once(&mut sides, setting, &asked.probe)? {
                 Some(record) => round[setting].push(record),
                 None => break,
+            }
+            let is_first = rounds.is_empty() && round.each_ref().map(Vec::len) == [1, 1];
+            if is_first && !paired::has_rows(&round, &options) {
+                return Err(nothing_to_judge(&round, &options));
             }
         }
         // One that was broken off has no mirrored half.
@@ -100,24 +108,23 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
         rounds.push(round);
     }
     drop(sides);
-    tell(&rounds, planned, labels, &options, globals)
+    tell(&rounds, planned, labels, seed, &options, globals)
 }
 
 fn tell(
     rounds: &[Round],
     planned: usize,
     labels: [String; 2],
+    seed: u64,
     options: &Options<'_>,
     globals: &Globals,
 ) -> Result<Exit> {
     let mut comparison: Comparison = paired::compare(rounds, planned, options);
     let [a, b] = labels;
-    comparison.notes.push(format!("{} of {planned} rounds ABBA or BAAB; A: {a}; B: {b}", rounds.len()));
-    if let Some(glob) =
-        options.metric_glob.as_ref().filter(|_| comparison.rows.is_empty() && !rounds.is_empty())
-    {
-        return Err(Failure::usage(format!("--metric '{glob}': no metric of these runs matches")));
-    }
+    let rounds = rounds.len();
+    comparison
+        .notes
+        .push(format!("{rounds} of {planned} rounds ABBA or BAAB, --seed {seed}; A: {a}; B: {b}"));
     compare::show(&comparison, globals)?;
     Ok(match signals::stop_requested() {
         Some(signal) => signal.into(),
@@ -126,6 +133,18 @@ fn tell(
         }
         None => Exit::Fine,
     })
+}
+
+/// Why no row can be judged, by the first run of each setting.
+fn nothing_to_judge(round: &Round, options: &Options<'_>) -> Failure {
+    if let Some(glob) = &options.metric_glob {
+        let what = format!("--metric '{glob}' matches no figure that runs under A and B have in common");
+        return Failure::usage(what).help("machmeter list metrics");
+    }
+    let why = round.iter().flatten().flat_map(|r| &r.metrics).find_map(|m| m.why.as_deref());
+    let why = why.map_or(String::new(), |why| format!(" ({why})"));
+    Failure::usage(format!("one run under A and one under B have no figure in common{why}"))
+        .help("give the probe a longer -t, or choose rows with --metric")
 }
 
 fn sides(asked: &Asked) -> Result<([String; 2], Sides)> {

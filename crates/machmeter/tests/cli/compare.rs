@@ -109,10 +109,11 @@ fn wrong_sides_are_one_line() {
         ("ops -n 2 -o x.json", "-n 2: a file holds one"),
         ("ops -n 2 --no-save", "-n 2: --no-save keeps none of them"),
         ("ab true -- noise", "2 values required"),
-        ("ab true true -t 1s -- noise -t 1s", "too short for 4 rounds of 4 runs"),
+        ("ab true true -t 1s -- noise -t 1s", "too short for 2 rounds of 4 runs"),
         ("ab true true -- nonsense", "nonsense"),
         ("ab true true -- list", "'list' is no probe"),
         ("ab true true -- noise --json", "has no place in the runs of ab"),
+        ("ab true true -t 20 --metric *nonsense* -- ops -t 100ms --parts arithmetic", "matches no figure"),
         ("ab --set nice=1 -- noise", "a comparison has two settings"),
         ("ab --set nice=1 --set nonsense=2 -- noise -t 100ms", "no attribute 'nonsense'"),
     ] {
