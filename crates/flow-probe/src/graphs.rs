@@ -101,7 +101,7 @@ impl<'a> Job<'a> {
     fn new(known: &'static Known, over: &'a Over, kernel: Kernel, granularity: u32) -> Self {
         let (graph, name) = (known.name.to_owned(), kernel.name());
         let timed = Timed { graph, kernel: name, granularity, ..Timed::default() };
-        let mut row = Row::new(PART, "run", Kind::Latency);
+        let mut row = Row::new(PART, "run", Kind::Latency).of_batches();
         (row.params, row.long_turns) = (keys(&timed), 1);
         let mut job = Self { known, over, kernel, row, timed, profiles: Profiles::default() };
         let g = job.graph();

@@ -63,7 +63,7 @@ impl Subject for BareCalls {
 }
 
 fn row(operation: &str, kernel: &str) -> Row {
-    Row::new(PART, operation, Kind::Latency).with("kernel", kernel)
+    Row::new(PART, operation, Kind::Latency).of_batches().with("kernel", kernel)
 }
 
 fn bench(row: Row, graph: Graph, kernel: Kernel, granularity: u32) -> Result<Bench<'static>, FlowError> {

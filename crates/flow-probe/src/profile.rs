@@ -139,6 +139,7 @@ pub(crate) const FIRING: &str = "firing of a box";
 fn firings(profile: &Profile, topology: &Topology, graph: &str, ns_per_tick: f64, at_ns: f64) -> Vec<Row> {
     let row = |b: &Node| {
         let mut row = Row::new(PART, FIRING, Kind::Latency)
+            .of_batches()
             .with("graph", graph)
             .with("schedule", topology.schedules[b.schedule].as_str())
             .with("box", b.name.as_str());

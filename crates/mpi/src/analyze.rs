@@ -6,7 +6,7 @@ use machmeter_data::metric::{Params as Keys, params};
 use machmeter_data::{Interval, Metric, MetricInfo};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{Known, LEVEL};
-use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::cost::{Cost, Estimator, Row, Rows};
 use machmeter_engine::disturbance::placement;
 use machmeter_model::laws::table::{At, Costs, Found};
 use machmeter_model::laws::{self, Point};
@@ -192,7 +192,8 @@ fn metrics(f: &Found, library: &str) -> Vec<Metric> {
     };
     let mut all = Vec::new();
     for (info, refused) in [(&info::COST, &f.refused), (&info::ISOLATED, &f.isolated_refused)] {
-        let metric = |why: &String| Metric::rejected(info, keys(&[]), "median of differences", why);
+        let metric =
+            |why: &String| Metric::rejected(info, keys(&[]), Estimator::MiddleDifferences.name(), why);
         all.extend(refused.as_ref().map(metric));
     }
     for (info, costs) in [(&info::COST, &f.costs), (&info::ISOLATED, &f.isolated)] {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use machmeter_engine::calibration::{Tried, turns_for};
-use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::cost::{Estimator, Kind, Row};
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::sampling::{Bench, Company, Pace};
 use machmeter_sys::clock::TickRate;
@@ -32,8 +32,9 @@ const LEAST_BESIDE_NS: u64 = 500;
 
 /// Of a play, without the launch.
 pub(crate) fn row(play: &Play, mode: &str) -> Row {
-    let row = Row::new(PART, play.operation.name, Kind::Latency).with("mode", mode);
-    row.with("size_bytes", play.bytes).with("ranks", play.ranks)
+    let row =
+        Row { estimator: Estimator::MiddleDifferences, ..Row::new(PART, play.operation.name, Kind::Latency) };
+    row.with("mode", mode).with("size_bytes", play.bytes).with("ranks", play.ranks)
 }
 
 /// An operation under its conditions, and who plays it.

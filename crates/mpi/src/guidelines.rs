@@ -90,7 +90,8 @@ impl Compared<'_> {
 
 #[cfg(test)]
 mod tests {
-    use machmeter_engine::cost::estimate::{Estimator, Known};
+    use machmeter_engine::cost::Estimator;
+    use machmeter_engine::cost::estimate::Known;
     use machmeter_model::laws::LawError;
     use machmeter_model::laws::table::Costs;
     use machmeter_stats::random::Random;
@@ -117,6 +118,7 @@ mod tests {
             apart_ns: None,
             core_hz: None,
             blocks_ns: Vec::new(),
+            visits_ns: Vec::new(),
         }
     }
 

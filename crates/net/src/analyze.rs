@@ -256,7 +256,6 @@ fn trip(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Metric> {
     keys.extend(trips.load.map(|load| ("load".to_owned(), load.into())));
     let mut m = placement::cost(rows, row, levels).metric(&ROUND_TRIP, keys);
     if m.value.is_some() {
-        "median of trips".clone_into(&mut m.estimator);
         let at = |p: f64| Some((p, quantile(&trips.ns, p)?));
         let quantiles: Vec<(f64, f64)> = QUANTILES.into_iter().filter_map(at).collect();
         m = m.with_quantiles(&quantiles).with_max(*trips.ns.last()?);

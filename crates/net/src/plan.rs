@@ -1,13 +1,13 @@
 //! What rows there are: names, conditions and sizes. Rows are found again by them, so they are written and read here only.
 
-use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::cost::{Estimator, Kind, Row};
 use machmeter_model::loggps::{TRAIN, grid};
 
 /// The part that all rows belong to.
 pub(crate) const PART: &str = "links";
 
 /// What a row measures, by name.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operation(&'static str);
 
 impl Operation {
@@ -42,7 +42,10 @@ pub(crate) struct Way<'w> {
 
 impl Way<'_> {
     pub(crate) fn row(&self, operation: Operation) -> Row {
-        Row::new(PART, operation.0, Kind::Latency)
+        let row = Row::new(PART, operation.0, Kind::Latency);
+        let estimator =
+            if operation == Operation::TRIP { Estimator::Trips } else { Estimator::MiddleBatches };
+        Row { estimator, ..row }
             .with("transport", self.transport)
             .with("wait", self.wait)
             .with("direction", self.direction)

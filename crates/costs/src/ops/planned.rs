@@ -7,9 +7,20 @@ use machmeter_loops::ops::repeated::Planned;
 
 /// The row and the subject of an operation; the part that prices it sets the row's part.
 pub(super) fn bench<'a>(part: &str, planned: Planned<'a>) -> Bench<'a> {
-    let Planned { operation, params, kind, turns, per_turn, refused, subject, .. } = planned;
+    let Planned {
+        operation, params, kind, estimator, is_core_clock, turns, per_turn, refused, subject, ..
+    } = planned;
     let (short_turns, long_turns) = turns;
-    let row = Row { params, short_turns, long_turns, per_turn, refused, ..Row::new(part, &operation, kind) };
+    let row = Row {
+        params,
+        estimator,
+        is_core_clock,
+        short_turns,
+        long_turns,
+        per_turn,
+        refused,
+        ..Row::new(part, &operation, kind)
+    };
     Bench { row, subject }
 }
 

@@ -99,7 +99,6 @@ impl<'r> Priced<'r> {
         }
         let at = |p: f64| Some((p, quantile(&self.trips_ns, p)?));
         if let Some(max) = self.trips_ns.last() {
-            "median of trips".clone_into(&mut cost.estimator);
             let quantiles: Vec<(f64, f64)> = QUANTILES.into_iter().filter_map(at).collect();
             cost = cost.with_quantiles(&quantiles).with_max(*max);
         }
@@ -182,7 +181,7 @@ fn modes(trips_ns: &[f64]) -> Vec<Regime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::{Kind, Pair};
+    use machmeter_engine::cost::{Estimator, Kind, Pair};
     use machmeter_stats::random::Random;
 
     /// Visits of 64 trips, of which a share is quick; one in a hundred takes up to a hundred times as long.
@@ -197,7 +196,7 @@ mod tests {
 
     fn timed(trips_ns: &[f64]) -> (Rows, Row) {
         let mut row = Row::new("locks", "mutex", Kind::Latency).per_turn(2.0);
-        row.long_turns = 1;
+        (row.long_turns, row.estimator) = (1, Estimator::Trips);
         row.pairs = trips_ns
             .iter()
             .enumerate()

@@ -2,81 +2,68 @@
 
 use machmeter_data::metric::{Params, Population};
 use machmeter_data::quantity::{Unit, human};
+use machmeter_data::visits::Visits;
 use machmeter_data::{Interval, Metric, MetricInfo};
-use machmeter_stats::quantile::{median, median_of, quantile, sorted};
-use machmeter_stats::visits::median_interval;
+use machmeter_stats::quantile::{median_of, quantile, sorted};
+use machmeter_stats::visits::{FEWEST_VALUES, quantile_interval_of_visits};
 
-use super::{Pair, Row};
+use super::leak::{most_leaked, surely_own};
+use super::{Estimator, Pair, Row};
 use crate::disturbance::{core_clock, sibling};
 
+/// Estimator of a metric without a value.
+const NONE: &str = "lower quartile";
 pub const LEVEL: f64 = 0.95;
-/// Fewest clean pairs: with fewer there is no rank interval of a median at 95 %.
-pub const FEWEST: usize = 6;
-/// Fewest undisturbed pairs that make a figure of their own: visits differ, and twice the fewest are not of one.
-const UNDISTURBED_FEWEST: usize = 2 * FEWEST;
-/// Of so many pairs one must be undisturbed: up to a twentieth of shared ones only pass (ADR 22); twice that is granted.
-const UNDISTURBED_ONE_IN: usize = 10;
-/// Undisturbed pairs, beside those that only pass, whose least is below their median at 95 %: 1 - 0.5^5 is 97 %.
-const LEAST_OF: usize = 5;
+/// Fewest clean pairs of a figure.
+pub const FEWEST: usize = FEWEST_VALUES;
+/// Fewest visits of undisturbed pairs that make a figure of their own: one or two visits may all be a neighbor's.
+const VISITS_FEWEST: usize = 3;
+/// Visits below which the interval says how few there were: the error of fewer has a t of 2.4 and more.
+const VISITS_ENOUGH: usize = 8;
+/// Undisturbed pairs, beside those that only pass, whose least is below their lower quartile at 95 %: 1 - 0.75^11 is 96 %.
+const LEAST_OF: usize = 11;
 /// Least share of a shared figure that an undisturbed one is: each hardware thread has half of the slots or more
 /// (Intel 64 and IA-32 Optimization Reference Manual, Hyper-Threading). Evictions from caches are not bounded by it.
 pub const LEAST_SHARE: f64 = 0.5;
 /// What stands behind a name or value where the core was shared.
 pub const MARK: &str = " (core shared)";
-/// Cost from which on batches are taken whole, ns: call and clock are 0.1 % of 50 us then, cold turns as much.
-/// Over 55 calls both estimators differed by 0.07 % (median of a quiet run) to 0.4 %.
-const WHOLE_COST_NS: f64 = 20.0;
-/// Length of both batches from which on they are taken whole, ns: the two constants are less than 0.3 % of it.
-const WHOLE_PAIR_NS: f64 = 33_000.0;
 /// Values over time that a metric carries.
 const BLOCKS: usize = 20;
 
-machmeter_data::named! {
-/// What becomes of a pair's two batches.
-pub enum Estimator {
-    /// Their difference: what is constant in both cancels.
-    Differences = "median of differences",
-    /// Both over all their turns, or the only one over its: a disturbed batch moves it in one direction only.
-    Batches = "median of batches",
-} }
+/// Operations that a value is of.
+fn operations(row: &Row) -> f64 {
+    let turns = if row.estimator.is_difference() {
+        row.long_turns.saturating_sub(row.short_turns)
+    } else {
+        row.long_turns.saturating_add(row.short_turns)
+    };
+    turns.max(1) as f64 * row.per_turn
+}
 
-impl Estimator {
-    fn of(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Self {
-        let whole = median_of(&Self::Batches.values_ns(row, pairs, ns_per_tick));
-        let is_large = whole
-            .is_some_and(|ns| ns >= WHOLE_COST_NS && ns * Self::Batches.operations(row) >= WHOLE_PAIR_NS);
-        // A row of other lengths than n and 2 n asks what the turns add to a batch: a MiB to a fork.
-        let is_alone = row.short_turns == 0 && pairs.iter().all(|p| p.short_ticks == 0);
-        let is_whole = is_alone || (is_large && row.long_turns == 2 * row.short_turns);
-        if is_whole { Self::Batches } else { Self::Differences }
-    }
+/// Cost of an operation by each pair, ns, as its row is estimated; a difference may be negative where the short batch was disturbed.
+pub fn values_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
+    let operations = operations(row);
+    let is_sum = !row.estimator.is_difference() && row.short_turns > 0;
+    let ticks = |p: &Pair| {
+        let (short, long) = (p.short_ticks as f64, p.long_ticks as f64);
+        if is_sum { long + short } else { long - short }
+    };
+    pairs.iter().map(|p| ticks(p) * ns_per_tick / operations).collect()
+}
 
-    /// Operations that a value is of.
-    fn operations(self, row: &Row) -> f64 {
-        let turns = match self {
-            Self::Differences => row.long_turns.saturating_sub(row.short_turns),
-            Self::Batches => row.long_turns.saturating_add(row.short_turns),
-        };
-        turns.max(1) as f64 * row.per_turn
+/// The same of which none is less than what the operations took, as long as most pairs show what both batches have in common.
+fn upper_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
+    if row.estimator.is_difference() {
+        long_batches_ns(row, pairs, ns_per_tick)
+    } else {
+        values_ns(row, pairs, ns_per_tick)
     }
+}
 
-    /// Cost of an operation by each pair, ns; a difference may be negative where the short batch was disturbed.
-    fn values_ns(self, row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
-        let operations = self.operations(row);
-        let ticks = |p: &Pair| match self {
-            Self::Differences => p.long_ticks as f64 - p.short_ticks as f64,
-            Self::Batches => p.long_ticks as f64 + p.short_ticks as f64,
-        };
-        pairs.iter().map(|p| ticks(p) * ns_per_tick / operations).collect()
-    }
-
-    /// The same of which none is less than what the operations took, as long as most pairs show what both batches have in common.
-    fn upper_ns(self, row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
-        match self {
-            Self::Differences => long_batches_ns(row, pairs, ns_per_tick),
-            Self::Batches => self.values_ns(row, pairs, ns_per_tick),
-        }
-    }
+/// Values of pairs by visit, in order of time.
+fn by_visit(pairs: &[Pair], values: &[f64]) -> Vec<Vec<f64>> {
+    let mut rest = values.iter().copied();
+    pairs.chunk_by(|a, b| a.visit == b.visit).map(|v| rest.by_ref().take(v.len()).collect()).collect()
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -95,8 +82,9 @@ pub enum Cost {
 /// A known cost, ns per operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
+    /// The quantile of the pairs that the estimator names.
     pub value_ns: f64,
-    /// Rank interval by visits, wider by the clock's steps; down to what undisturbed pairs bound where the core was shared.
+    /// Its interval by visits, wider by the clock's steps; down to what undisturbed pairs bound where the core was shared.
     pub low_ns: f64,
     pub high_ns: f64,
     /// Median of all clean pairs, disturbed or not; so are the quantiles.
@@ -116,6 +104,8 @@ pub struct Known {
     pub core_hz: Option<f64>,
     /// Medians of up to 20 stretches of time.
     pub blocks_ns: Vec<f64>,
+    /// The values that the figure is of, visit by visit.
+    pub visits_ns: Vec<Vec<f64>>,
 }
 
 impl Known {
@@ -157,21 +147,22 @@ impl Cost {
         if let Some(p) = row.proof.as_ref().filter(|p| p.seen < p.expected) {
             return Self::Unknown { why: format!("{}: {} seen, {} expected", p.what, p.seen, p.expected) };
         }
-        let estimator = Estimator::of(row, pairs, ns_per_tick);
-        let values = estimator.values_ns(row, pairs, ns_per_tick);
+        let values = values_ns(row, pairs, ns_per_tick);
         let tried = values.len() as u64 + row.rejected.total();
         let visits: Vec<u32> = pairs.iter().map(|p| p.visit).collect();
         let enough = sorted(&values).ok().filter(|s| s.len() >= FEWEST);
-        let found = enough.and_then(|s| Some((median(&s)?, median_interval(&visits, &values, LEVEL)?, s)));
+        let p = row.estimator.quantile();
+        let interval = || quantile_interval_of_visits(&visits, &values, p, LEVEL);
+        let found = enough.and_then(|s| Some((quantile(&s, p)?, interval()?, s)));
         let Some((value, ci, s)) = found else {
             return Self::Unknown { why: format!("{} undisturbed samples of {tried}", values.len()) };
         };
-        let step_ns = step_ns(row, estimator, ns_per_tick, step_ticks);
+        let step_ns = step_ns(row, pairs, ns_per_tick, step_ticks);
         let (low_ns, high_ns) = (ci.low - step_ns, ci.high + step_ns);
         if low_ns <= 0.0 || value <= 0.0 {
             return Self::Below { bound_ns: high_ns.max(step_ns), n: values.len() };
         }
-        let batches = sorted(&estimator.upper_ns(row, pairs, ns_per_tick)).unwrap_or(s);
+        let batches = sorted(&upper_ns(row, pairs, ns_per_tick)).unwrap_or(s);
         let at = |p: f64| quantile(&batches, p).unwrap_or(value);
         let per_block = values.len().div_ceil(BLOCKS).max(1);
         let blocks = values.chunks(per_block).filter_map(median_of).filter(|m| *m >= 0.0);
@@ -184,25 +175,37 @@ impl Cost {
             slow_ns: at(0.95),
             max_ns: at(1.0),
             n: values.len(),
-            estimator,
+            estimator: row.estimator,
             population: None,
             apart_ns: None,
             core_hz: core_clock::hz(pairs, ns_per_tick),
             blocks_ns: blocks.collect(),
+            visits_ns: by_visit(pairs, &values),
         })
     }
 
-    /// Of the pairs alone on the core of this `whole` width; of all, marked, where these are too few. Quantiles: of all.
-    pub fn by_population(row: &Row, pairs: &[Pair], whole: f64, ns_per_tick: f64, step_ticks: u64) -> Self {
-        let own: Vec<Pair> =
-            pairs.iter().filter(|p| sibling::alone(p, whole) == Some(true)).copied().collect();
+    /// Of the pairs alone on the core; of all, marked, where these are too few or may only have passed the filter. Quantiles: of all.
+    pub fn by_population(
+        row: &Row,
+        pairs: &[Pair],
+        filter: sibling::Filter,
+        ns_per_tick: f64,
+        step_ticks: u64,
+    ) -> Self {
+        let is_own = |p: &Pair| row.is_core_clock || filter.alone(p) == Some(true);
+        let (own, shared): (Vec<Pair>, Vec<Pair>) = pairs.iter().copied().partition(is_own);
         let all = Self::of_pairs(row, pairs, ns_per_tick, step_ticks);
-        let is_enough = own.len() >= UNDISTURBED_FEWEST && own.len() * UNDISTURBED_ONE_IN >= pairs.len();
+        let undisturbed = Some(Population::Undisturbed);
+        let visits = own.chunk_by(|a, b| a.visit == b.visit).count();
+        let values = |of: &[Pair]| sorted(&values_ns(row, of, ns_per_tick)).unwrap_or_default();
+        let leaked = most_leaked(pairs.len(), filter.leak);
+        let is_enough = own.len() >= FEWEST
+            && visits >= VISITS_FEWEST
+            && surely_own(&values(&own), &values(&shared), row.estimator.quantile(), leaked);
         let Self::Known(all) = all else {
             return if is_enough { Self::of_pairs(row, &own, ns_per_tick, step_ticks) } else { all };
         };
-        let undisturbed = Some(Population::Undisturbed);
-        if own.len() == pairs.len() {
+        if shared.is_empty() {
             return Self::Known(Known { population: undisturbed, ..all });
         }
         if is_enough {
@@ -217,10 +220,9 @@ impl Cost {
                 other => return other,
             }
         }
-        let upper_ns = all.estimator.upper_ns(row, &own, ns_per_tick);
-        let least_ns = upper_ns.into_iter().fold(f64::INFINITY, f64::min)
-            - step_ns(row, all.estimator, ns_per_tick, step_ticks);
-        let is_bound = own.len() >= LEAST_OF + pairs.len() / UNDISTURBED_ONE_IN && least_ns > 0.0;
+        let least_ns = upper_ns(row, &own, ns_per_tick).into_iter().fold(f64::INFINITY, f64::min)
+            - step_ns(row, pairs, ns_per_tick, step_ticks);
+        let is_bound = own.len() >= LEAST_OF + leaked && least_ns > 0.0;
         let reached_ns = if is_bound { least_ns } else { LEAST_SHARE * all.value_ns };
         let low_ns = all.low_ns.min(reached_ns);
         Self::Known(Known { population: Some(Population::CoreShared), low_ns, ..all })
@@ -261,43 +263,44 @@ impl Cost {
         match self {
             Self::Known(k) => {
                 let (a, b) = (f(k.low_ns), f(k.high_ns));
-                // Of a rate the slow pairs are the low ones. What comes out as nothing or less is no quantile.
+                // What comes out as nothing or less is no quantile.
                 let [fast, slow] = if a <= b { [0.05, 0.95] } else { [0.95, 0.05] };
-                let usual = k.population.map(|_| (0.5, k.usual_ns));
-                let quantiles =
-                    [Some((fast, k.fast_ns)), usual, Some((slow, k.slow_ns))].into_iter().flatten();
+                let quantiles = [(fast, k.fast_ns), (0.5, k.usual_ns), (slow, k.slow_ns)];
                 let quantiles: Vec<(f64, f64)> =
-                    quantiles.filter(|(_, ns)| *ns > 0.0).map(|(p, ns)| (p, f(ns))).collect();
-                let method = if k.is_shared() { "rank, down to undisturbed" } else { "rank" };
+                    quantiles.into_iter().filter(|(_, ns)| *ns > 0.0).map(|(p, ns)| (p, f(ns))).collect();
+                let visits = k.visits_ns.len();
+                let few = if visits < VISITS_ENOUGH { format!(", {visits} visits") } else { String::new() };
+                let down = if k.is_shared() { ", down to undisturbed" } else { "" };
+                let method = format!("rank{few}{down}");
+                // Of a rate the slow pairs are the low ones.
+                let p = k.estimator.quantile();
+                let samples = k.visits_ns.iter().map(|v| v.iter().map(|ns| f(*ns)).collect());
+                let samples = Visits::new(if a <= b { p } else { 1.0 - p }, samples);
                 let span_ns = k.blocks_ns.len().max(1) as f64;
                 Metric::new(info, params, f(k.value_ns), k.estimator.name(), k.n as u64)
-                    .with_ci(Interval::new(LEVEL, a.min(b), a.max(b), method))
+                    .with_ci(Interval::new(LEVEL, a.min(b), a.max(b), &method))
                     .with_population(k.population)
                     .with_apart(k.apart_ns)
                     .with_core_hz(k.core_hz)
                     .with_quantiles(&quantiles)
+                    .with_visits(samples)
                     .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
             }
             Self::Below { bound_ns, n } => {
                 let most = human(*bound_ns, Unit::Nanoseconds);
                 let why = format!("below resolution: at most {most} ({n} samples)");
-                Metric::rejected(info, params, Estimator::Differences.name(), &why)
+                Metric::rejected(info, params, NONE, &why)
             }
-            Self::Unknown { why } => Metric::rejected(info, params, Estimator::Differences.name(), why),
+            Self::Unknown { why } => Metric::rejected(info, params, NONE, why),
         }
     }
 }
 
 /// What the clock's steps leave open of a value, ns: a duration is known up to a step, two up to two.
-fn step_ns(row: &Row, estimator: Estimator, ns_per_tick: f64, step_ticks: u64) -> f64 {
-    let is_alone = estimator == Estimator::Batches && row.short_turns == 0;
+fn step_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64, step_ticks: u64) -> f64 {
+    let is_alone = row.short_turns == 0 && pairs.iter().all(|p| p.short_ticks == 0);
     let durations = if is_alone { 1.0 } else { 2.0 };
-    durations * step_ticks.max(1) as f64 * ns_per_tick / estimator.operations(row)
-}
-
-/// Cost of an operation by each pair, ns, as its row is estimated.
-pub fn values_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
-    Estimator::of(row, pairs, ns_per_tick).values_ns(row, pairs, ns_per_tick)
+    durations * step_ticks.max(1) as f64 * ns_per_tick / operations(row)
 }
 
 /// Cost by each long batch, ns, less what both lengths have in common, pair by pair: neighbors and clocks are no part.

@@ -50,6 +50,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
         (500 + 100 * each + i % 3, 500 + 200 * each + i % 2)
     }));
     for (i, pair) in row.pairs.iter_mut().enumerate() {
+        pair.visit = i as u32 / 8;
         pair.core.width = if i % 4 == 0 { 3.9 } else { 2.1 };
     }
     let rows = |row: &Row| {
@@ -69,7 +70,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
         "{k:?}"
     );
     assert_eq!(all.shared_core(), Some((0.75, 80)));
-    // Too few alone: all of them, marked. Nobody looked: all of them.
+    // Alone during one visit only: all of them, marked. Without looks: all of them.
     for (i, pair) in row.pairs.iter_mut().enumerate() {
         pair.core.width = if i < 7 { 3.9 } else { 2.1 };
     }
@@ -78,8 +79,8 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
         let row = Row { pairs, ..row.clone() };
         let cost = rows(&row).cost(&row);
         let k = cost.known().expect("known");
-        assert!(k.population == population && k.n == 80 && k.value_ns > 3.9, "{k:?}");
-        assert_eq!(k.low_ns <= 3.0, population.is_some(), "{k:?}");
+        assert!(k.population == population && k.n == 80 && k.value_ns > 3.7, "{k:?}");
+        assert_eq!(k.low_ns <= 2.0, population.is_some(), "{k:?}");
     }
 }
 
@@ -103,6 +104,8 @@ fn mixture(random: &mut Random, truth_ns: f64, undisturbed: f64, costlier: f64, 
     row
 }
 
+const FILTER: sibling::Filter = sibling::Filter { whole: 3.9, leak: 0.02 };
+
 #[test]
 fn a_figure_is_of_undisturbed_samples_or_it_is_marked_and_reaches_to_them() {
     let mut random = Random::new(11);
@@ -111,8 +114,8 @@ fn a_figure_is_of_undisturbed_samples_or_it_is_marked_and_reaches_to_them() {
             for costlier in [1.1, 1.3, 1.9] {
                 let (mut held, mut marked) = (0, 0);
                 for _ in 0..50 {
-                    let row = mixture(&mut random, truth_ns, undisturbed, costlier, 0.02);
-                    let cost = Cost::by_population(&row, &row.pairs, 3.9, 1.0, 1);
+                    let row = mixture(&mut random, truth_ns, undisturbed, costlier, 0.02).of_batches();
+                    let cost = Cost::by_population(&row, &row.pairs, FILTER, 1.0, 1);
                     let k = cost.known().expect("known");
                     marked += usize::from(k.is_shared());
                     held += usize::from(if k.is_shared() {
@@ -123,38 +126,94 @@ fn a_figure_is_of_undisturbed_samples_or_it_is_marked_and_reaches_to_them() {
                 }
                 let what =
                     format!("{truth_ns} ns, {undisturbed} undisturbed, {costlier}: {held}, {marked} marked");
-                assert!(held >= 47, "{what}");
-                assert!(if undisturbed < 0.05 { marked >= 45 } else { marked == 0 }, "{what}");
+                assert!(held >= 45, "{what}");
+                let expected = if undisturbed == 0.0 { 50..=50 } else { 0..=10 };
+                assert!(expected.contains(&marked), "{what}");
             }
         }
     }
 }
 
-#[test]
-fn enough_of_few_samples_does_not_make_them_undisturbed() {
-    // A fiftieth is, and as many again only pass: without the rule of a tenth the figure would be of these.
-    let mut random = Random::new(12);
-    let wrong = (0..50).filter(|_| {
-        let row = mixture(&mut random, 3.0, 0.02, 1.5, 0.05);
-        let passing: Vec<Pair> = row.pairs.iter().filter(|p| p.core.width > 3.0).copied().collect();
-        let of_passing = Cost::of_pairs(&row, &passing, 1.0, 1);
-        passing.len() >= UNDISTURBED_FEWEST && of_passing.value_ns().is_some_and(|ns| ns > 4.0)
-    });
-    assert!(wrong.count() > 25);
+/// A run of 40 rows of 12 visits and 4 pairs on a core of width 4, whose neighbor is at work during a `busy` share of the pairs: four of
+/// five of these from end to end, the others for the same part of each look and for another part of the batches. It makes operations of
+/// 30 ns cost up to `costlier` times as much.
+fn run_beside(random: &mut Random, busy: f64, costlier: f64) -> Rows {
+    let mut row = || {
+        let mut row = Row::new("test", "planted", Kind::Latency).of_batches();
+        (row.short_turns, row.long_turns) = (1_000, 2_000);
+        let mut pair = |i: u32| {
+            let [seen, slowed] = match (random.unit() < busy, random.unit() < 0.8) {
+                (false, _) => [0.0; 2],
+                (true, true) => [1.0; 2],
+                (true, false) => [random.unit(), random.unit()],
+            };
+            let looks = (0..3).map(|_| (4.0 - 1.6 * seen) * (1.0 + 0.005 * random.normal()));
+            let core = CoreLook { width: looks.fold(f64::INFINITY, f64::min), addition_ticks: 1.0 };
+            let each = 30.0 * (1.0 + (costlier - 1.0) * slowed) * (1.0 + 0.003 * random.normal());
+            let ticks = |turns: f64| 40 + (turns * each) as u64;
+            Pair { visit: i / 4, short_ticks: ticks(1e3), long_ticks: ticks(2e3), core, ..Pair::default() }
+        };
+        row.pairs = (0..48).map(&mut pair).collect();
+        row
+    };
+    let mut run = Rows::in_nanoseconds((0..40).map(|_| row()).collect());
+    run.restore_full_width(Some(0.25));
+    run.store_full_width();
+    run
 }
 
 #[test]
-fn large_operations_are_of_whole_batches_and_small_ones_of_differences() {
-    // Every fifth short batch is held up by as much as it takes, every seventh long one as well.
+fn a_figure_that_the_leak_explains_is_marked() {
+    let mut random = Random::new(21);
+    for busy in [0.5, 0.9, 0.98, 1.0] {
+        for costlier in [1.1, 1.4, 1.9] {
+            let [mut marked, mut reached, mut own, mut right] = [0; 4];
+            let mut leaks = Vec::new();
+            for _ in 0..10 {
+                let run = run_beside(&mut random, busy, costlier);
+                leaks.push(run.filter().unwrap().leak);
+                for k in run.rows.iter().filter_map(|row| run.cost(row).known().cloned()) {
+                    if k.is_shared() {
+                        marked += 1;
+                        reached += usize::from((k.low_ns..=k.high_ns).contains(&30.0));
+                    } else {
+                        own += 1;
+                        right += usize::from((k.value_ns / 30.0 - 1.0).abs() < 0.05);
+                    }
+                }
+            }
+            let what = format!(
+                "{busy} busy, {costlier}: {marked} marked, {reached} reach the truth; {right} of {own} right"
+            );
+            assert!(leaks.iter().all(|l| (0.005..0.06).contains(l)), "{leaks:?}");
+            assert!(
+                if busy < 0.6 {
+                    marked == 0
+                } else if busy < 0.95 {
+                    marked < 80
+                } else {
+                    marked > 300
+                },
+                "{what}"
+            );
+            assert!(reached >= marked * 97 / 100 && own - right <= 12, "{what}");
+        }
+    }
+}
+
+#[test]
+fn batches_that_are_held_up_move_neither_differences_nor_whole_batches() {
+    // Every sixteenth short batch is held up by as much as it takes, every seventh long one as well.
     let planted = |each: u64| {
         let pair = |i: u64| {
             let late = |n: u64| if i.is_multiple_of(n) { 100 * 16 * each } else { 0 };
-            (50 + 100 * 16 * each + late(5), 50 + 200 * 16 * each + late(7))
+            (50 + 100 * 16 * each + late(16), 50 + 200 * 16 * each + late(7))
         };
         row((0..96).map(pair))
     };
-    for (each, estimator) in [(3, Estimator::Differences), (400, Estimator::Batches)] {
-        let cost = Cost::of(&planted(each), 1.0, 1);
+    let each = 40;
+    for estimator in Estimator::ALL.iter().copied() {
+        let cost = Cost::of(&Row { estimator, ..planted(each) }, 1.0, 1);
         let k = cost.known().expect("known");
         assert_eq!(k.estimator, estimator);
         assert!((k.value_ns / each as f64 - 1.0).abs() < 0.001, "{k:?}");
@@ -168,34 +227,30 @@ fn large_operations_are_of_whole_batches_and_small_ones_of_differences() {
     added.long_turns = 300;
     let cost = Cost::of(&added, 1.0, 1);
     assert!(cost.known().is_some_and(|k| k.estimator == Estimator::Differences && k.value_ns == 400.0));
-    let mut single = planted(400);
-    (single.short_turns, single.long_turns) = (0, 200);
-    single.pairs.iter_mut().for_each(|p| p.short_ticks = 0);
-    assert_eq!(Cost::of(&single, 1.0, 1).known().map(|k| k.estimator), Some(Estimator::Batches));
 }
 
 #[test]
 fn few_visits_alone_do_not_take_away_what_all_pairs_say() {
-    // Twelve visits, two of them alone; in one of these the short batches were held up.
-    let alone = |i: u64| matches!(i / 20, 3 | 9);
+    // 48 visits, three of them alone; in one of these the short batches were held up.
+    let alone = |i: u64| matches!(i / 10, 3 | 9 | 15);
     let planted = |each: u64| {
-        let mut row = row((0..240).map(|i| {
-            let held_up = if i / 20 == 9 { 20_000 } else { 0 };
-            let busy = if alone(i) || i / 20 % 2 == 0 { 0 } else { 800 };
+        let mut row = row((0..480).map(|i| {
+            let held_up = if each > 0 && i / 10 == 9 { 20_000 } else { 0 };
+            let busy = if alone(i) || i / 10 % 2 == 0 { 0 } else { 800 };
             (500 + 100 * each + held_up + i % 3, 500 + 200 * each + busy + i % 2)
         }));
         for (i, pair) in row.pairs.iter_mut().enumerate() {
-            pair.visit = (i / 20 + 1) as u32;
+            pair.visit = (i / 10 + 1) as u32;
             pair.core.width = if alone(i as u64) { 3.9 } else { 2.1 };
         }
         row
     };
     let sure = planted(48);
-    let cost = Cost::by_population(&sure, &sure.pairs, 3.9, 1.0, 1);
-    assert!(cost.known().is_some_and(|k| k.is_shared() && k.n == 240), "{cost:?}");
+    let cost = Cost::by_population(&sure, &sure.pairs, FILTER, 1.0, 1);
+    assert!(cost.known().is_some_and(|k| k.is_shared() && k.n == 480), "{cost:?}");
     // What costs nothing alone does not cost what a neighbor makes of it.
     let nothing = planted(0);
-    let cost = Cost::by_population(&nothing, &nothing.pairs, 3.9, 1.0, 1);
+    let cost = Cost::by_population(&nothing, &nothing.pairs, FILTER, 1.0, 1);
     assert!(matches!(cost, Cost::Below { bound_ns, .. } if bound_ns < 0.1), "{cost:?}");
 }
 
@@ -257,7 +312,7 @@ fn what_the_meter_takes_by_itself_is_no_part_of_a_batch_alone() {
         Cost::of(&Row { long_turns: 1, ..row }, 1.0, 10)
     };
     let of = |own| batches(own).known().map(|k| (k.value_ns, k.usual_ns, k.high_ns - k.low_ns)).unwrap();
-    assert_eq!([of(0), of(26)], [(66.0, 66.0, 20.0), (40.0, 40.0, 40.0)]);
+    assert_eq!([of(0), of(26)], [(65.0, 66.0, 21.0), (39.0, 40.0, 41.0)]);
     assert!(matches!(batches(60), Cost::Below { bound_ns, n: 50 } if bound_ns == 26.0), "{:?}", batches(60));
 }
 
@@ -282,9 +337,47 @@ fn nothing_is_a_bound_and_never_negative() {
 
 #[test]
 fn too_few_and_unproven_samples_have_no_cost_but_a_reason() {
-    let few = Cost::of(&row((0..5).map(|_| (10, 2000))), 1.0, 1);
-    assert!(matches!(&few, Cost::Unknown { why } if why.contains("5 undisturbed samples of 5")), "{few:?}");
+    let few = Cost::of(&row((0..2).map(|_| (10, 2000))), 1.0, 1);
+    assert!(matches!(&few, Cost::Unknown { why } if why.contains("2 undisturbed samples of 2")), "{few:?}");
     let mut r = row((0..50).map(|_| (10, 2000)));
     r.proof = Some(Proof::new("children that exited with 0", 50, 0));
     assert!(matches!(Cost::of(&r, 1.0, 1), Cost::Unknown { why } if why.contains("0 seen, 50 expected")));
+}
+
+#[test]
+fn a_metric_keeps_the_samples_that_its_figure_is_of_visit_by_visit() {
+    let mut row = row((0..48).map(|i| (500 + 100 * 48 + i % 3, 500 + 200 * 48 + i * 40 % 90))).of_batches();
+    for (i, pair) in row.pairs.iter_mut().enumerate() {
+        pair.visit = i as u32 / 4 + 1;
+        pair.core.width = if i % 4 == 3 { 2.1 } else { 3.9 };
+    }
+    let cost = Cost::by_population(&row, &row.pairs, FILTER, 1.0, 1);
+    let (ns, rate) = (cost.metric(&RATE, Params::new()), cost.metric_as(&RATE, Params::new(), |ns| 1e9 / ns));
+    for (m, p) in [(&ns, 0.25), (&rate, 0.75)] {
+        let visits = m.visits.as_ref().expect("samples");
+        let samples = sorted(&visits.all().collect::<Vec<f64>>()).unwrap();
+        assert_eq!((visits.quantile, visits.values.len(), samples.len(), m.n), (p, 12, 36, 36));
+        assert!((quantile(&samples, p).unwrap() / m.value.unwrap() - 1.0).abs() < 1e-3, "{m:?}");
+    }
+    // Fewer than eight visits are named with the interval; the samples of a figure of all pairs are all.
+    assert_eq!(ns.ci.map(|ci| ci.method), Some("rank".to_owned()));
+    let few = &row.pairs[..8];
+    let m = Cost::by_population(&row, few, FILTER, 1.0, 1).metric(&RATE, Params::new());
+    assert_eq!(m.ci.map(|ci| ci.method), Some("rank, 2 visits, down to undisturbed".to_owned()));
+    assert_eq!(m.visits.map(|v| v.all().count()), Some(8));
+}
+
+#[test]
+fn what_no_neighbor_can_slow_is_never_marked() {
+    let mut row = row((0..48).map(|i| (500 + 100 * 48 + i % 3, 500 + 200 * 48 + i % 2))).core_clock();
+    for (i, pair) in row.pairs.iter_mut().enumerate() {
+        pair.visit = i as u32 / 4;
+        pair.core.width = 2.1;
+    }
+    let known = |row: &Row| Cost::by_population(row, &row.pairs, FILTER, 1.0, 1).known().cloned().unwrap();
+    let clock = known(&row);
+    assert!(!clock.is_shared() && clock.n == 48 && clock.low_ns > 2.99, "{clock:?}");
+    row.is_core_clock = false;
+    let other = known(&row);
+    assert!(other.is_shared() && other.low_ns < 1.51, "{other:?}");
 }

@@ -6,6 +6,7 @@
 
 pub mod estimate;
 mod facts;
+mod leak;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -15,12 +16,14 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::Cost;
 pub use facts::{Fact, Facts};
-pub use machmeter_loops::subject::{Kind, Proof};
+pub use machmeter_loops::subject::{Estimator, Kind, Proof};
 
 use crate::disturbance::sibling::CoreLook;
 use crate::disturbance::{Rejected, sibling};
 
 const WHOLE_WIDTH: Fact<f64> = Fact::named("core.width");
+/// Share of shared pairs that pass for undisturbed ones, by the widths of the run.
+const LEAK: Fact<f64> = Fact::named("core.leak");
 /// What it was on this kind of machine before, at most.
 const WIDTH_BEFORE: Fact<f64> = Fact::named("core.width_before");
 /// Pairs alone on the core, and their share of all, from which on its whole width is sure.
@@ -53,6 +56,11 @@ pub struct Row {
     /// Conditions; with the operation the key of the row.
     pub params: Params,
     pub kind: Kind,
+    /// How its pairs become a cost.
+    pub estimator: Estimator,
+    /// Whether its operations are dependent additions, which wait for themselves: no neighbor on the core can slow them, and looks at the
+    /// core take them for its clock.
+    pub is_core_clock: bool,
     /// Turns of the short batch; 0 where batches are timed alone, or beside the meter's own time.
     pub short_turns: u64,
     pub long_turns: u64,
@@ -75,6 +83,8 @@ impl Row {
             operation: operation.to_owned(),
             params: Params::new(),
             kind,
+            estimator: Estimator::Differences,
+            is_core_clock: false,
             short_turns: 0,
             long_turns: 0,
             per_turn: 1.0,
@@ -95,6 +105,20 @@ impl Row {
     #[must_use]
     pub fn per_turn(mut self, operations: f64) -> Self {
         self.per_turn = operations;
+        self
+    }
+
+    /// Of whole batches ([`Estimator::Batches`]).
+    #[must_use]
+    pub fn of_batches(mut self) -> Self {
+        self.estimator = Estimator::Batches;
+        self
+    }
+
+    /// Of dependent additions ([`Row::is_core_clock`]).
+    #[must_use]
+    pub fn core_clock(mut self) -> Self {
+        self.is_core_clock = true;
         self
     }
 
@@ -181,21 +205,29 @@ impl Rows {
 
     /// The same by some of its pairs (those of one regime).
     pub fn cost_of(&self, row: &Row, pairs: &[Pair]) -> Cost {
-        match self.whole_width() {
-            Some(whole) if pairs.iter().any(|p| sibling::alone(p, whole).is_some()) => {
-                Cost::by_population(row, pairs, whole, self.ns_per_tick(), self.step_ticks)
+        match self.filter() {
+            Some(filter) if pairs.iter().any(|p| filter.alone(p).is_some()) => {
+                Cost::by_population(row, pairs, filter, self.ns_per_tick(), self.step_ticks)
             }
             _ => Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks),
         }
     }
 
-    /// Keeps the whole width of the core as pairs saw it, or as it was before, if that was more.
+    /// Keeps the whole width of the core as pairs saw it, or as it was before, if that was more; and what leaks through its edge.
     pub fn store_full_width(&mut self) {
         let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core.width).filter(|w| *w > 0.0);
-        if let Some(whole) = sibling::whole_width(&widths.collect::<Vec<f64>>()) {
+        let widths: Vec<f64> = widths.collect();
+        if let Some(whole) = sibling::whole_width(&widths) {
             let whole = self.width(&WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
             self.facts.set(&WHOLE_WIDTH, whole);
+            self.facts.set(&LEAK, sibling::leak(&widths, whole));
         }
+    }
+
+    /// What tells undisturbed pairs from shared ones; `None` where nobody looked. Samples without their leak have that of other machines.
+    fn filter(&self) -> Option<sibling::Filter> {
+        let leak = self.facts.get(&LEAK).filter(|l| (0.0..=1.0).contains(l)).unwrap_or(sibling::LEAK);
+        Some(sibling::Filter { whole: self.whole_width()?, leak })
     }
 
     /// Takes over what the whole width of the core was before, as [`Rows::inverse_width`] told it.

@@ -7,14 +7,18 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::samples::{Column, Values};
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, Kind, Pair, Proof, Row, Rows};
+use super::{Estimator, Facts, Kind, Pair, Proof, Row, Rows};
 use crate::disturbance::Rejected;
 use crate::disturbance::sibling::CoreLook;
 use crate::probe::ProbeError;
 
-/// What is told of a row beside its samples, as JSON in a cell.
+/// Columns of a row that have no table column, as JSON.
 #[derive(Serialize, Deserialize)]
 struct Rest {
+    #[serde(default = "before_declared")]
+    estimator: Estimator,
+    #[serde(default)]
+    is_core_clock: bool,
     params: machmeter_data::metric::Params,
     rejected: [u64; 4],
     proof: Option<(String, u64, u64)>,
@@ -22,10 +26,17 @@ struct Rest {
     refused: Option<String>,
 }
 
+/// Rows of versions that chose the estimator by the cost.
+fn before_declared() -> Estimator {
+    Estimator::Differences
+}
+
 impl Rest {
     fn of(r: &Row) -> Self {
         let finite = r.extras.iter().filter(|(_, v)| v.is_finite());
         Self {
+            estimator: r.estimator,
+            is_core_clock: r.is_core_clock,
             params: r.params.clone(),
             rejected: [r.rejected.preempted, r.rejected.migrated, r.rejected.partner, r.rejected.failed],
             proof: r.proof.as_ref().map(|p| (p.what.clone(), p.expected, p.seen)),
@@ -115,6 +126,8 @@ impl Rows {
             let [preempted, migrated, partner, failed] = rest.rejected;
             let kind = if kinds[i] == Kind::Latency.name() { Kind::Latency } else { Kind::Throughput };
             out.rows.push(Row {
+                estimator: rest.estimator,
+                is_core_clock: rest.is_core_clock,
                 params: rest.params,
                 short_turns: short[i].max(0) as u64,
                 long_turns: long[i].max(0) as u64,
@@ -167,6 +180,7 @@ mod tests {
             3
         ];
         row.rejected.preempted = 4;
+        row = row.of_batches().core_clock();
         row.proof = Some(Proof::new("faults", 8, 8));
         row.extras.insert("share_max".to_owned(), 0.5);
         let refused = Row::new("ops", "exec", Kind::Throughput).refused("no such file");

@@ -154,6 +154,34 @@ fn densest_near(widths: &[f64], start: f64) -> Option<f64> {
     Some(whole)
 }
 
+/// Leak where the widths of a run are not known: a fiftieth passed, and a twentieth is granted (ADR 22).
+pub(crate) const LEAK: f64 = 0.05;
+
+/// Tells undisturbed pairs from shared ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Filter {
+    /// The whole width of the core.
+    pub whole: f64,
+    /// Share of the shared pairs that pass.
+    pub leak: f64,
+}
+
+impl Filter {
+    /// As [`alone`].
+    pub fn alone(&self, pair: &Pair) -> Option<bool> {
+        alone(pair, self.whole)
+    }
+}
+
+/// Share of the shared pairs whose width passes for the `whole` one. Widths beside a neighbor become rarer towards the whole width,
+/// since the least of three looks counts: as many as lie within 5 % below the edge pass at most. Undisturbed pairs there are counted, too.
+pub fn leak(widths: &[f64], whole: f64) -> f64 {
+    let below = |most: f64| widths.iter().filter(|w| **w < most * whole).count() as f64;
+    let (shared, farther) = (below(ALONE), below(ALONE * ALONE));
+    let beside = shared - farther;
+    if shared > 0.0 { beside / (shared + beside) } else { 0.0 }
+}
+
 /// Whether nobody else used the core while a pair was taken, given its whole width; unknown where nobody looked.
 pub fn alone(pair: &Pair, whole: f64) -> Option<bool> {
     (pair.core.width > 0.0).then_some(pair.core.width >= ALONE * whole)

@@ -44,7 +44,7 @@ pub fn starts<'a>(exec_target: Option<&str>, idle_worker: &str) -> Vec<Planned<'
     rows.extend([
         bare("clone_thread", WORKED, Bare::clone_and_wait),
         plan("fork_exit_wait", EXITED, || limited(task::fork_and_wait())).first(),
-        Planned::new("fork_per_mib", Kind::Latency, heir).turns(HEIRS_MIB).first(),
+        Planned::new("fork_per_mib", Kind::Latency, heir).turns(HEIRS_MIB).of_differences().first(),
         bare("vfork_exit_wait", EXITED, Bare::vfork_and_wait),
     ]);
     rows

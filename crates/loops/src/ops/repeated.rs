@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use machmeter_data::metric::{ParamValue, Params};
 use machmeter_sys::pages::{Backing, Pages};
 
-use crate::subject::{Kind, Proof, Subject};
+use crate::subject::{Estimator, Kind, Proof, Subject};
 
 /// An operation to price: what its row is called, and the subject that is timed.
 pub struct Planned<'a> {
@@ -15,6 +15,10 @@ pub struct Planned<'a> {
     /// Conditions; with the operation the key of the row.
     pub params: Params,
     pub kind: Kind,
+    /// How its pairs become a cost.
+    pub estimator: Estimator,
+    /// Whether its operations are dependent additions, which no neighbor on the core can slow.
+    pub is_core_clock: bool,
     /// Turns of the two batches of a pair; zeros if they are to be found.
     pub turns: (u64, u64),
     /// Operations per turn.
@@ -32,6 +36,8 @@ impl<'a> Planned<'a> {
             operation: operation.to_owned(),
             params: Params::new(),
             kind,
+            estimator: Estimator::Batches,
+            is_core_clock: false,
             turns: (0, 0),
             per_turn: 1.0,
             first: false,
@@ -48,6 +54,12 @@ impl<'a> Planned<'a> {
     #[must_use]
     pub fn first(self) -> Self {
         Self { first: true, ..self }
+    }
+
+    /// Of what the turns add, not of whole batches.
+    #[must_use]
+    pub fn of_differences(self) -> Self {
+        Self { estimator: Estimator::Differences, ..self }
     }
 
     #[must_use]

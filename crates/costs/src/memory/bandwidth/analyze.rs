@@ -178,7 +178,7 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             let Some((value, ci, n)) = ratio(&many.cost, &one.cost) else { continue };
             let p = params([("kernel", many.row.operation.as_str().into()), ("cpus", cpus.into())]);
             let population = Population::of_all([many.cost.population(), one.cost.population()]);
-            let m = Metric::new(&SCALING, p, value, "ratio of medians", n).with_ci(Some(ci));
+            let m = Metric::new(&SCALING, p, value, "ratio of upper quartiles", n).with_ci(Some(ci));
             out.metrics.push(m.with_population(population));
             rates.push((cpus, many.rate().unwrap_or(0.0)));
         }

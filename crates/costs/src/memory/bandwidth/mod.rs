@@ -200,6 +200,7 @@ const PEAK_TURNS: u64 = 1_000;
 fn peak(kernel: &'static Kernel) -> Option<Bench<'static>> {
     let ready = kernel.of_registers(PEAK_TURNS)?;
     let row = Row::new(NAME, kernel.name, Kind::Throughput)
+        .of_batches()
         .with("level", "registers")
         .per_turn(f64::from(kernel.declared.flops) * PEAK_TURNS as f64);
     Some(Bench::new(row, Passes(ready)))

@@ -50,6 +50,7 @@ impl Spec {
         let declared = self.kernel.declared;
         let requested = self.kernel.bytes_per_turn().max(1) as f64;
         let mut row = Row::new(super::NAME, self.kernel.name, Kind::Throughput)
+            .of_batches()
             .with("level", self.level.name())
             .with("working_set_bytes", self.working_set_bytes)
             .with("cpus", self.cpus)

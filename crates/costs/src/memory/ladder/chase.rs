@@ -73,7 +73,7 @@ const ENTRIES_PER_LINE: usize = 8;
 const TABLE_WALKS: u64 = 4;
 
 fn bench(row: Row, extent: Extent<'_>, spec: ChainSpec, ways: usize) -> Bench<'_> {
-    let row = row.per_turn((LOADS_PER_TURN * ways as u64) as f64);
+    let row = row.of_batches().per_turn((LOADS_PER_TURN * ways as u64) as f64);
     Bench::new(row, Chase { extent, spec, ways, chains: None })
 }
 
@@ -142,7 +142,7 @@ const ADDS: u64 = 16;
 /// Dependent additions of one cycle each: the clock of the core, as it is while `beside` is visited.
 pub(super) fn adds(beside: &Row) -> Option<Bench<'static>> {
     let ready = named("adds.16")?.of_registers(ADD_TURNS)?;
-    let mut row = Row::new(NAME, ADDITIONS, Kind::Latency).per_turn((ADD_TURNS * ADDS) as f64);
+    let mut row = Row::new(NAME, ADDITIONS, Kind::Latency).core_clock().per_turn((ADD_TURNS * ADDS) as f64);
     row.params = beside.params.clone();
     Some(Bench::new(row, Passes(ready)))
 }

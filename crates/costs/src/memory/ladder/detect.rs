@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machmeter_engine::cost::estimate::{FEWEST, Known};
+use machmeter_engine::cost::estimate::Known;
 use machmeter_engine::cost::{Cost, Fact, Facts, Row};
 use machmeter_stats::quantile::median_of;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ use super::plan::HUGE_BYTES;
 use super::refine::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
 use crate::memory::reported::{ReportedCache, ReportedCaches};
 
+/// Pairs from which on a point has a rank interval of its median at 95 %.
+const FEWEST: usize = 6;
 pub(super) const MEMORY: &str = "DRAM";
 /// Least step of the cost at the end of a line.
 const LINE_RATIO: f64 = 1.12;

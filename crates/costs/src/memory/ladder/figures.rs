@@ -161,13 +161,14 @@ fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
             let p = params([("chains", r.int("chains").unwrap_or(0).into())]);
             let cost = curves.all.cost(r);
             let mut m = cost.metric_as(&super::PARALLELISM, p, |ns| alone.value_ns / ns);
-            // A ratio of two medians: its interval spans both.
+            // A ratio of two figures: its interval spans both, and samples of one are none of the ratio.
             if let (Some(k), Some(_)) = (cost.known(), m.value) {
                 let (low, high) = (alone.low_ns / k.high_ns, alone.high_ns / k.low_ns);
                 m.ci = Interval::new(LEVEL, low, high, "rank, both rows");
                 m.population = Population::of_all([alone.population, k.population]);
             }
             m.blocks.clear();
+            m.visits = None;
             m
         })
         .collect()

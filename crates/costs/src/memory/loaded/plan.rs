@@ -43,6 +43,7 @@ impl Point {
 
     fn row(&self, operation: &str, kind: Kind, chase: &Chase) -> Row {
         Row::new(NAME, operation, kind)
+            .of_batches()
             .with("load", self.load.map_or("none", |k| k.name))
             .with("load_cpus", self.cpus)
             .with("pause_ns", self.pause_ns as i64)

@@ -132,9 +132,9 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     out.datasets.extend(shown.map(|d| d.with_params(params([("model", model.into())]))));
 }
 
-/// A line of all its members: the metric; mean and maximum of medians and largest sample, ns, or why not.
+/// A line of all its members: the metric; mean and maximum of lower quartiles and largest sample, ns, or why not.
 fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> (Metric, Result<[f64; 3], String>) {
-    const ESTIMATOR: &str = "mean of members' medians";
+    const ESTIMATOR: &str = "mean of members' lower quartiles";
     let mut conditions = members[0].params.clone();
     conditions.remove("rank");
     conditions.insert("operation".to_owned(), members[0].operation.as_str().into());

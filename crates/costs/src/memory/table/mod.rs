@@ -22,7 +22,7 @@ machmeter_data::metrics! {
     ["operation", "model", "cpus", "access"]
     Nanoseconds Lower weakened by [Frequency, SharedCore, MemoryPlacement, Clock, ClockOffset] {
         SHARED = "memory.shared"
-            "One shared access: mean over the members' medians; the largest member's median is its maximum. \
+            "One shared access: mean over the members' lower quartiles; the largest of these is its maximum. \
              access=streamed: accesses overlap. access=dependent: along a random chain; a dependent write also reads the line that it \
              writes, for the way on.";
     }

@@ -103,6 +103,7 @@ impl Line {
             Access::Dependent => Kind::Latency,
         };
         Row::new(PART.name, self.name, kind)
+            .of_batches()
             .with("model", model)
             .with("cpus", members)
             .with("access", self.access().name())

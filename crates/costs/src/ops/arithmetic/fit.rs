@@ -11,7 +11,7 @@ pub(super) const MOST_RESIDUAL: f64 = 0.01;
 /// Intercepts nearer to zero than this share of a cycle are none. A turn's count and branch run beside the additions.
 const MOST_INTERCEPT: f64 = 0.1;
 /// Additions that hide the loop around them.
-const HIDING: f64 = 4.0;
+pub(super) const HIDING: f64 = 4.0;
 /// Fewest points for a line that can be wrong.
 const FEWEST: usize = 4;
 

@@ -9,7 +9,6 @@ mod tests;
 use machmeter_data::Metric;
 use machmeter_data::metric::{Population, params};
 use machmeter_data::record::{Finding, Warning};
-use machmeter_engine::cost::estimate::LEAST_SHARE;
 use machmeter_engine::cost::{Kind, Rows};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Pace, Subject};
@@ -23,7 +22,7 @@ use super::cost::{COST, NO_FIGURE};
 use super::prices;
 use super::table::{self, Priced};
 use crate::show;
-use fit::{Ladder, MOST_RESIDUAL, Rung};
+use fit::{HIDING, Ladder, MOST_RESIDUAL, Rung};
 use machmeter_engine::part::{Part, PartContext};
 use machmeter_loops::ops::arithmetic::{Bytes, Grows, Reads, Sums};
 use machmeter_loops::ops::daxpy::Daxpy;
@@ -100,12 +99,14 @@ fn ladder<'a>() -> Vec<Planned<'a>> {
     let chain = |additions: u64| {
         let per_pass = additions * PASS_TURNS;
         let sums = Sums::new(registers(&format!("adds.{additions}"))?, per_pass);
-        let row = Planned::new("add", Kind::Latency, sums).per_turn(per_pass as f64);
-        Some(row.with("chain", additions as i64).first())
+        let row = Planned::new("add", Kind::Latency, sums).per_turn(per_pass as f64).of_differences();
+        // A neighbor slows the loop around a short chain.
+        let is_core_clock = additions as f64 >= HIDING;
+        Some(Planned { is_core_clock, ..row.with("chain", additions as i64).first() })
     };
     let empty = |ready| {
         let row = Planned::new("empty_loop", Kind::Latency, Passes(ready));
-        row.per_turn(PASS_TURNS as f64).first()
+        row.per_turn(PASS_TURNS as f64).of_differences().first()
     };
     CHAINS.into_iter().filter_map(chain).chain(registers("empty").map(empty)).collect()
 }
@@ -163,26 +164,21 @@ pub(super) fn addition(rows: &Rows) -> Metric {
 
 /// The cycle and the addition, what the ladder of known costs says, and the warning when it does not hold.
 fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
-    let rungs = |shared: bool| -> Vec<Rung> {
-        let takes = |p: &&Priced<'_>| shared || p.cost.population() != Some(Population::CoreShared);
-        let rung = |p: &Priced<'_>| {
-            let additions = p.row.int("chain")? as f64;
-            Some(Rung { additions, turn_ns: p.cost.value_ns()? * additions })
-        };
-        priced.iter().filter(|p| p.row.operation == "add").filter(takes).filter_map(rung).collect()
+    // A neighbor slows the loop around a short chain; it slows no addition of a long one.
+    let is_own = |p: &&Priced<'_>| p.cost.population() != Some(Population::CoreShared);
+    let rung = |p: &Priced<'_>| {
+        let additions = p.row.int("chain")? as f64;
+        Some(Rung { additions, turn_ns: p.cost.value_ns()? * additions })
     };
+    let chains = priced.iter().filter(|p| p.row.operation == "add");
+    let rungs: Vec<Rung> = chains.filter(is_own).filter_map(rung).collect();
     let told = |verdict, text: String, evidence| show::finding("ops.known_costs", verdict, text, evidence);
     let empty = priced.iter().find(|p| p.row.operation == "empty_loop").and_then(|p| p.cost.known());
     let empty_ns = empty.map(|k| k.slow_ns);
     let key = params([("operation", "add".into()), ("kind", Kind::Latency.name().into())]);
-    // One population makes the line, if it has enough chains.
-    let undisturbed = rungs(false);
-    let own = Ladder::fit(&undisturbed, empty_ns);
-    let is_shared = own.is_err() && rungs(true).len() > undisturbed.len();
-    let rungs = if is_shared { rungs(true) } else { undisturbed };
-    let looked = Population::of_all(priced.iter().map(|p| p.cost.population()));
-    let population = looked.map(|_| if is_shared { Population::CoreShared } else { Population::Undisturbed });
-    let ladder = match if is_shared { Ladder::fit(&rungs, empty_ns) } else { own } {
+    let population = Population::of_all(priced.iter().map(|p| p.cost.population()));
+    let population = population.map(|_| Population::Undisturbed);
+    let ladder = match Ladder::fit(&rungs, empty_ns) {
         Ok(ladder) => ladder,
         Err(why) => {
             let none = Metric::rejected(&COST, key, "least squares", &why);
@@ -190,12 +186,8 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
             return (none, finding, None);
         }
     };
-    let mut interval = ladder.interval.clone();
-    if let Some(ci) = interval.as_mut().filter(|_| is_shared) {
-        ci.low = ci.low.min(LEAST_SHARE * ladder.cycle_ns);
-    }
     let fitted = Metric::new(&COST, key, ladder.cycle_ns, "least squares", ladder.n as u64)
-        .with_ci(interval)
+        .with_ci(ladder.interval.clone())
         .with_population(population);
     let figures = format!(
         "slope {:.4} ns a cycle, {:.3} of the longest chain's; intercept {:.3} cycles; largest residual {:.2} %",

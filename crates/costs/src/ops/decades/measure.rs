@@ -103,7 +103,7 @@ fn boxed<'a>(subject: impl Subject + 'a) -> Box<dyn Subject + 'a> {
 /// The bench of a row; what it needs and cannot have becomes the reason for which the row is refused.
 fn bench<'a>(id: &str, path: &Result<CString, String>, pages: &'a Result<Pages, String>) -> Bench<'a> {
     let kind = if matches!(id, "fopen" | "fclose" | "printf") { Kind::Latency } else { Kind::Throughput };
-    let mut row = elsewhere(id).map_or_else(|| Row::new(PART.name, id, kind), |(_, row)| row);
+    let mut row = elsewhere(id).map_or_else(|| Row::new(PART.name, id, kind), |(_, row)| row).of_batches();
     (row.short_turns, row.long_turns) = match id {
         "fopen" | "fclose" => STREAM_TURNS,
         id if IN_MAIN.contains(&id) => MAIN_TURNS,

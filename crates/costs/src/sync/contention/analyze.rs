@@ -29,8 +29,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let (views, warnings) = Priced::all(rows, PART.name, text);
     let mut out = Analysis { warnings, ..Analysis::default() };
     for v in &views {
-        let of_batches = |m| Metric { estimator: "median of batches".to_owned(), ..m };
-        out.metrics.extend(v.costs().into_iter().map(of_batches));
+        out.metrics.extend(v.costs());
         out.metrics.extend(fairness(v));
     }
     for (metric, finding) in SPREAD.into_iter().filter_map(|operation| reach(&views, operation)) {

@@ -39,6 +39,7 @@ struct Counters {
 /// By the first so many of these CPUs.
 fn job(cpus: &[usize], operation: Operation, members: usize, distance_bytes: usize) -> Job<Counters> {
     let mut row = Row::new(PART.name, operation.name(), Kind::Throughput)
+        .of_batches()
         .with("cpus", members)
         .with("distance_bytes", distance_bytes)
         .with("model", Threads.model());

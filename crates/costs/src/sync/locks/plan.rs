@@ -87,7 +87,7 @@ fn spread(cpus: &[usize], n: usize) -> Vec<usize> {
 }
 
 pub(super) fn row(operation: &str, kind: cost::Kind, state: &str, model: &str) -> Row {
-    Row::new(NAME, operation, kind).with("state", state).with("model", model)
+    Row::new(NAME, operation, kind).of_batches().with("state", state).with("model", model)
 }
 
 fn hand_off(kind: Kind, cpus: &[usize], model: &str) -> Job {

@@ -45,7 +45,7 @@ fn table(own: &[Priced<'_>]) -> Option<Dataset> {
             cells: models.iter().map(|m| cell(operation, cpus, m)).collect(),
         })
         .collect();
-    let caption = "Medians. hand-over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
+    let caption = "Hand-over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
                   ping pong: one way of a compare-and-swapped word. put and get: between the parts of a symmetric heap, word by \
                   word; fresh: the owner wrote it just before.";
     let names = ["sync.models", "The same work in processes and user threads", caption];

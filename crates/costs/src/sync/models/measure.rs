@@ -51,7 +51,7 @@ pub(super) const OF_TWO: [(Operation, &str, usize); 13] = [
 ];
 
 pub(super) fn row(operation: &str, kind: Kind, model: &str, cpus: usize) -> Row {
-    Row::new(PART.name, operation, kind).with("model", model).with("cpus", cpus)
+    Row::new(PART.name, operation, kind).of_batches().with("model", model).with("cpus", cpus)
 }
 
 pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {

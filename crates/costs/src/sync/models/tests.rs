@@ -96,8 +96,8 @@ fn what_is_created_is_counted() {
 
 /// A row whose pairs say `ns` per operation, in ticks of a nanosecond.
 fn planted(operation: &str, model: &str, cpus: usize, ns: u64) -> Row {
-    let pairs = (0..20).map(|i| (50 + 100 * ns + i % 3, 50 + 200 * ns + i % 2));
-    row(operation, Kind::Latency, model, cpus).planted(100, pairs)
+    let pairs = (0..20).map(|i| (50 + 1_000 * ns + i % 3, 50 + 2_000 * ns + i % 2));
+    row(operation, Kind::Latency, model, cpus).planted(1_000, pairs)
 }
 
 fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {

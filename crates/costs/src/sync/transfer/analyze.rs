@@ -164,7 +164,7 @@ fn refuse(rows: &Rows, out: &mut Analysis) {
             ("kind", row.operation.as_str().into()),
             ("placement", NEAR.into()),
         ]);
-        out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "median of laps", why));
+        out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "lower quartile of laps' lower batches", why));
     }
     let text = |_| "core to core was not measured: it needs two CPUs, and there is 1".to_owned();
     out.warnings.extend(one_cpu(rows.part(PART.name), text));
@@ -186,7 +186,7 @@ fn costs(v: &View<'_>, rows: &Rows) -> Vec<Metric> {
                     ("placement", placement.name.as_str().into()),
                 ]);
                 let mut m = cost.metric(&CORE_TO_CORE, p).with_apart(Some(placement.regime.center));
-                "median of laps' lower batches".clone_into(&mut m.estimator);
+                "lower quartile of laps' lower batches".clone_into(&mut m.estimator);
                 out.push(m);
             }
         }

@@ -29,7 +29,8 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     crate::sync::begin(at, params, PART.name)?;
     let cpus = at.cpus();
     if cpus.len() < 2 {
-        let row = |kind: &Kind| Row::new(PART.name, kind.name(), Question::Latency).refused(NEEDS_TWO);
+        let row =
+            |kind: &Kind| Row::new(PART.name, kind.name(), Question::Latency).of_batches().refused(NEEDS_TWO);
         at.rows.extend(Kind::ALL.iter().map(row));
         return Ok(());
     }
@@ -57,8 +58,8 @@ struct Lane {
 impl Lane {
     fn new(from: usize, to: usize, policy: Policy, clock: HostClock) -> Self {
         let row = |kind: &Kind| {
-            let mut row =
-                Row::new(PART.name, kind.name(), Question::Latency).with("from", from).with("to", to);
+            let row = Row::new(PART.name, kind.name(), Question::Latency).of_batches();
+            let mut row = row.with("from", from).with("to", to);
             (row.long_turns, row.per_turn) = kind.batch();
             row
         };

@@ -59,6 +59,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
     let mut out = Vec::new();
     let mut trip = |way: Way, wake: Wake| {
         let row = Row::new(NAME, way.name(), cost::Kind::Latency)
+            .of_batches()
             .with("wake", wake.name())
             .with("cpus", if wake == Wake::SameCpu { 1_i64 } else { 2 })
             .with("model", model)
@@ -79,6 +80,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
     for members in crate::sync::locks::widths(cpus.len(), full) {
         out.push(Job {
             row: Row::new(NAME, "broadcast_condvar", cost::Kind::Latency)
+                .of_batches()
                 .with("wake", Wake::Idle.name())
                 .with("cpus", members)
                 .with("model", model),

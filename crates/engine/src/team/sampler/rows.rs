@@ -1,7 +1,7 @@
 //! Samples of a team as pairs of a row.
 
 use super::{Found, TeamCell, TeamSample, TeamVisit};
-use crate::cost::{Pair, Row};
+use crate::cost::{Estimator, Pair, Row};
 
 /// What rows say of the kernel's switches, in their `extras`.
 pub const SLEEPS: &str = "voluntary_switches";
@@ -78,7 +78,7 @@ impl TeamVisit<'_> {
     /// Visits a cell of [`Batches::Trips`](super::Batches::Trips); its trips and switches go to `row`, all or none.
     pub fn take_trips(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<(), String> {
         let found = self.take(&[cell])?;
-        (row.short_turns, row.long_turns) = (0, 1);
+        (row.short_turns, row.long_turns, row.estimator) = (0, 1, Estimator::Trips);
         let visit = row.next_visit();
         for (i, sample) in found.samples.iter().enumerate() {
             let trips = || found.trips.iter().filter(|t| t.sample == i);
