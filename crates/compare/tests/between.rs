@@ -10,7 +10,7 @@ use machmeter_data::{Better, Interval, Metric, Record, Unit};
 
 /// A cost that its run knows up to 0.1.
 fn cost(value: f64) -> Metric {
-    metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "median of differences")
+    metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "lower quartile of batches")
         .with_ci(Interval::new(0.95, value - 0.1, value + 0.1, "rank"))
 }
 
@@ -55,19 +55,19 @@ fn only_like_figures_of_like_runs_are_asked() {
         m
     };
     let means = |value: f64| metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "mean");
-    let past = earlier(&[99.0, 101.0, 102.0]);
+    let past = earlier(&[99.0, 101.0, 98.0, 102.0]);
     let asked = |mut past: Vec<Record>, more: Record| {
-        past.truncate(1);
+        past.truncate(3);
         past.push(more);
         let mut this = run("this", cost(100.0));
         include_earlier(&mut this, &past, |_| true)
     };
-    assert_eq!(asked(past.clone(), past[2].clone()), 1);
+    assert_eq!(asked(past.clone(), past[3].clone()), 1);
     assert_eq!(asked(past.clone(), run("past9", doubtful(102.0))), 1, "doubts come and go");
     for unlike in [alone(102.0), shared(102.0), means(102.0)] {
         assert_eq!(asked(past.clone(), run("past9", unlike.clone())), 0, "{unlike:?}");
     }
-    let mut newer = past[2].clone();
+    let mut newer = past[3].clone();
     newer.tool.version = "9.0.0".to_owned();
     assert_eq!(asked(past.clone(), newer), 0, "another version may measure otherwise");
     assert_eq!(asked(past.clone(), run("this", cost(102.0))), 0, "itself");
