@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use machmeter_engine::cost::Row;
+use machmeter_engine::cost::{Estimator, Row, Rows};
 use machmeter_engine::experiment::{CellList, Enough, sample};
 use machmeter_engine::sampling::{HostTiming, Sampler};
 use machmeter_engine::team::Seats;
@@ -25,6 +25,18 @@ pub(crate) fn lock_several() -> Option<(MutexGuard<'static, ()>, Vec<usize>)> {
         return None;
     }
     Some((lock_cpus(), cpus))
+}
+
+/// Asserts that a row of a catalog declares `estimator` and keeps it, whatever it costs.
+pub(crate) fn assert_keeps(row: &Row, estimator: Estimator) {
+    assert_eq!(row.estimator, estimator, "{} {:?}", row.operation, row.params);
+    for ns in [2, 19, 21, 700] {
+        let planted = Row { refused: None, ..row.clone() }.per_turn(1.0);
+        let planted = planted.planted(1_000, [(1_000 * ns, 2_000 * ns); 16]);
+        let cost = Rows::in_nanoseconds(Vec::new()).cost(&planted);
+        let known = cost.known().map(|k| (k.estimator, k.value_ns));
+        assert_eq!(known, Some((estimator, ns as f64)), "{} {:?}", row.operation, row.params);
+    }
 }
 
 /// Seats on these CPUs, under the ordinary policy.

@@ -101,7 +101,9 @@ mod tests {
         for case in few.into_iter().chain(usual).chain(many) {
             for p in [0.25, 0.5, 0.75] {
                 let share = covered(&mut random, case, 0.0, p);
-                assert!((0.9..=0.985).contains(&share), "{case:?}, quantile {p}: {share}");
+                // Of few values a median's interval is wider than it need be.
+                let most = if p == 0.5 { 0.995 } else { 0.99 };
+                assert!((0.9..=most).contains(&share), "{case:?}, quantile {p}: {share}");
             }
         }
     }

@@ -266,8 +266,30 @@ fn serve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::{Kind, Proof};
+    use machmeter_engine::cost::{Estimator, Kind, Proof};
     use machmeter_engine::disturbance::Rejected;
+
+    /// Chains and the empty loop ask for a cycle, and the inherited MiB for what it adds to a fork.
+    const OF_DIFFERENCES: [&str; 3] = ["add", "empty_loop", "fork_per_mib"];
+
+    #[test]
+    fn every_row_of_the_catalog_keeps_its_estimator() {
+        let files = Err("no files".to_owned());
+        let check = |benches: Vec<(Bench<'_>, bool)>| {
+            assert!(benches.len() > 7);
+            for (Bench { row, .. }, _) in benches {
+                let is_difference = OF_DIFFERENCES.contains(&row.operation.as_str());
+                let estimator = if is_difference { Estimator::Differences } else { Estimator::Batches };
+                crate::testing::assert_keeps(&row, estimator);
+                let is_long_chain = row.operation == "add" && row.int("chain") >= Some(4);
+                assert_eq!(row.is_core_clock, is_long_chain, "{:?}", row.params);
+            }
+        };
+        arithmetic::with_all(1, |planned| check(benches("arithmetic", planned)));
+        calls::with_all(&files, |planned| check(benches("calls", planned)));
+        check(benches("processes", processes::starts(None, worker::NOTHING.name)));
+        decades::with_all(&files, check);
+    }
 
     #[test]
     fn visits_add_up_however_many_processes_made_them() {

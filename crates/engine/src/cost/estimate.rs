@@ -213,7 +213,17 @@ impl Cost {
                 Self::Known(own) => {
                     let Known { usual_ns, fast_ns, slow_ns, max_ns, .. } = all;
                     let population = undisturbed;
-                    return Self::Known(Known { usual_ns, fast_ns, slow_ns, max_ns, population, ..own });
+                    // A neighbor only lengthens pairs, so that all of them bound the figure from above.
+                    let high_ns = own.high_ns.min(all.high_ns).max(own.value_ns);
+                    return Self::Known(Known {
+                        usual_ns,
+                        fast_ns,
+                        slow_ns,
+                        max_ns,
+                        population,
+                        high_ns,
+                        ..own
+                    });
                 }
                 // They do not deny what all say; they were just too few visits.
                 Self::Below { bound_ns, .. } if all.low_ns <= bound_ns => {}

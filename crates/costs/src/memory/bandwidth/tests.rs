@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use machmeter_data::Metric;
 use machmeter_data::shape::{Cell, CostTable, Shape};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::cost::{Estimator, Row, Rows};
 use machmeter_sys::kernel;
 use machmeter_sys::pages::Backing;
 
@@ -85,6 +85,13 @@ fn close(m: &Metric, truth: f64) {
     let ci = m.ci.as_ref().unwrap();
     assert!((v / truth - 1.0).abs() < 0.01, "{}: {v} for {truth}", m.key());
     assert!(ci.low <= v && v <= ci.high && m.n == 40, "{m:?}");
+}
+
+#[test]
+fn every_kernel_keeps_its_estimator() {
+    for (level, cpus) in [(Level::L1, 1), (Level::Memory, 1), (Level::Memory, 2)] {
+        crate::testing::assert_keeps(&spec("read", level, cpus).row(64), Estimator::Batches);
+    }
 }
 
 #[test]

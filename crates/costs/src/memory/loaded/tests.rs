@@ -1,7 +1,7 @@
 //! The analysis finds the planted curve, and says so when there is none.
 
 use machmeter_data::shape::Shape;
-use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
+use machmeter_engine::cost::{Cost, Estimator, Kind, Pair, Row, Rows};
 use machmeter_engine::team::sampler::HostClock;
 
 use machmeter_sys::pages::{Backing, Pages};
@@ -85,6 +85,15 @@ fn one_cpu_gives_a_reason_and_one_warning() {
     assert!(a.metrics[0].why.as_ref().unwrap().contains("needs two CPUs"));
     assert!(a.warnings.len() == 1 && a.warnings[0].code == "W409", "{:?}", a.warnings);
     assert!(a.datasets.is_empty() && a.findings.is_empty());
+}
+
+#[test]
+fn points_keep_their_estimator() {
+    for point in points(10_000_000_000, 1) {
+        for row in [point.latency(&CHASE), point.traffic(&CHASE)] {
+            crate::testing::assert_keeps(&row, Estimator::Batches);
+        }
+    }
 }
 
 #[test]

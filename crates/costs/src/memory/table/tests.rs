@@ -1,6 +1,6 @@
 //! The table from planted costs, the sizes, and a short real run.
 
-use machmeter_engine::cost::{Pair, Rows};
+use machmeter_engine::cost::{Estimator, Pair, Rows};
 
 use super::plan::{Access, CHOICE, Choice, LINES, Line, MOST_BYTES, Sizes, Source, models};
 use super::{ALONE, SHARED, SMALL_BUFFER, analyze};
@@ -26,6 +26,13 @@ fn planted() -> Rows {
 
 fn needs_two(operation: &str) -> bool {
     operation == "barrier" || operation.contains("neighbour") || operation.starts_with("all")
+}
+
+#[test]
+fn every_line_keeps_its_estimator() {
+    for line in LINES.into_iter().chain(LINES.into_iter().filter_map(Line::dependent)) {
+        crate::testing::assert_keeps(&line.row("threads", 2, 0), Estimator::Batches);
+    }
 }
 
 #[test]
