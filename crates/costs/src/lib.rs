@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 pub mod memory;
+mod modes;
 pub mod ops;
 mod show;
 pub mod sync;

@@ -5,7 +5,7 @@ use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch}
 use machmeter_sys::{affinity, thread};
 use serde::{Deserialize, Serialize};
 
-pub use machmeter_loops::subject::Subject;
+pub use machmeter_loops::subject::{GROUP_TURNS, Subject};
 
 use crate::calibration::{self, Tried};
 use crate::cost::{Pair, Row};
@@ -142,6 +142,9 @@ pub struct Pace {
     /// Which samples are kept, and how.
     #[serde(default)]
     pub company: Company,
+    /// Whether turns are timed one by one ([`Pace::one_by_one`]): each is a pair with the meter's own time, that of no turn.
+    #[serde(default)]
+    pub one_by_one: bool,
 }
 
 /// Who else works while a sample is taken, by plan.
@@ -166,11 +169,19 @@ impl Pace {
     pub const BATCH_NS: f64 = 50_000.0;
     /// After a rest of 20 ms vector loops took up to twice their time for 1 ms (AMD Zen 5); dependent additions did not.
     pub const SETTLE_NS: u64 = 1_500_000;
+    /// What a turn of some microseconds takes with its part of the looks at the core, rounded up, ns.
+    const SINGLE_NS: f64 = 10_000.0;
     /// Batches of operations in which two CPUs take part.
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
 
     pub const fn of(batch_ns: f64, pairs_per_visit: usize) -> Self {
-        Self { settle_ns: 0, batch_ns, pairs_per_visit, company: Company::Alone }
+        Self { settle_ns: 0, batch_ns, pairs_per_visit, company: Company::Alone, one_by_one: false }
+    }
+
+    /// The pace of single turns, a multiple of [`GROUP_TURNS`] in a visit; the two looks at the core around a group take most of the
+    /// time.
+    pub const fn one_by_one(turns_per_visit: usize) -> Self {
+        Self { one_by_one: true, ..Self::of(Self::SINGLE_NS, turns_per_visit) }
     }
 
     /// The same, in this company.
@@ -246,11 +257,40 @@ impl Sampler {
                 bench.subject.partners_moved();
             }
             let visit = bench.row.next_visit();
-            for _ in 0..pace.pairs_per_visit {
-                self.take(bench, visit, pace.company);
+            if pace.one_by_one {
+                for _ in 0..pace.pairs_per_visit / GROUP_TURNS {
+                    self.take_group(bench, visit);
+                }
+            } else {
+                for _ in 0..pace.pairs_per_visit {
+                    self.take(bench, visit, pace.company);
+                }
             }
         }
         bench.subject.leave();
+    }
+
+    /// Takes a group of single turns between two looks at the core, after one that is not timed: the looks cool what a turn uses.
+    fn take_group(&mut self, bench: &mut Bench<'_>, visit: u32) {
+        let (row, subject) = (&mut bench.row, bench.subject.as_mut());
+        let begin = row.pairs.len();
+        let mut looks = CoreLooks::default();
+        looks.add(self.timing.look_at_core());
+        let mut done = subject.run(1);
+        for _ in 0..GROUP_TURNS {
+            let at_ns = self.timing.now_ns().saturating_sub(self.start_ns) as f64;
+            let mark = self.timing.mark();
+            let short_ticks = self.timing.time(&mut || done &= subject.run(0));
+            let long_ticks = self.timing.time(&mut || done &= subject.run(1));
+            match self.timing.disturbed_since(mark) {
+                _ if !done => row.rejected.count(Disturbance::Failed),
+                Some(disturbance) => row.rejected.count(disturbance),
+                None => row.pairs.push(Pair { at_ns, visit, short_ticks, long_ticks, ..Pair::default() }),
+            }
+        }
+        looks.add(self.timing.look_at_core());
+        row.pairs[begin..].iter_mut().for_each(|p| p.core = looks.together());
+        subject.partners_moved();
     }
 
     /// Takes one pair, or counts why not.

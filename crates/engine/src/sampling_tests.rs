@@ -154,3 +154,17 @@ fn the_time_given_is_kept() {
     assert!(pairs.len() > 20, "{}", pairs.len());
     assert!(fake.now_ns.get() < 120_000_000, "{}", fake.now_ns.get());
 }
+
+#[test]
+fn turns_are_timed_one_by_one_without_the_meters_own_time() {
+    let fake = Fake::default();
+    for each_ns in [900.0, 4_400.0] {
+        let row = Row { long_turns: 1, ..Row::new("test", "single", Kind::Latency) };
+        let bench = Bench::new(row, costs(&fake, each_ns));
+        let row = sampled(&fake, bench, Pace::one_by_one(16), Enough::visits(4), u64::MAX);
+        assert!((row.short_turns, row.long_turns) == (0, 1) && row.pairs.len() > 48, "{row:?}");
+        // A turn and the batch around it take 63 ns more, by themselves, too.
+        assert!(row.pairs.iter().all(|p| p.short_ticks == 63 && p.long_ticks == 63 + each_ns as u64));
+        assert_eq!(Cost::of(&row, 1.0, 1).value_ns(), Some(each_ns));
+    }
+}

@@ -26,6 +26,9 @@ pub trait Subject {
     }
 }
 
+/// Turns that are timed one by one between two looks at the core: few, so that a neighbor hardly comes and goes meanwhile.
+pub const GROUP_TURNS: usize = 8;
+
 /// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {

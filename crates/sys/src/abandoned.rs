@@ -26,7 +26,10 @@ pub fn sweep_machine() {
     crate::cgroup::sweep();
     // Where probes make them unless told otherwise.
     sweep(Path::new("."), LOAD);
-    sweep(&std::env::temp_dir(), CALLS);
+    let in_memory = crate::file_system::directory_in_memory();
+    for directory in [Some(std::env::temp_dir()), in_memory].into_iter().flatten() {
+        sweep(&directory, CALLS);
+    }
     // Traces are worth keeping (`trace --collect`); the recorder beside them is not.
     sweep_by(&std::env::temp_dir(), TRACES, |directory| {
         crate::preload::remove_abandoned(directory);

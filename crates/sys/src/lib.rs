@@ -11,6 +11,7 @@ pub mod clock;
 pub mod counters;
 pub mod disk;
 pub mod facts;
+pub mod file_system;
 pub mod fs_root;
 pub mod guard;
 pub mod kernel;

@@ -246,7 +246,18 @@ pub struct Usage {
 
 impl Usage {
     pub fn of_current_thread() -> Self {
-        let usage = usage(libc::RUSAGE_THREAD);
+        Self::of(libc::RUSAGE_THREAD)
+    }
+
+    /// Of all threads of this process, those that ended included.
+    #[inline]
+    pub fn of_process() -> Self {
+        Self::of(libc::RUSAGE_SELF)
+    }
+
+    #[inline]
+    fn of(who: libc::c_int) -> Self {
+        let usage = usage(who);
         Self {
             minor_faults: usage.ru_minflt as u64,
             major_faults: usage.ru_majflt as u64,

@@ -1,9 +1,18 @@
 //! The metric of all operations, and warnings that several parts give.
 
 machmeter_data::metrics! {
-    ["operation", "allocator", "buffer", "bytes", "chain", "code", "descriptors", "elements", "kind", "program", "stack",
-     "stride_bytes"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock] {
+    ["operation", "allocator", "buffer", "bytes", "chain", "code", "descriptors", "elements",
+     "file_system", "kind", "neighbors", "program", "ready", "scope", "stack", "stride_bytes"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock] {
         COST = "ops.cost" "Time of one operation; conditions beside its name only where they tell rows apart.";
+    }
+    ["operation", "allocator", "buffer", "bytes", "chain", "code", "descriptors", "elements",
+     "file_system", "kind", "neighbors", "program", "ready", "scope", "stack", "stride_bytes", "mode"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock] {
+        MODE = "ops.mode"
+            "Median of the calls of one mode, where those of a row that was timed call by call fall into several; mode 1 is the quickest.";
+    }
+    ["operation", "allocator", "buffer", "bytes", "chain", "code", "descriptors", "elements",
+     "file_system", "kind", "neighbors", "program", "ready", "scope", "stack", "stride_bytes", "mode"] One Neither weakened by [Preemption, SharedCore] {
+        MODE_SHARE = "ops.mode_share" "Share of the calls of a row that belong to one mode.";
     }
 }
 machmeter_data::code! { pub(super) NOT_MEASURED = "W440" "ops part not measured",

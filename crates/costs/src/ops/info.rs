@@ -4,7 +4,7 @@ use machmeter_engine::Info;
 use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
 
-use super::cost::{COST, NOT_MEASURED};
+use super::cost::{COST, MODE, MODE_SHARE, NOT_MEASURED};
 use super::{arithmetic, calls, decades, processes};
 
 machmeter_data::rows! { ROWS:
@@ -52,7 +52,7 @@ pub const INFO: Info = Info {
         "A. Abel, J. Reineke: nanoBench: a low-overhead tool for running microbenchmarks on x86 systems, ISPASS 2020 (two lengths)",
         "A. Baumann et al.: A fork() in the road, HotOS 2019",
     ],
-    metrics: &[&[COST], arithmetic::PART.metrics],
+    metrics: &[&[COST, MODE, MODE_SHARE], arithmetic::PART.metrics],
     rows: ROWS,
     // Sizes and counts are exact or bracketed, shares are of the run.
     lasting: |m| m.unit.is_price(),

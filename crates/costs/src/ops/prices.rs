@@ -14,6 +14,8 @@ use machmeter_engine::part::PartContext;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, Role, RoleError};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
 use machmeter_engine::{ProbeError, Worker, worker};
+use machmeter_loops::ops::calls::SINGLE_TURNS_PER_VISIT;
+use machmeter_loops::ops::repeated::one_line;
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::process::Spawn;
 use machmeter_sys::thread::monotonic_ns;
@@ -42,8 +44,41 @@ struct Setting {
     exec_target: Option<String>,
     /// Number of the process, from 0: the places of its buffers and files.
     number: usize,
-    /// Directory of the files that calls work on, or why there is none.
-    files: Result<PathBuf, String>,
+    files: Files,
+}
+
+/// Directories in which each process makes one of its own for the files that calls work on: no visit finds those of another.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Files {
+    /// Where files are made, or why there are none.
+    pub(super) own: Result<PathBuf, String>,
+    /// The same in memory (tmpfs), where that is another file system.
+    pub(super) in_memory: Option<Result<PathBuf, String>>,
+}
+
+impl Files {
+    /// No row of a part works on files.
+    pub(super) fn none() -> Self {
+        Self { own: Err("no row works on files".to_owned()), in_memory: None }
+    }
+
+    /// New directories for the process of this number.
+    fn make(&self, number: usize) -> Self {
+        let make = |parent: &Result<PathBuf, String>| {
+            let path = parent.clone()?.join(number.to_string());
+            let made = std::fs::create_dir(&path);
+            made.map_err(|e| format!("no files in {}: {}", path.display(), one_line(&e)))?;
+            Ok(path)
+        };
+        Self { own: make(&self.own), in_memory: self.in_memory.as_ref().map(make) }
+    }
+
+    /// Removes those of a process that is gone. What cannot be removed goes with the directories of the run.
+    fn remove(&self, number: usize) {
+        for parent in [Some(&self.own), self.in_memory.as_ref()].into_iter().flatten().flatten() {
+            let _ = std::fs::remove_dir_all(parent.join(number.to_string()));
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,12 +103,12 @@ enum Reply {
     Visited(Box<Row>),
 }
 
-/// The rows of a part that there is time for, as cells that the process visits; `files` is where calls on files work, or why they cannot.
+/// The rows of a part that there is time for, as cells that the process visits.
 pub(super) fn cells(
     part: &str,
     at: &PartContext<'_>,
     params: &Params,
-    files: Result<PathBuf, String>,
+    files: Files,
     pace: Pace,
 ) -> Result<Vec<Priced>, ProbeError> {
     let limit_ns = (at.left_ns() / VISIT_SHARE).clamp(VISIT_NS.0, VISIT_NS.1);
@@ -92,7 +127,12 @@ pub(super) fn cells(
     let rows = process.rows.iter().cloned().enumerate().map(|(n, (row, first))| ((n, row), first));
     let rows = affordable(rows.collect(), pace.visit_ns(), at.left_ns());
     let process = Rc::new(RefCell::new(process));
-    Ok(rows.into_iter().map(|(n, row)| Priced { process: Rc::clone(&process), n, row, pace }).collect())
+    let cell = |(n, row): (usize, Row)| {
+        let is_single = (row.short_turns, row.long_turns) == (0, 1);
+        let pace = if is_single { Pace::one_by_one(SINGLE_TURNS_PER_VISIT) } else { pace };
+        Priced { process: Rc::clone(&process), n, row, pace }
+    };
+    Ok(rows.into_iter().map(cell).collect())
 }
 
 pub(super) struct Priced {
@@ -171,6 +211,9 @@ impl Process {
     fn start(&mut self) -> Result<(), RoleError> {
         if self.role.is_none() {
             self.visited.clear();
+            if let Some(before) = self.setting.number.checked_sub(1) {
+                self.setting.files.remove(before);
+            }
             self.role = Some(Role::start(Spawn::worker(WORKER.name).new_group().die_with_parent())?);
             let open = Request::Open(self.setting.clone());
             self.setting.number += 1;
@@ -222,6 +265,7 @@ fn run(_: &[OsString]) -> u8 {
         Sampler::new(timing, rate, seed)
     };
     sampler.start_ns = setting.start_ns;
+    let files = setting.files.make(setting.number);
     let part = setting.part.as_str();
     let work = |benches: Vec<(Bench<'_>, bool)>| serve(part, sampler, benches, requests, replies);
     if shares_cpu {
@@ -229,9 +273,9 @@ fn run(_: &[OsString]) -> u8 {
     } else if part == arithmetic::PART.name {
         arithmetic::with_all(seed, |planned| work(benches(part, planned)))
     } else if part == decades::PART.name {
-        decades::with_all(&setting.files, work)
+        decades::with_all(&files.own, work)
     } else {
-        calls::with_all(&setting.files, setting.number, |planned| work(benches(part, planned)))
+        calls::with_all(&files, setting.number, |planned| work(benches(part, planned)))
     }
 }
 

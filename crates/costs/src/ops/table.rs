@@ -7,20 +7,60 @@ use machmeter_data::record::Warning;
 use machmeter_data::shape::{Cell, TableRow};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::cost::estimate::values_ns;
+use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::disturbance::sibling;
+use machmeter_stats::quantile::sorted;
+use machmeter_stats::regimes::Regime;
 
-use super::cost::COST;
-use crate::show;
+use super::cost::{COST, MODE, MODE_SHARE};
+use crate::{modes, show};
+
+/// Least ratio of two modes of a call: half, on a logarithm, of the least ratio seen between two states of one (0.97 and 1.23 us of
+/// `stat`, 0.89 and 1.11 us of `mprotect`, by process on AMD Zen 3), so that their scatter does not join them.
+const GAP: f64 = 1.12;
 
 pub(super) struct Priced<'a> {
     pub(super) row: &'a Row,
     pub(super) cost: Cost,
+    /// Of turns that were timed one by one while the core was not shared, in ascending order, ns; none of a row of batches.
+    turns_ns: Vec<f64>,
+    /// Two at least, or none.
+    modes: Vec<Regime>,
+}
+
+impl<'a> Priced<'a> {
+    fn of(rows: &Rows, row: &'a Row) -> Self {
+        let is_single = (row.short_turns, row.long_turns) == (0, 1);
+        let is_alone =
+            |p: &&Pair| rows.whole_width().is_none_or(|whole| sibling::alone(p, whole) != Some(false));
+        let alone: Vec<Pair> = row.pairs.iter().filter(|p| is_single && is_alone(p)).copied().collect();
+        let turns_ns = values_ns(row, &alone, rows.ns_per_tick());
+        let modes = modes::modes(&turns_ns, GAP);
+        Self { row, cost: rows.cost(row), turns_ns: sorted(&turns_ns).unwrap_or_default(), modes }
+    }
+
+    /// Its cost, with the tail and the modes of single turns.
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let mut key: Params = params([
+            ("operation", self.row.operation.as_str().into()),
+            ("kind", self.row.kind.name().into()),
+        ]);
+        key.extend(self.row.params.clone());
+        let cost = self.cost.metric(&COST, key.clone());
+        if cost.value.is_none() {
+            return vec![cost];
+        }
+        let modes = modes::metrics(&self.modes, self.turns_ns.len(), [&MODE, &MODE_SHARE], &key);
+        let cost = modes::with_tail(cost, &self.turns_ns);
+        std::iter::once(cost).chain(modes).collect()
+    }
 }
 
 /// Rows of a part with their costs; not the one that stands for the whole part when it could not be measured.
 pub(super) fn priced<'a>(rows: &'a Rows, part: &'a str) -> Vec<Priced<'a>> {
     let own = rows.part(part).filter(|r| r.operation != "part");
-    own.map(|row| Priced { row, cost: rows.cost(row) }).collect()
+    own.map(|row| Priced::of(rows, row)).collect()
 }
 
 /// The start of a program that stands for all: its words, and its cost where known.
@@ -32,13 +72,6 @@ pub(super) fn spawn(rows: &Rows) -> (&'static str, Option<Cost>) {
         _ => "spawn /bin/true",
     };
     (words, row.map(|r| rows.cost(r)))
-}
-
-pub(super) fn metric(p: &Priced<'_>) -> Metric {
-    let mut key: Params =
-        params([("operation", p.row.operation.as_str().into()), ("kind", p.row.kind.name().into())]);
-    key.extend(p.row.params.clone());
-    p.cost.metric(&COST, key)
 }
 
 /// What a part says whose rows are prices: metrics, their table, and why there are none under the codes that rows fall under.
@@ -54,7 +87,7 @@ pub(super) fn analysis(
         return Analysis::default();
     }
     Analysis {
-        metrics: priced.iter().map(metric).collect(),
+        metrics: priced.iter().flat_map(Priced::metrics).collect(),
         datasets: dataset(part, title, caption, &priced).into_iter().collect(),
         warnings: warnings(&priced, codes, code_of),
         ..Analysis::default()
@@ -68,7 +101,10 @@ pub(super) fn name(row: &Row) -> String {
         "chain" => format!("chain of {value}"),
         "allocator" => format!("malloc of {value}"),
         "buffer" => buffer(&value.to_string()),
-        "code" | "program" => value.to_string(),
+        "neighbors" if value.to_string() == "none" => "not merged with neighbors".to_owned(),
+        "neighbors" => "merged with a neighbor".to_owned(),
+        "scope" => format!("of the {value}"),
+        "code" | "program" | "file_system" => value.to_string(),
         _ => format!("{value} {name}"),
     };
     let conditions: Vec<String> = row.params.iter().map(shown).collect();
@@ -108,7 +144,10 @@ fn table_row(p: &Priced<'_>) -> TableRow {
     };
     let number = |ns: f64| Cell::Number(show::rounded(ns, 4));
     let (figures, n, proof) = match &p.cost {
-        Cost::Known(k) => ([number(k.value_ns), number(k.low_ns), number(k.high_ns)], k.n, proof()),
+        Cost::Known(k) => {
+            let value = modes::words(&p.modes).map_or_else(|| number(k.value_ns), |words| text(&words));
+            ([value, number(k.low_ns), number(k.high_ns)], k.n, proof())
+        }
         Cost::Below { bound_ns, n } => {
             ([text("below resolution"), Cell::Empty(()), number(*bound_ns)], *n, proof())
         }
@@ -168,6 +207,34 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_two_states_are_printed_with_their_shares() {
+        // Processes take turns: 16 calls of 0.97 us, then 16 of 1.23 us, each with a scatter of 2 %.
+        let single = |states: [u64; 2]| {
+            let ticks =
+                (0..256_u64).map(|i| (60, 60 + states[(i / 16 % 2) as usize] * (98 + i * 7 % 5) / 100));
+            let row = Row::new("calls", "stat", Kind::Latency).with("file_system", "ext4").planted(1, ticks);
+            Row { short_turns: 0, long_turns: 1, ..row }
+        };
+        let a = |states| {
+            let rows = Rows::in_nanoseconds(vec![single(states)]);
+            analysis(&rows, "calls", ["t", "c"], &[], |_| NO_FIGURE)
+        };
+        let two = a([970, 1_230]);
+        let ids: Vec<&str> = two.metrics.iter().map(|m| m.id.as_str()).collect();
+        assert_eq!(ids, ["ops.cost", "ops.mode", "ops.mode_share", "ops.mode", "ops.mode_share"]);
+        let near = |m: &Metric, truth: f64| m.value.is_some_and(|v| (v / truth - 1.0).abs() < 0.02);
+        assert!(near(&two.metrics[1], 970.0) && near(&two.metrics[3], 1_230.0) && near(&two.metrics[2], 0.5));
+        assert!(two.metrics[0].max.is_some() && two.metrics[0].quantiles.contains_key("0.99"));
+        let Shape::CostTable(t) = &two.datasets[0].shape else { panic!() };
+        assert_eq!(t.rows[0].name, "stat (ext4)");
+        assert!(
+            matches!(&t.rows[0].cells[0], Cell::Text(text) if text.contains("(50 %) or 1.23 us (50 %)")),
+            "{t:?}"
+        );
+        assert_eq!(a([970, 970]).metrics.len(), 1, "one state");
+    }
+
+    #[test]
     fn known_bounded_and_unknown_rows_are_told_apart() {
         let mut unproven = row("unproven", 2_000);
         unproven.proof = Some(Proof::new("faults", 5, 4));
@@ -184,6 +251,12 @@ mod tests {
         assert_eq!(t.rows[0].cells[0], Cell::Number(100.0));
         let strided = Row::new("decades", "read", Kind::Throughput).with("stride_bytes", 64_i64);
         assert_eq!(name(&strided), "read (64 B apart)");
+        let named = |key: &str, value: &str| name(&Row::new("calls", "x", Kind::Latency).with(key, value));
+        assert_eq!(named("neighbors", "none"), "x (not merged with neighbors)");
+        assert_eq!(
+            [named("scope", "thread"), named("file_system", "ext4")],
+            ["x (of the thread)", "x (ext4)"]
+        );
         let read = |buffer: &str| name(&Row::new("calls", "pread", Kind::Latency).with("buffer", buffer));
         let named = ["page", "page+16"].map(read);
         assert_eq!(named, ["pread (page-aligned buffer)", "pread (buffer 16 B behind a page)"]);

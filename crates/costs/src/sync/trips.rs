@@ -1,26 +1,22 @@
 //! Rows whose turns were timed one by one: their quantiles, the modes of what spins before it sleeps, and how often members slept. Pure.
 
-use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 use machmeter_data::shape::Cell;
 use machmeter_data::{Metric, MetricInfo, Params};
-use machmeter_engine::cost::estimate::{LEVEL, values_ns};
+use machmeter_engine::cost::estimate::values_ns;
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_engine::team::sampler::{SLEEPS as SLEPT, TURNS_SEEN};
-use machmeter_stats::quantile::{quantile, sorted};
-use machmeter_stats::regimes::{Regime, Regimes, regimes};
-use machmeter_stats::{Interval, serial};
+use machmeter_stats::quantile::sorted;
+use machmeter_stats::regimes::{Regime, Regimes};
 
 use super::cost::{COST, one_cpu};
+use crate::modes;
 use machmeter_engine::disturbance::placement;
 
 /// Trips of a visit. The ten visits of a short run make 640: six beyond the 99 % quantile, the fewest that have a rank interval.
 pub(super) const TRIPS: u64 = 64;
 /// Least ratio of two modes. Spinning takes a few transfers of a line, sleeping two switches of a microsecond each.
 const GAP: f64 = 3.0;
-/// Share below which trips of their own are the tail and no mode; the same share of samples is a large level in `regimes`.
-const LEAST_SHARE: f64 = 0.05;
-const QUANTILES: [f64; 5] = [0.05, 0.5, 0.9, 0.95, 0.99];
 
 machmeter_data::metrics! {
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake"] Count Neither weakened by [Preemption, SharedCore] {
@@ -72,7 +68,7 @@ impl<'r> Priced<'r> {
         let sleeps = (single && operations > 0.0).then(|| (extra(SLEPT) / operations, operations as u64));
         let pairs = if row.long_turns == 1 { placement::on_main(row, levels) } else { Vec::new() };
         let trips_ns = values_ns(row, &pairs, rows.ns_per_tick());
-        let modes = modes(&trips_ns);
+        let modes = modes::modes(&trips_ns, GAP);
         Self { row, cost, trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
     }
 
@@ -97,30 +93,15 @@ impl<'r> Priced<'r> {
         if cost.value.is_none() {
             return vec![cost];
         }
-        let at = |p: f64| Some((p, quantile(&self.trips_ns, p)?));
-        if let Some(max) = self.trips_ns.last() {
-            let quantiles: Vec<(f64, f64)> = QUANTILES.into_iter().filter_map(at).collect();
-            cost = cost.with_quantiles(&quantiles).with_max(*max);
+        if !self.trips_ns.is_empty() {
+            cost = modes::with_tail(cost, &self.trips_ns);
         }
         let apart_ns = cost.apart_ns;
         let mut out = vec![cost];
         out.extend(
             self.sleeps.map(|(sleeps, n)| Metric::new(&SLEEPS, keys.clone(), sleeps, "switches counted", n)),
         );
-        let interval = |i: Option<Interval>| {
-            i.and_then(|i| machmeter_data::Interval::new(i.level, i.low, i.high, "rank"))
-        };
-        for (i, mode) in self.modes.iter().enumerate() {
-            let mut keys = keys.clone();
-            keys.insert("mode".to_owned(), (i + 1).into());
-            let (n, all) = (mode.n as u64, self.trips_ns.len() as u64);
-            let center = Metric::new(&MODE, keys.clone(), mode.center, "median of trips", n);
-            let share = Metric::new(&MODE_SHARE, keys, mode.share, "share of trips", all);
-            out.extend([
-                center.with_ci(interval(mode.interval)),
-                share.with_ci(interval(mode.share_interval)),
-            ]);
-        }
+        out.extend(modes::metrics(&self.modes, self.trips_ns.len(), [&MODE, &MODE_SHARE], keys));
         out.into_iter().map(|m| m.with_apart(apart_ns)).collect()
     }
 
@@ -143,9 +124,7 @@ impl<'r> Priced<'r> {
     /// The cost in a line: each mode with its share, where there are several.
     pub(super) fn text(&self) -> Option<String> {
         let words = self.cost.words()?;
-        let mode = |m: &Regime| format!("{} ({:.0} %)", human(m.center, Unit::Nanoseconds), 100.0 * m.share);
-        let modes: Vec<String> = self.modes.iter().map(mode).collect();
-        Some(if modes.is_empty() { words } else { modes.join(" or ") })
+        Some(modes::words(&self.modes).unwrap_or(words))
     }
 
     /// The same in a cell of a table.
@@ -159,23 +138,6 @@ impl<'r> Priced<'r> {
     pub(super) fn sleeps(&self) -> Option<f64> {
         self.sleeps.map(|s| s.0)
     }
-}
-
-/// Modes of trips in the order of time, each with the share of the trips that are nearest to it; none where all are of one.
-fn modes(trips_ns: &[f64]) -> Vec<Regime> {
-    // By their numbers: each trip counts the same, however long it took.
-    let numbers: Vec<f64> = (0..trips_ns.len()).map(|i| i as f64).collect();
-    let Ok(found) = regimes(&numbers, trips_ns, GAP, LEVEL) else { return Vec::new() };
-    // Regimes last, and take a single sample for a disturbance; modes change from trip to trip.
-    let shared = |(k, mode): (usize, &Regime)| {
-        let hits: Vec<bool> = trips_ns.iter().map(|ns| found.nearest(*ns) == k).collect();
-        let share = hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64;
-        let estimate = serial::share_interval(&hits, trips_ns, &[hits.len()], LEVEL);
-        let share_interval = estimate.ok().map(|e| e.interval);
-        (share >= LEAST_SHARE).then(|| Regime { share, share_interval, ..mode.clone() })
-    };
-    let modes: Vec<Regime> = found.regimes.iter().enumerate().filter_map(shared).collect();
-    if modes.len() > 1 { modes } else { Vec::new() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! A disturbance stays for seconds: it would color a part that is measured in one piece, and colors no part of a pool.
 //! Parts share the time by weight: the next visit belongs to the part that has used the least of its share. Within a part visits go
-//! round: every open cell once in a random order, then what the part proposes from the samples so far.
+//! round: every open cell once in a random order, then what the part proposes from the samples so far. No part begins its second round
+//! before all have ended their first.
 
 mod pool;
 mod set;

@@ -29,6 +29,8 @@ struct Entrant<'a> {
     used_ns: u64,
     /// Cells of this round that are still to be visited.
     round: Vec<usize>,
+    /// Rounds that have begun.
+    rounds: u32,
     states: Vec<State>,
     over: bool,
 }
@@ -54,7 +56,7 @@ impl<'a> Experiment<'a> {
 
     pub fn add(&mut self, set: Box<dyn Set + 'a>, weight: f64) {
         let (round, states) = (Vec::new(), Vec::new());
-        self.entrants.push(Entrant { set, weight, used_ns: 0, round, states, over: false });
+        self.entrants.push(Entrant { set, weight, used_ns: 0, round, rounds: 0, states, over: false });
     }
 
     /// Runs until all have enough, the time is over or a signal comes; what each part measured, in order of addition.
@@ -85,10 +87,12 @@ impl<'a> Experiment<'a> {
                 next_look_ns = sampler.now_ns() + LOOK_NS;
             }
             let weights: f64 = self.entrants.iter().filter(|e| !e.over).map(|e| e.weight).sum();
+            // A short run has a visit of each row before it has a second one of any.
+            let is_first = self.entrants.iter().any(|e| !e.over && e.is_in_first_round());
             let Some(next) = self
                 .entrants
                 .iter_mut()
-                .filter(|e| !e.over)
+                .filter(|e| !e.over && (!is_first || e.is_in_first_round()))
                 .min_by(|a, b| (a.used_ns as f64 / a.weight).total_cmp(&(b.used_ns as f64 / b.weight)))
             else {
                 break;
@@ -127,6 +131,11 @@ impl<'a> Experiment<'a> {
 }
 
 impl Entrant<'_> {
+    /// Whether a cell known from the start still waits for its first visit.
+    fn is_in_first_round(&self) -> bool {
+        self.rounds == 0 || (self.rounds == 1 && !self.round.is_empty())
+    }
+
     /// The next cell; `None` when none is open that `most_ns` suffice for.
     fn choose(
         &mut self,
@@ -159,6 +168,7 @@ impl Entrant<'_> {
         random.shuffle(&mut round);
         round.sort_by_key(|i| std::cmp::Reverse(self.states[*i].visits));
         self.round = round;
+        self.rounds += 1;
     }
 
     fn judge(&mut self, enough: Enough, core_width: Option<f64>) {

@@ -113,6 +113,23 @@ fn parts_share_the_time_by_weight_and_all_of_the_time() {
     }
 }
 
+#[test]
+fn every_row_has_its_first_visit_before_any_has_its_second() {
+    let machine = Machine::default();
+    let mut experiment = Experiment::new(None);
+    for (part, weight, count) in [("light", 1.0, 20), ("heavy", 100.0, 3)] {
+        let benches = (0..count).map(|i| machine.bench(part, &i.to_string(), 50.0)).collect();
+        experiment.add(Box::new(CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 2))), weight);
+    }
+    let found = run(&machine, experiment, 5_000_000_000);
+    let at = |visit: u32| {
+        let pairs = found.iter().flat_map(|f| &f.rows).flat_map(|r| &r.pairs);
+        pairs.filter(move |p| p.visit == visit).map(|p| p.at_ns)
+    };
+    assert_eq!(at(1).count(), 2 * 23);
+    assert!(at(1).fold(0.0, f64::max) < at(2).fold(f64::INFINITY, f64::min));
+}
+
 /// Proposes a second cell once the first has been visited, and a third that costs more than there is time for.
 struct Proposes {
     machine: Machine,

@@ -19,7 +19,7 @@ pub struct Planned<'a> {
     pub estimator: Estimator,
     /// Whether its operations are dependent additions, which no neighbor on the core can slow.
     pub is_core_clock: bool,
-    /// Turns of the two batches of a pair; zeros if they are to be found.
+    /// Turns of the two batches of a pair; zeros if they are to be found, 0 and 1 for turns that are timed one by one.
     pub turns: (u64, u64),
     /// Operations per turn.
     pub per_turn: f64,
@@ -70,6 +70,12 @@ impl<'a> Planned<'a> {
     #[must_use]
     pub fn turns(self, turns: (u64, u64)) -> Self {
         Self { turns, ..self }
+    }
+
+    /// Each turn is timed by itself: it may sleep, or its cost has several states, which a mean hides.
+    #[must_use]
+    pub fn one_by_one(self) -> Self {
+        self.turns((0, 1))
     }
 
     #[must_use]

@@ -8,7 +8,7 @@ use machmeter_sys::call::map::{Untouched, page_bytes};
 use machmeter_sys::pages::HUGE_PAGE_BYTES;
 use machmeter_sys::thread::Usage;
 
-use super::calls::PAIRS_PER_VISIT;
+use super::calls::{PAIRS_PER_VISIT, SINGLE_TURNS_PER_VISIT, WARMING_TURNS};
 use super::repeated::{Planned, one_line};
 
 /// Bytes of a mapped file from one touch to the next: as many as a fault maps by default, so that each touch is one fault.
@@ -16,13 +16,10 @@ pub const FILE_STEP_BYTES: usize = 64 << 10;
 
 /// Touches of the short batch; the long one has twice as many.
 const SMALL_TURNS: usize = 256;
-const HUGE_TURNS: usize = 2;
-const FILE_TURNS: usize = 4;
-
 /// Steps that a visit touches: a short batch to warm up, then pairs.
-const fn steps(short_turns: usize) -> usize {
-    short_turns * (1 + 3 * PAIRS_PER_VISIT)
-}
+const SMALL_STEPS: usize = SMALL_TURNS * (1 + 3 * PAIRS_PER_VISIT);
+/// Steps of a visit whose touches are timed one by one.
+const SINGLE_STEPS: usize = WARMING_TURNS + SINGLE_TURNS_PER_VISIT;
 
 /// Untouched memory that is touched step by step and renewed between visits.
 pub struct Touches {
@@ -34,34 +31,34 @@ pub struct Touches {
 }
 
 impl Touches {
-    pub const FILE_STEPS: usize = steps(FILE_TURNS);
+    pub const FILE_STEPS: usize = SINGLE_STEPS;
 
     pub fn small<'a>() -> Planned<'a> {
-        Self::plan("page_fault_4k", SMALL_TURNS, page_bytes(), Untouched::small(steps(SMALL_TURNS)))
+        let turns = SMALL_TURNS as u64;
+        Self::plan("page_fault_4k", page_bytes(), Untouched::small(SMALL_STEPS)).turns((turns, 2 * turns))
     }
 
     /// Anonymous huge pages, if they are granted.
     pub fn huge<'a>() -> Planned<'a> {
-        Self::plan("page_fault_huge", HUGE_TURNS, HUGE_PAGE_BYTES, Untouched::huge(steps(HUGE_TURNS)))
+        Self::plan("page_fault_huge", HUGE_PAGE_BYTES, Untouched::huge(SINGLE_STEPS)).one_by_one()
     }
 
     /// A mapped file in the page cache.
     pub fn file<'a>(file: &File) -> Planned<'a> {
         let memory = Untouched::file(file, Self::FILE_STEPS * FILE_STEP_BYTES, FILE_STEP_BYTES);
-        Self::plan("page_fault_file", FILE_TURNS, page_bytes(), memory)
+        Self::plan("page_fault_file", page_bytes(), memory).one_by_one()
     }
 
     fn new(memory: Untouched, is_huge: bool) -> Self {
         Self { memory, is_huge, touched: 0, tally: Tally::default() }
     }
 
-    /// The row. Batches have a fixed number of turns, because memory to be touched is limited.
-    fn plan<'a>(operation: &str, turns: usize, bytes: usize, memory: io::Result<Untouched>) -> Planned<'a> {
+    /// The row. Its turns are to be set, because memory to be touched is limited.
+    fn plan<'a>(operation: &str, bytes: usize, memory: io::Result<Untouched>) -> Planned<'a> {
         match memory {
             Ok(memory) => {
                 let touches = Self::new(memory, bytes == HUGE_PAGE_BYTES);
-                let row = Planned::new(operation, Kind::Latency, touches);
-                row.turns((turns as u64, 2 * turns as u64)).with("bytes", bytes)
+                Planned::new(operation, Kind::Latency, touches).with("bytes", bytes)
             }
             Err(e) => Planned::refused(operation, &one_line(&e)),
         }
@@ -113,7 +110,9 @@ impl Tally {
     fn proof(self, huge: bool) -> Proof {
         let Self { touches, faults, granted } = self;
         if huge {
-            return Proof::new("huge pages granted", touches, granted);
+            // Touches are timed one by one, so that one small page of a visit moves no quantile of the others.
+            let seen = if granted + 1 >= touches { touches } else { granted };
+            return Proof::new("huge pages granted, or all but one", touches, seen);
         }
         // A few more come from elsewhere (page migration); many more would mean that a touch is not one fault.
         let excess = faults.saturating_sub(touches + touches / 50 + 2);
@@ -139,13 +138,15 @@ mod tests {
             assert!(p.seen < p.expected, "{touches} {faults}: {p:?}");
         }
         // Granted huge pages are those without a second fault.
-        let p = Tally { touches: 26, faults: 26, granted: 25 }.proof(true);
-        assert!(p.seen < p.expected && p.what.contains("granted"));
+        for (granted, is_proof) in [(26, true), (25, true), (24, false)] {
+            let p = Tally { touches: 26, faults: 26, granted }.proof(true);
+            assert!((p.seen == p.expected) == is_proof && p.what.contains("granted"));
+        }
     }
 
     #[test]
     fn a_visit_never_runs_out_of_untouched_memory() {
-        let mut touches = Touches::new(Untouched::small(steps(SMALL_TURNS)).unwrap(), false);
+        let mut touches = Touches::new(Untouched::small(SMALL_STEPS).unwrap(), false);
         for _ in 0..2 {
             touches.prepare().unwrap();
             assert!(touches.run(SMALL_TURNS as u64));
@@ -156,6 +157,6 @@ mod tests {
             touches.leave();
         }
         let p = touches.proof().unwrap();
-        assert_eq!((p.seen, p.expected), (p.expected, 2 * steps(SMALL_TURNS) as u64));
+        assert_eq!((p.seen, p.expected), (p.expected, 2 * SMALL_STEPS as u64));
     }
 }

@@ -93,18 +93,22 @@ impl Event {
     }
 }
 
-/// Descriptors of which exactly one is ready, asked about by epoll, poll and select.
+/// Descriptors of which some are ready, asked about by epoll, poll and select.
 #[derive(Debug)]
 pub struct Waiting {
+    ready: i64,
     epoll: OwnedFd,
     events: Vec<Event>,
     polled: Vec<libc::pollfd>,
 }
 
 impl Waiting {
-    /// `count` eventfds (1 to 512), the last of which is ready. Errors: too many open files; another count.
-    pub fn new(count: usize) -> io::Result<Self> {
-        if count == 0 || count > 512 {
+    /// Most descriptors that are ready.
+    const MOST_READY: usize = 8;
+
+    /// `count` eventfds (up to 512), of which the last `ready` (1 to 8) are. Errors: too many open files; other counts.
+    pub fn new(count: usize, ready: usize) -> io::Result<Self> {
+        if count > 512 || !(1..=count.min(Self::MOST_READY)).contains(&ready) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let events: Vec<Event> = (0..count).map(|_| Event::new()).collect::<io::Result<_>>()?;
@@ -112,18 +116,21 @@ impl Waiting {
         for e in &events {
             epoll::add(&epoll, &e.0, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        events[count - 1].add(1)?;
+        for e in &events[count - ready..] {
+            e.add(1)?;
+        }
         let polled = |e: &Event| libc::pollfd { fd: e.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        Ok(Self { epoll, polled: events.iter().map(polled).collect(), events })
+        Ok(Self { ready: ready as i64, epoll, polled: events.iter().map(polled).collect(), events })
     }
 
     /// `epoll_wait` without waiting.
     #[inline]
     pub fn epoll(&self) -> io::Result<()> {
-        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; 4];
+        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; Self::MOST_READY];
+        let most = ready.len() as libc::c_int;
         // SAFETY: room for as many events as is said.
-        let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), 4, 0) };
-        expect("ready descriptors", i64::from(n), 1)
+        let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), most, 0) };
+        expect("ready descriptors", i64::from(n), self.ready)
     }
 
     /// `poll` without waiting.
@@ -131,7 +138,7 @@ impl Waiting {
     pub fn poll(&mut self) -> io::Result<()> {
         // SAFETY: a live, writable slice of its length.
         let n = unsafe { libc::poll(self.polled.as_mut_ptr(), self.polled.len() as libc::nfds_t, 0) };
-        expect("ready descriptors", i64::from(n), 1)
+        expect("ready descriptors", i64::from(n), self.ready)
     }
 
     /// `select` for reading without waiting; its set is made anew each time, as select(2) demands.
@@ -154,7 +161,7 @@ impl Waiting {
         let none = std::ptr::null_mut();
         // SAFETY: a live set and timeout; null where nothing is asked.
         let n = unsafe { libc::select(highest + 1, &raw mut set, none, none, &raw mut no_wait) };
-        expect("ready descriptors", i64::from(n), 1)
+        expect("ready descriptors", i64::from(n), self.ready)
     }
 }
 
@@ -218,9 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn one_of_many_is_ready_and_none_is_an_error() {
-        for count in [1, 2, 64, 200] {
-            let mut waiting = Waiting::new(count).unwrap();
+    fn some_of_many_are_ready_and_fewer_are_an_error() {
+        for (count, ready) in [(1, 1), (2, 1), (64, 1), (200, 1), (8, 8)] {
+            let mut waiting = Waiting::new(count, ready).unwrap();
             for _ in 0..3 {
                 waiting.epoll().unwrap();
                 waiting.poll().unwrap();
@@ -229,9 +236,11 @@ mod tests {
             let mut bytes = [0_u8; 8];
             read_all_at_once(&waiting.events[count - 1].0, &mut bytes).unwrap();
             for e in [waiting.epoll(), waiting.poll(), waiting.select()] {
-                assert!(e.unwrap_err().to_string().contains("0 instead of 1"));
+                assert!(e.unwrap_err().to_string().contains(&format!("{} instead of {ready}", ready - 1)));
             }
         }
-        assert!(Waiting::new(0).is_err() && Waiting::new(513).is_err());
+        for (count, ready) in [(0, 0), (0, 1), (513, 1), (8, 0), (8, 9), (64, 9)] {
+            assert!(Waiting::new(count, ready).is_err(), "{ready} of {count}");
+        }
     }
 }

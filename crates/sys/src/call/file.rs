@@ -9,10 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, getrlimit};
 
-use super::{expect, number};
+use super::{expect, number, zero};
 use crate::abandoned::{self, CALLS};
 use crate::guard::Guard;
 
@@ -39,29 +38,28 @@ impl PrivateDirectory {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    /// A new file in it of `bytes` that are not all the same, in the page cache.
-    /// Errors: the system's error, a full disk for one; a limit on file sizes that is smaller (`ulimit -f`).
-    pub fn file(&self, name: &str, bytes: u64) -> io::Result<File> {
-        // Beyond the limit the kernel would end the program by SIGXFSZ (setrlimit(2)).
-        if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| *limit < bytes) {
-            let said =
-                format!("a file of {bytes} bytes is over the limit of {limit} bytes a file (ulimit -f)");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, said));
-        }
-        let path = self.path.join(name);
-        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-        // In small writes, so that the page cache keeps small pages: one fault maps all of a large one (large folios).
-        let mut contents = [0_u8; 4_096];
-        for begin in (0..bytes).step_by(contents.len()) {
-            for (i, byte) in (begin..).zip(&mut contents) {
-                *byte = (i.wrapping_mul(0x9e37_79b9) >> 13) as u8;
-            }
-            let part = contents.len().min((bytes - begin) as usize);
-            file.write_all_at(&contents[..part], begin)?;
-        }
-        Ok(file)
+/// A new file in `directory` of `bytes` that are not all the same, in the page cache.
+/// Errors: the system's error, a full disk for one; a limit on file sizes that is smaller (`ulimit -f`).
+pub fn new_file(directory: &Path, name: &str, bytes: u64) -> io::Result<File> {
+    // Beyond the limit the kernel would end the program by SIGXFSZ (setrlimit(2)).
+    if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| *limit < bytes) {
+        let said = format!("a file of {bytes} bytes is over the limit of {limit} bytes a file (ulimit -f)");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, said));
     }
+    let path = directory.join(name);
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+    // In small writes, so that the page cache keeps small pages: one fault maps all of a large one (large folios).
+    let mut contents = [0_u8; 4_096];
+    for begin in (0..bytes).step_by(contents.len()) {
+        for (i, byte) in (begin..).zip(&mut contents) {
+            *byte = (i.wrapping_mul(0x9e37_79b9) >> 13) as u8;
+        }
+        let part = contents.len().min((bytes - begin) as usize);
+        file.write_all_at(&contents[..part], begin)?;
+    }
+    Ok(file)
 }
 
 pub fn c_path(path: &Path) -> io::Result<CString> {
@@ -71,29 +69,43 @@ pub fn c_path(path: &Path) -> io::Result<CString> {
 /// `stat`; fails if the file has another size than `bytes`.
 #[inline]
 pub fn stat(path: &CStr, bytes: u64) -> io::Result<()> {
-    expect("size of the file", rustix::fs::stat(path)?.st_size, bytes as i64)
+    // SAFETY: integers, for which all zeros are valid.
+    let mut file: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: a path that ends with NUL, and a live, writable structure.
+    zero(unsafe { libc::stat(path.as_ptr(), &raw mut file) })?;
+    expect("size of the file", file.st_size, bytes as i64)
 }
 
 /// `open` for reading, and `close`.
 #[inline]
 pub fn open_and_close(path: &CStr) -> io::Result<()> {
-    drop(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
-    Ok(())
+    // SAFETY: a path that ends with NUL.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    number(fd.into())?;
+    // SAFETY: just opened, and known to nothing else.
+    zero(unsafe { libc::close(fd) })
 }
 
 /// `open` of a file that must not exist, `close`, `unlink`.
 #[inline]
 pub fn create_and_unlink(path: &CStr) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    drop(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
-    Ok(rustix::fs::unlink(path)?)
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+    // SAFETY: a path that ends with NUL, and the mode that a new file needs.
+    let fd = unsafe { libc::open(path.as_ptr(), flags, libc::c_uint::from(libc::S_IRUSR | libc::S_IWUSR)) };
+    number(fd.into())?;
+    // SAFETY: just opened, and known to nothing else.
+    zero(unsafe { libc::close(fd) })?;
+    // SAFETY: as the path above.
+    zero(unsafe { libc::unlink(path.as_ptr()) })
 }
 
 /// `lseek` to `offset_bytes` from the start.
 #[inline]
 pub fn seek(file: &File, offset_bytes: u64) -> io::Result<()> {
-    let reached = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset_bytes))?;
-    expect("offset", reached as i64, offset_bytes as i64)
+    // SAFETY: takes no memory.
+    let reached = unsafe { libc::lseek(file.as_raw_fd(), offset_bytes as libc::off_t, libc::SEEK_SET) };
+    number(reached)?;
+    expect("offset", reached, offset_bytes as i64)
 }
 
 /// `pread` of all of `into`.
@@ -131,7 +143,7 @@ mod tests {
         assert!(!left.exists() && other.exists());
         assert_eq!(fs::metadata(place.path()).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(!abandoned::is_unlocked(place.path()), "from another process namespace it looks abandoned");
-        let file = place.file("data", 10_000).unwrap();
+        let file = new_file(place.path(), "data", 10_000).unwrap();
         let path = c_path(&place.path().join("data")).unwrap();
         stat(&path, 10_000).unwrap();
         assert!(stat(&path, 1).unwrap_err().to_string().contains("10000 instead of 1"));

@@ -4,21 +4,54 @@ use std::fs::File;
 use std::hint::black_box;
 use std::io;
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use super::zero;
 
 pub use crate::mirror::page_bytes;
 use crate::pages::{Backing, HUGE_PAGE_BYTES, Pages};
 use crate::region::{Mapping, READ_WRITE};
 use crate::thread::Usage;
 
-/// `mmap` of `bytes` of private memory that nobody touches, and `munmap`.
+/// `mmap` of `bytes` of private memory that nothing touches, and `munmap`.
 #[inline]
 pub fn map_and_unmap(bytes: usize) -> io::Result<()> {
-    let none = std::ptr::null_mut();
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
-    let at = unsafe { rustix::mm::mmap_anonymous(none, bytes, READ_WRITE, MapFlags::PRIVATE) }?;
-    // SAFETY: exactly the mapping just made, which nobody has seen.
-    Ok(unsafe { rustix::mm::munmap(at, bytes) }?)
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: exactly the mapping just made, which is known to nothing else.
+    zero(unsafe { libc::munmap(at, bytes) })
+}
+
+/// Mappings right above the place where the kernel puts the next one.
+#[derive(Debug)]
+pub struct Neighbors {
+    _kept: Vec<Mapping>,
+}
+
+impl Neighbors {
+    /// Mappings that are kept at most until the next one lies right below the last: as many holes are filled first.
+    const MOST: usize = 256;
+
+    /// Neighbors of a mapping of `bytes`. The kernel merges it with them if they allow the same (`merge`), and else keeps it apart.
+    /// Errors: the system's; the kernel puts mappings elsewhere.
+    pub fn of_next(bytes: usize, merge: bool) -> io::Result<Self> {
+        let access = if merge { READ_WRITE } else { ProtFlags::empty() };
+        let mut kept = Vec::new();
+        while kept.len() < Self::MOST {
+            let above = Mapping::anonymous(bytes, access, MapFlags::PRIVATE)?;
+            let next = Mapping::anonymous(bytes, READ_WRITE, MapFlags::PRIVATE)?;
+            let is_adjacent = next.start().as_ptr().wrapping_add(bytes) == above.start().as_ptr();
+            kept.push(above);
+            if is_adjacent {
+                return Ok(Self { _kept: kept });
+            }
+        }
+        Err(io::Error::other("the kernel puts no mapping beside the one before"))
+    }
 }
 
 /// `malloc` of `bytes` and `free`; fails if there is no such block.
@@ -50,10 +83,10 @@ impl Guarded {
     #[inline]
     pub fn protect_and_release(&self) -> io::Result<()> {
         let (at, bytes) = (self.0.extent().address().cast(), self.0.bytes());
-        // SAFETY: whole pages of ours that nobody reads or writes meanwhile.
-        unsafe { rustix::mm::mprotect(at, bytes, MprotectFlags::READ) }?;
+        // SAFETY: whole pages of ours that nothing reads or writes meanwhile.
+        zero(unsafe { libc::mprotect(at, bytes, libc::PROT_READ) })?;
         // SAFETY: as above.
-        Ok(unsafe { rustix::mm::mprotect(at, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?)
+        zero(unsafe { libc::mprotect(at, bytes, libc::PROT_READ | libc::PROT_WRITE) })
     }
 }
 
@@ -179,8 +212,28 @@ impl Untouched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::fork::{Ended, fork_run};
     use crate::testing::faults;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_mapping_merges_with_its_neighbors_or_stays_apart() {
+        // In a process of one thread, so that nothing else is mapped meanwhile.
+        let mut child = fork_run(&|| {
+            for bytes in [page_bytes(), 1 << 20] {
+                for merge in [false, true] {
+                    let _neighbors = Neighbors::of_next(bytes, merge).unwrap();
+                    let mapped = Mapping::anonymous(bytes, READ_WRITE, MapFlags::PRIVATE).unwrap();
+                    let begin = mapped.start().as_ptr().addr();
+                    let own = format!("{begin:x}-{:x} ", begin + bytes);
+                    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+                    assert_eq!(maps.lines().any(|l| l.starts_with(&own)), !merge, "{own} in {maps}");
+                }
+            }
+            0
+        });
+        assert_eq!(child.as_mut().unwrap().wait().unwrap(), Ended::Exited(0));
+    }
 
     #[test]
     fn every_first_touch_takes_a_fault_and_no_second_one() {

@@ -13,10 +13,11 @@ use machmeter_engine::sampling::Pace;
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::call::file::PrivateDirectory;
 use machmeter_sys::call::signal::Handler;
+use machmeter_sys::file_system::{self, TMPFS};
 
 use super::Params;
 use super::cost::{NO_FIGURE, NO_FILES};
-use super::prices;
+use super::prices::{self, Files};
 use super::table;
 use machmeter_engine::part::{Part, PartContext};
 use machmeter_loops::ops::calls as catalog;
@@ -41,26 +42,29 @@ machmeter_data::code! { FAULT_GROUPS = "W444" "faults served in groups",
 
 pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };
 
-pub(super) fn with_all<T>(
-    files: &Result<PathBuf, String>,
-    visit: usize,
-    work: impl FnOnce(Vec<Planned<'_>>) -> T,
-) -> T {
-    let place = files.as_ref().map_err(Clone::clone).and_then(|path| catalog::Place::at(path));
+pub(super) fn with_all<T>(files: &Files, visit: usize, work: impl FnOnce(Vec<Planned<'_>>) -> T) -> T {
+    let make = |path: &Result<PathBuf, String>| path.clone().and_then(|path| catalog::Place::make(&path));
+    let places = catalog::Places { own: make(&files.own), in_memory: files.in_memory.as_ref().map(make) };
     let handler = Handler::install();
-    work(catalog::all(&place, &handler, visit))
+    work(catalog::all(&places, &handler, visit))
 }
 
 fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let parent = params.files_in();
     // Removed at the end, whatever becomes of the process.
-    let files = PrivateDirectory::create(&parent)
-        .and_then(|f| f.file(catalog::DATA, catalog::FILE_BYTES as u64).map(|_| f))
+    let own = PrivateDirectory::create(&parent)
         .map_err(|e| format!("no files in {}: {}", parent.display(), one_line(&e)));
-    let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
+    let lies_in_memory = file_system::kind_of(&parent).as_deref() == Some(TMPFS);
+    let memory = file_system::directory_in_memory().filter(|_| !lies_in_memory);
+    let in_memory = memory.and_then(|parent| PrivateDirectory::create(&parent).ok());
+    let path = |directory: &PrivateDirectory| directory.path().to_owned();
+    let files = Files {
+        own: own.as_ref().map(path).map_err(Clone::clone),
+        in_memory: in_memory.as_ref().map(|d| Ok(path(d))),
+    };
     let pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
-    let cells = prices::cells(PART_NAME, at, params, path, pace)?;
+    let cells = prices::cells(PART_NAME, at, params, files, pace)?;
     at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())
 }
@@ -74,13 +78,12 @@ fn code_of(row: &Row) -> Code {
         "page_fault_huge" if unproven || row.refused.is_some() => HUGE_DENIED,
         "page_fault_4k" | "page_fault_file" if unproven => FAULT_GROUPS,
         "page_fault_file" if row.refused.is_some() => NO_FILES,
-        o if catalog::ON_FILES.contains(&o) && row.refused.is_some() => NO_FILES,
+        o if catalog::is_on_files(o) && row.refused.is_some() => NO_FILES,
         _ => NO_FIGURE,
     }
 }
 
 fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let caption =
-        "Cost of one call on one CPU with warm caches; page faults are per fault, as counted by the kernel.";
+    let caption = "Cost of one call on one CPU with warm caches, through the C library; page faults are per fault, as counted by the kernel.";
     table::analysis(rows, PART_NAME, ["System calls", caption], &CODES, code_of)
 }

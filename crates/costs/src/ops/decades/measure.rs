@@ -37,7 +37,9 @@ const MAIN_TURNS: (u64, u64) = (8, 16);
 const CACHE_BYTES: usize = 16 << 10;
 /// Rows of main memory: it would have to be filled anew for each process that prices.
 const IN_MAIN: [&str; 2] = ["read_main_8000", "write_main_8000"];
-const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, 12) };
+/// As in the part `arithmetic`.
+const PAIRS_PER_VISIT: usize = 6;
+const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT) };
 
 /// All rows but those of main memory, in the process that prices them.
 pub(in crate::ops) fn with_all<T>(
@@ -61,7 +63,8 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let claimed = at.host.topology.caches.iter().filter_map(|c| c.size_bytes).max().unwrap_or(0);
     let left = MemoryLeft::of_this_process(&FsRoot::host());
     let main = left.and_then(|left| main_bytes(claimed, left.available_bytes)).and_then(ones);
-    let cells = prices::cells(PART.name, at, params, path.clone(), PACE)?;
+    let files = prices::Files { own: path.clone(), in_memory: None };
+    let cells = prices::cells(PART.name, at, params, files, PACE)?;
     let here = |id: &str| elsewhere(id).is_none_or(|(part, _)| !params.measures(part));
     let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| !IN_MAIN.contains(id));
     let mut here: CellList<'_> = ids.zip(cells).filter(|(id, _)| here(id)).map(|(_, cell)| cell).collect();

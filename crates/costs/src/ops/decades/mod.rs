@@ -71,7 +71,7 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         if on_files { NO_FILES } else { NO_FIGURE }
     };
     let mut out = Analysis {
-        metrics: priced.iter().map(table::metric).collect(),
+        metrics: priced.iter().flat_map(table::Priced::metrics).collect(),
         warnings: table::warnings(&priced, &[NO_FILES, NO_FIGURE], code_of),
         ..Analysis::default()
     };

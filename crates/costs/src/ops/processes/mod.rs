@@ -108,8 +108,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     at.host.begin()?;
     let no_cpu = || ProbeError::Cannot("there is no CPU to measure on".to_owned());
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
-    let no_files = Err("no row works on files".to_owned());
-    let starts = prices::cells(PART_NAME, at, params, no_files, PACE)?;
+    let starts = prices::cells(PART_NAME, at, params, prices::Files::none(), PACE)?;
     let threads = [threads(false).first(), threads(true), Switches::plan(cpu, at.policy)];
     let threads = benches(PART_NAME, threads.into());
     let timing = Sharing::new(HostTiming::new(at.host.source()));

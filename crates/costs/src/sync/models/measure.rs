@@ -83,7 +83,7 @@ fn created<'a>(at: &mut PartContext<'_>) -> CellList<'a> {
         let names = ["create_join", "create_join_new_stack", "switch"];
         at.rows.extend(names.map(|operation| row(operation, USER_THREADS).refused(WITHOUT)));
     }
-    CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))
+    CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 2))
 }
 
 impl Work for Operation {
