@@ -62,6 +62,16 @@ impl Regimes {
     }
 }
 
+/// Name of level `i` of `n` by rising value, for keys: `near` for the first, which may be the only one, `far` for the last, else
+/// `level 2 of 3`. It does not depend on how often a run saw the level.
+pub fn level_name(i: usize, n: usize) -> String {
+    match i {
+        0 => "near".to_owned(),
+        i if i + 1 == n => "far".to_owned(),
+        i => format!("level {} of {n}", i + 1),
+    }
+}
+
 /// Finds the levels, at least a factor of `gap` apart, of `values` taken at `times` (ascending, any unit). A sample stands for the
 /// time half way to its neighbors; `level` is the confidence of the intervals.
 /// Errors: no sample, values that are not positive and finite, times that go backward, a gap of 1 or less.

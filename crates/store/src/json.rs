@@ -13,7 +13,7 @@ use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
 use crate::error::{Result, StoreError};
-use crate::{atomic, bounded};
+use crate::{atomic, bounded, keys};
 
 /// The identifier of the script element that holds the record in an HTML report.
 const HTML_ELEMENT_ID: &str = "machmeter-record";
@@ -103,8 +103,9 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record> {
         Some(_) => (Cow::Borrowed(text), ""),
     };
     let json = printable(&json);
-    let record = Record::from_json(json.as_bytes()).map_err(|e| fail(explain(&json, &e, within)))?;
+    let mut record = Record::from_json(json.as_bytes()).map_err(|e| fail(explain(&json, &e, within)))?;
     check_identity(Some(&record.format), Some(&record.version)).map_err(fail)?;
+    keys::renew(&mut record);
     Ok(record)
 }
 

@@ -14,6 +14,7 @@ mod error;
 pub mod foreign;
 pub mod history;
 pub mod json;
+mod keys;
 pub mod mpi_trace;
 pub mod parquet;
 pub mod reference;

@@ -8,7 +8,7 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{FEWEST, LEVEL};
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_loops::sync::transfer::Kind;
-use machmeter_stats::regimes::{LEVEL_RATIO, Regime, Regimes, regimes};
+use machmeter_stats::regimes::{LEVEL_RATIO, Regime, Regimes, level_name, regimes};
 
 use super::{ASYMMETRY, CLASSES, CORE_TO_CORE, COUPLES, PART, REGIME_SHARE, SAMPLED, show};
 use crate::sync::Params;
@@ -21,9 +21,6 @@ const ASYMMETRIC: f64 = 1.25;
 pub(super) const COUPLES_MAX: usize = 64;
 /// Placements of a couple that are reported at most.
 const PLACEMENTS_MAX: usize = 4;
-/// The cheapest placement that a run saw, which may be the only one, and the dearest of several.
-const NEAR: &str = "near";
-const FAR: &str = "far";
 
 /// Where the host has put two CPUs, as the cost of a line shows it.
 pub(super) struct Placement<'v> {
@@ -33,15 +30,6 @@ pub(super) struct Placement<'v> {
     pub(super) regime: &'v Regime,
     /// The one with the largest share of the time.
     pub(super) is_main: bool,
-}
-
-/// Name of the placement `i` of `n` by rising cost: a key that does not depend on how often each was seen.
-fn placement_name(i: usize, n: usize) -> String {
-    match i {
-        0 => NEAR.to_owned(),
-        i if i + 1 == n => FAR.to_owned(),
-        i => format!("level {} of {n}", i + 1),
-    }
 }
 
 /// Two CPUs and the levels between them.
@@ -88,7 +76,7 @@ impl View<'_> {
         kept.sort_by_key(|(level, _)| *level);
         let n = kept.len();
         let placement = |(i, (level, regime))| Placement {
-            name: placement_name(i, n),
+            name: level_name(i, n),
             level,
             regime,
             is_main: level == main,
@@ -162,7 +150,7 @@ fn refuse(rows: &Rows, out: &mut Analysis) {
             ("from", end("from")),
             ("to", end("to")),
             ("kind", row.operation.as_str().into()),
-            ("placement", NEAR.into()),
+            ("placement", level_name(0, 1).into()),
         ]);
         out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "lower quartile of laps' lower batches", why));
     }
