@@ -1,0 +1,123 @@
+//! What comparisons of this machine find: its stored runs against each other, as they are and with a planted change.
+//!
+//! Runs of one state and plan are drawn into two sides. Sides as they are tell how often a comparison has a false change; sides of which one
+//! has all its costs 1, 3 or 5 % higher tell in how many rows such a change is found. The draws are the same each time.
+
+use machmeter_data::{Metric, Record, Unit};
+use machmeter_stats::random::Random;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::comparison::Scale;
+use crate::join::compare;
+use crate::options::Options;
+
+/// Planted changes, as fractions.
+const PLANTED: [f64; 3] = [0.01, 0.03, 0.05];
+/// Runs a side that are tried, as far as the stored runs allow.
+const SIDES: [usize; 6] = [1, 2, 3, 4, 6, 8];
+/// Draws of each number of runs a side. A comparison of 80 rows takes some milliseconds.
+const DRAWS: usize = 20;
+/// Stored runs from which on a comparison says what comparisons of this machine find.
+const LEAST_RUNS: usize = 8;
+
+/// What comparisons of stored runs find.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Calibration {
+    /// Stored runs of one state and plan.
+    pub runs: usize,
+    /// By the number of runs a side.
+    pub sides: Vec<Found>,
+}
+
+/// What comparisons of a number of runs a side find.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Found {
+    /// Runs a side.
+    pub runs: usize,
+    /// Comparisons of runs between which nothing was changed.
+    pub comparisons: usize,
+    /// Those of them that have a false change.
+    pub with_false_change: usize,
+    /// Rows of costs and rates that a comparison has, on average.
+    pub rows: f64,
+    /// Share of these rows in which a change of all rows is found, for each planted one.
+    pub found: Vec<Planted>,
+}
+
+/// A planted change, and how often it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Planted {
+    /// The change, as a fraction.
+    pub change: f64,
+    /// Share of the rows in which it is found.
+    pub found: f64,
+}
+
+/// Compares stored `runs` of one state and plan with each other, for every number of runs a side that they allow.
+pub fn calibrate(runs: &[Record]) -> Calibration {
+    let sides = SIDES.into_iter().filter(|n| 2 * n <= runs.len());
+    Calibration { runs: runs.len(), sides: sides.map(|n| found(runs, n, &PLANTED)).collect() }
+}
+
+/// The same for a change of 3 % and one number of runs a side; `None` where the stored runs do not allow it, or are fewer than [`LEAST_RUNS`].
+pub fn calibrate_one(runs: &[Record], side: usize) -> Option<Calibration> {
+    let is_enough = runs.len() >= LEAST_RUNS && side > 0 && 2 * side <= runs.len();
+    is_enough.then(|| Calibration { runs: runs.len(), sides: vec![found(runs, side, &[0.03])] })
+}
+
+fn found(runs: &[Record], side: usize, planted: &[f64]) -> Found {
+    let mut random = Random::new(side as u64);
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    let (mut wrong, mut rows, mut hits) = (0, 0, vec![0; planted.len()]);
+    let options = Options::default();
+    for _ in 0..DRAWS {
+        random.shuffle(&mut order);
+        let of = |drawn: &[usize], change: f64| -> Vec<Record> {
+            drawn.iter().map(|i| dearer(&runs[*i], 1.0 + change)).collect()
+        };
+        let a = of(&order[..side], 0.0);
+        let (drawn, mut costs) = (&order[side..2 * side], 0);
+        let mut changed = |change: f64| {
+            let c = compare(&a, &of(drawn, change), &options);
+            let is_cost = |r: &&crate::Row| r.scale == Scale::Relative && r.spread.is_some();
+            costs = c.rows.iter().filter(is_cost).count();
+            c.rows.iter().filter(is_cost).filter(|r| r.verdict.is_change()).count()
+        };
+        wrong += usize::from(changed(0.0) > 0);
+        for (hits, change) in hits.iter_mut().zip(planted) {
+            *hits += changed(*change);
+        }
+        rows += costs;
+    }
+    let share = |hits: usize| hits as f64 / rows.max(1) as f64;
+    let found =
+        planted.iter().zip(hits).map(|(change, hits)| Planted { change: *change, found: share(hits) });
+    Found {
+        runs: side,
+        comparisons: DRAWS,
+        with_false_change: wrong,
+        rows: rows as f64 / DRAWS as f64,
+        found: found.collect(),
+    }
+}
+
+/// A run of which every cost and rate is `factor` times as large.
+fn dearer(run: &Record, factor: f64) -> Record {
+    let is_cost = |m: &&Metric| {
+        m.unit != Unit::One
+            && m.value.is_some_and(|v| v > 0.0)
+            && m.own_interval().is_none_or(|ci| ci.low > 0.0)
+    };
+    let metrics = run.metrics.iter().filter(is_cost).cloned().map(|mut m| {
+        let scale = |v: &mut f64| *v *= factor;
+        m.value.iter_mut().chain(&mut m.blocks).for_each(scale);
+        for ci in m.ci.iter_mut().chain(m.earlier.iter_mut().map(|e| &mut e.own_ci)) {
+            scale(&mut ci.low);
+            scale(&mut ci.high);
+        }
+        m.visits.iter_mut().flat_map(|v| v.values.iter_mut().flatten()).for_each(scale);
+        m
+    });
+    Record { metrics: metrics.collect(), datasets: Vec::new(), ..run.clone() }
+}
