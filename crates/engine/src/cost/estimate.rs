@@ -16,7 +16,8 @@ const NONE: &str = "lower quartile";
 pub const LEVEL: f64 = 0.95;
 /// Fewest clean pairs of a figure.
 pub const FEWEST: usize = FEWEST_VALUES;
-/// Fewest visits of undisturbed pairs that make a figure of their own: one or two visits may all be a neighbor's.
+/// Fewest visits of undisturbed pairs that make a figure of their own, or all visits where the row had fewer: one or two of many may all
+/// be a neighbor's.
 const VISITS_FEWEST: usize = 3;
 /// Visits below which the interval says how few there were: the error of fewer has a t of 2.4 and more.
 const VISITS_ENOUGH: usize = 8;
@@ -196,11 +197,11 @@ impl Cost {
         let (own, shared): (Vec<Pair>, Vec<Pair>) = pairs.iter().copied().partition(is_own);
         let all = Self::of_pairs(row, pairs, ns_per_tick, step_ticks);
         let undisturbed = Some(Population::Undisturbed);
-        let visits = own.chunk_by(|a, b| a.visit == b.visit).count();
+        let visits = |of: &[Pair]| of.chunk_by(|a, b| a.visit == b.visit).count();
         let values = |of: &[Pair]| sorted(&values_ns(row, of, ns_per_tick)).unwrap_or_default();
         let leaked = most_leaked(pairs.len(), filter.leak);
         let is_enough = own.len() >= FEWEST
-            && visits >= VISITS_FEWEST
+            && visits(&own) >= VISITS_FEWEST.min(visits(pairs))
             && surely_own(&values(&own), &values(&shared), row.estimator.quantile(), leaked);
         let Self::Known(all) = all else {
             return if is_enough { Self::of_pairs(row, &own, ns_per_tick, step_ticks) } else { all };
@@ -216,12 +217,12 @@ impl Cost {
                     // A neighbor only lengthens pairs, so that all of them bound the figure from above.
                     let high_ns = own.high_ns.min(all.high_ns).max(own.value_ns);
                     return Self::Known(Known {
+                        high_ns,
                         usual_ns,
                         fast_ns,
                         slow_ns,
                         max_ns,
                         population,
-                        high_ns,
                         ..own
                     });
                 }

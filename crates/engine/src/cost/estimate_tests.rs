@@ -359,12 +359,20 @@ fn a_metric_keeps_the_samples_that_its_figure_is_of_visit_by_visit() {
         assert_eq!((visits.quantile, visits.values.len(), samples.len(), m.n), (p, 12, 36, 36));
         assert!((quantile(&samples, p).unwrap() / m.value.unwrap() - 1.0).abs() < 1e-3, "{m:?}");
     }
-    // Fewer than eight visits are named with the interval; the samples of a figure of all pairs are all.
+    // Fewer than eight visits are named with the interval; a figure of all pairs keeps all.
     assert_eq!(ns.ci.map(|ci| ci.method), Some("rank".to_owned()));
     let few = &row.pairs[..8];
     let m = Cost::by_population(&row, few, FILTER, 1.0, 1).metric(&RATE, Params::new());
-    assert_eq!(m.ci.map(|ci| ci.method), Some("rank, 2 visits, down to undisturbed".to_owned()));
-    assert_eq!(m.visits.map(|v| v.all().count()), Some(8));
+    assert_eq!(m.ci.map(|ci| ci.method), Some("rank, 2 visits".to_owned()));
+    assert_eq!(m.visits.map(|v| v.all().count()), Some(6));
+    row.pairs[8..].iter_mut().for_each(|p| p.core.width = 2.1);
+    let m = Cost::by_population(&row, &row.pairs, FILTER, 1.0, 1).metric(&RATE, Params::new());
+    assert_eq!(
+        m.ci.map(|ci| ci.method),
+        Some("rank, down to undisturbed".to_owned()),
+        "two visits of twelve"
+    );
+    assert_eq!(m.visits.map(|v| v.all().count()), Some(48));
 }
 
 #[test]
