@@ -118,7 +118,9 @@ mod tests {
             let jobs = jobs(&cpus, "threads", full);
             assert_unique(&jobs);
             assert!(full || jobs.len() < 70, "{}", jobs.len());
-            jobs.iter().for_each(|j| crate::testing::assert_keeps(&j.row, cost::Estimator::Batches));
+            for job in &jobs {
+                crate::testing::assert_keeps(&job.row, cost::Estimator::Batches);
+            }
             assert!(jobs.iter().all(|j| j.row.refused.is_none() && j.cpus.len() >= 2));
         }
     }

@@ -165,7 +165,9 @@ mod tests {
         let jobs = jobs(&[3], "threads", true);
         let (here, refused): (Vec<_>, Vec<_>) = jobs.iter().partition(|j| j.row.refused.is_none());
         assert_eq!(here.len(), Way::ALL.len());
-        jobs.iter().for_each(|j| crate::testing::assert_keeps(&j.row, cost::Estimator::Batches));
+        for job in &jobs {
+            crate::testing::assert_keeps(&job.row, cost::Estimator::Batches);
+        }
         assert!(here.iter().all(|j| j.cpus == [3, 3]));
         assert!(refused.len() > 8 && refused.iter().all(|j| j.cpus.is_empty()));
     }
