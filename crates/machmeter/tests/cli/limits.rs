@@ -83,7 +83,7 @@ fn directories_without_room_give_reasons_and_no_prices() {
     let line = format!("ops --parts calls -t 300ms --json -q --directory {path}");
     // 512 or 1024 bytes each, by the shell.
     let calls = lab.command(&words(&line));
-    let limited = lab.after(&["/bin/sh", "-c"], "ulimit -f 2000", &calls);
+    let limited = lab.after(&["/bin/sh", "-c"], "ulimit -f 1000", &calls);
     check(Running::of(limited).end(), "ulimit -f");
     if !is_root() {
         return println!("skipped: full and closed directories need root");
