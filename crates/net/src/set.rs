@@ -22,15 +22,15 @@ use crate::points::{located, points};
 
 /// Sizes of a track at most while breaks are looked for: 30 of the grid, and some 10 around each of five. Bisection adds one a round.
 const MOST_SIZES: usize = 80;
-/// Pairs of a visit where batches are short, few for many visits, and where a turn alone is longer than this, ns.
-const PAIRS: usize = 2;
+/// Pairs of a visit where batches are short, and where a turn alone is longer than this, ns.
+const PAIRS: usize = 4;
 const LONG_TURN_NS: f64 = 2e6;
 /// Lengths of the work between messages, in times per message.
 const WORKS: [f64; 3] = [1.0, 2.0, 3.0];
 /// Bytes that wait in a link at most while the receiver does: less than the least buffer of those measured, a pipe's 64 KiB.
 const WAITING_BYTES: u64 = 32 << 10;
-/// Visits that the plan of sizes counts on, each with a calibration, which only the first needs.
-const VISITS: f64 = 9.0;
+/// Visits that the plan of sizes counts on.
+const VISITS: f64 = 6.0;
 
 /// What a message takes one way, by first looks: a fixed part and one by bytes, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
