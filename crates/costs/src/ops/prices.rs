@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_catalog_keeps_its_estimator() {
-        let files = Err("no files".to_owned());
+        let files = Files::none();
         let check = |benches: Vec<(Bench<'_>, bool)>| {
             assert!(benches.len() > 7);
             for (Bench { row, .. }, _) in benches {
@@ -330,9 +330,9 @@ mod tests {
             }
         };
         arithmetic::with_all(1, |planned| check(benches("arithmetic", planned)));
-        calls::with_all(&files, |planned| check(benches("calls", planned)));
+        calls::with_all(&files, 0, |planned| check(benches("calls", planned)));
         check(benches("processes", processes::starts(None, worker::NOTHING.name)));
-        decades::with_all(&files, check);
+        decades::with_all(&files.own, check);
     }
 
     #[test]

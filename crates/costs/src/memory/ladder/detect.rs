@@ -124,8 +124,10 @@ impl<'r> Detection<'r> {
         };
         found.first_reach = found.first_reach();
         found.second_reach = found.second_reach();
-        // Without memory the largest working set is of a cache.
-        found.huge_memory = savings(curves, GLOBAL).pop().filter(|s| memory_reached && s.bytes == most_bytes);
+        // Where prices of memory are, too: clearly beyond the last cache.
+        let beyond = found.caches.last().filter(|_| memory_reached).map(|c| 1.5 * c.end.all.bytes);
+        let memory = |s: &Saving| beyond.is_some_and(|bytes| s.bytes >= bytes);
+        found.huge_memory = savings(curves, GLOBAL).pop().filter(memory);
         found
     }
 

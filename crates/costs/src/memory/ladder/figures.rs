@@ -139,6 +139,7 @@ fn huge(found: &Detection<'_>) -> Vec<Metric> {
     });
     let metric = |s: &Saving, mut of: Params| {
         let (value, low, high) = s.share();
+        let [value, low, high] = [value, low, high].map(|share| share.max(0.0));
         of.insert("working_set_bytes".to_owned(), (s.bytes as i64).into());
         let n = s.small.n.min(s.huge.n) as u64;
         Metric::new(&super::HUGE_SAVING, of, value, "share of the latency over small pages", n)

@@ -103,7 +103,8 @@ machmeter_data::metrics! {
     }
     ["level", "order", "working_set_bytes"] One Higher weakened by [SharedCore, MemoryPlacement] {
         HUGE_SAVING = "memory.huge_pages_saving"
-            "Share of the latency over small pages that huge pages take away at a working set: one line per page shows translation,              the global order at the largest working set is memory latency. Negative where huge pages cost more.";
+            "Share of the latency over small pages that huge pages take away at a working set: one line per page shows translation, \
+             the global order at the largest working set is memory latency. 0 where huge pages cost as much or more.";
     }
     ["chains"] One Higher weakened by [SharedCore, MemoryPlacement] {
         PARALLELISM = "memory.parallelism"
