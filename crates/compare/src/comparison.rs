@@ -5,8 +5,6 @@ use machmeter_data::{Better, Interval, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::calibration::Calibration;
-
 /// What a comparison found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
@@ -30,12 +28,9 @@ pub struct Comparison {
     pub at_least: f64,
     /// Bound on the expected share of false changes.
     pub error: f64,
-    /// The next step where rows are unclear, with the estimate it rests on; absent where all is decided.
+    /// What would tell more, with the estimate it rests on; absent where all is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// What comparisons of as many runs a side find among the stored runs of this machine; absent where too few are stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub calibration: Option<Calibration>,
     /// Remarks on the comparison as a whole.
     pub notes: Vec<String>,
 }
@@ -93,7 +88,7 @@ pub struct Row {
     pub b: Side,
     /// Whether changes are fractions of the first side or differences in the metric's unit.
     pub scale: Scale,
-    /// Change from `a` to `b`, -0.266 for 26.6 % less: of the quantiles of both sides' samples, or without samples that of Hodges and Lehmann.
+    /// Change from `a` to `b`, -0.266 for 26.6 % less: of one run a side the difference, of several that of Hodges and Lehmann.
     pub change: Option<f64>,
     /// 95 % interval of the change.
     pub change_ci: Option<Interval>,
@@ -104,7 +99,7 @@ pub struct Row {
     pub p: Option<f64>,
     /// `p` adjusted over the family (Benjamini, Hochberg).
     pub p_adjusted: Option<f64>,
-    /// Two-sided probability by the ranks of the runs alone (Mann, Whitney); from five runs a side on. It does not decide.
+    /// Two-sided probability by the ranks of the runs alone (Mann, Whitney); from five runs a side on.
     pub p_rank: Option<f64>,
     /// Smallest change that would have been found, in 9 of 10 such comparisons, if no other row of the family changed.
     pub detectable: Option<f64>,
@@ -143,7 +138,7 @@ pub enum SpreadFrom {
 /// One side's figure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
-    /// The recorded figure; of several runs that quantile of the samples of all, or without samples their median.
+    /// The recorded figure; of several runs their median.
     pub value: Option<f64>,
     /// The recorded interval of a single run, of what it knew by itself.
     pub ci: Option<Interval>,

@@ -1,4 +1,4 @@
-//! From evidence to verdicts: equivalence, then a change by its family.
+//! From evidence to verdicts: equivalence, then a change by its family and by ranks.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ pub(crate) const NOT_EXCLUDED: &str = "no change found, and one that matters is 
 const BY_CLOCK: &str = "the clock of the core explains the difference: none is found at equal clocks";
 /// Bound on a false "same".
 const ALPHA: f64 = 0.05;
+/// What the ranks of runs must reach for a change.
+const RANKS: f64 = 0.01;
 /// A share that changes by a point weighs as much as a cost that changes by 10 %.
 const POINTS_PER_RATIO: f64 = 0.1;
 
@@ -66,11 +68,14 @@ fn verdict(row: &Row, e: &Evidence, [adjusted, error]: [f64; 2], at_least: f64) 
     if e.p_outside(margin(e.scale, at_least)) <= ALPHA {
         return Verdict::Same;
     }
-    if adjusted <= error {
-        return Verdict::of(row.better, e.at_equal_clocks());
+    match e.p_rank {
+        _ if adjusted > error && e.p() > error && e.p_of(e.difference) <= error => unclear(BY_CLOCK),
+        _ if adjusted > error => unclear(NOT_EXCLUDED),
+        Some(p) if p > RANKS => {
+            unclear(&format!("levels differ, but the runs of both sides overlap (ranks: p {p:.2})"))
+        }
+        _ => Verdict::of(row.better, e.at_equal_clocks()),
     }
-    let is_by_clock = e.p() > error && e.p_of(e.difference) <= error;
-    unclear(if is_by_clock { BY_CLOCK } else { NOT_EXCLUDED })
 }
 
 pub(crate) fn unclear(why: &str) -> Verdict {

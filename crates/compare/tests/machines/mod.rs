@@ -1,14 +1,8 @@
 //! Machines with known behavior: runs that say a value and an interval, and are off by more than they know.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "shared by the tests of this folder, each of which uses a part"
-)]
+#![allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 
 use machmeter_data::metric::{Params, Population};
-use machmeter_data::visits::Visits;
 use machmeter_data::{Better, Interval, Metric, MetricInfo, Record, Unit};
-use machmeter_stats::quantile::quantile;
 use machmeter_stats::random::Random;
 
 /// What runs of a machine say of one cost.
@@ -22,58 +16,21 @@ pub(crate) struct Machine {
     pub(crate) other_state: f64,
     /// Standard deviation of the logarithm of the core's clock from run to run; of the costs every other one follows it.
     pub(crate) clock_sd: f64,
-    /// Whether runs differ by Student's t with three degrees of freedom, not by the normal law.
-    pub(crate) heavy: bool,
-    /// Part of the runs whose figure is marked, by up to half dearer.
-    pub(crate) marked: f64,
-    /// Standard deviation of the logarithm of samples within a run; without it records have no samples.
-    pub(crate) sample_sd: f64,
 }
 
 /// Runs differ by four tenths of a percent.
-pub(crate) const QUIET: Machine = Machine {
-    own_sd: 0.002,
-    between_sd: 0.004,
-    other_state: 0.0,
-    clock_sd: 0.0,
-    heavy: false,
-    marked: 0.0,
-    sample_sd: 0.0,
-};
-
-/// Visits of a run to a row, and samples of a visit.
-const VISITS: usize = 10;
-const SAMPLES: usize = 3;
+pub(crate) const QUIET: Machine =
+    Machine { own_sd: 0.002, between_sd: 0.004, other_state: 0.0, clock_sd: 0.0 };
 
 impl Machine {
     /// Figure `name` of a run, `factor` times as dear.
     pub(crate) fn cost(&self, name: &str, factor: f64, r: &mut Random) -> Metric {
         let state = if r.unit() < self.other_state { 0.1 } else { 0.0 };
-        let mark = if r.unit() < self.marked { 0.5 * r.unit() } else { 0.0 };
-        let chi = if self.heavy { (0..3).map(|_| r.normal().powi(2)).sum::<f64>() } else { 1.0 };
-        // With the standard deviation of the normal law: that of t with three degrees of freedom is the root of 3.
-        let between = self.between_sd * r.normal() / chi.sqrt();
-        let mut level = factor * 100.0 * (between + state + mark).exp();
-        let mut visits = None;
-        if self.sample_sd > 0.0 {
-            let mut visit = |_| {
-                let of_visit = 0.5 * self.sample_sd * r.normal();
-                (0..SAMPLES).map(|_| level * (of_visit + self.sample_sd * r.normal()).exp()).collect()
-            };
-            visits = Visits::new(0.25, (0..VISITS).map(&mut visit).collect::<Vec<Vec<f64>>>());
-            let mut all: Vec<f64> = visits.iter().flat_map(Visits::all).collect();
-            all.sort_by(f64::total_cmp);
-            level = quantile(&all, 0.25).unwrap();
-        } else {
-            level *= (self.own_sd * r.normal()).exp();
-        }
-        let value = level;
+        let value = factor * 100.0 * (self.between_sd * r.normal() + self.own_sd * r.normal() + state).exp();
         let half = 1.96 * self.own_sd * value;
-        let population = if mark > 0.0 { Population::CoreShared } else { Population::Undisturbed };
         let mut m = metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "median of differences")
             .with_ci(Interval::new(0.95, value - half, value + half, "rank"))
-            .with_population(Some(population))
-            .with_visits(visits);
+            .with_population(Some(Population::Undisturbed));
         m.params.insert("operation".to_owned(), name.into());
         m
     }
