@@ -65,7 +65,7 @@ fn huge_pages_that_are_denied_have_no_price() {
     rustix::thread::disable_transparent_huge_pages(true).unwrap();
     let record = lab.line("ops --parts calls -t 6 --json -q").record();
     let said = why(&record, "page_fault_huge");
-    assert!(said.contains("huge pages granted: 0 seen"), "{said}");
+    assert!(said.contains("huge pages granted") && said.contains(": 0 seen"), "{said}");
     warned(&record, "W443");
     assert!(price(&record, "page_fault_4k").is_some());
     let record = lab.line("memory --parts ladder -t 8 --json -q").record();

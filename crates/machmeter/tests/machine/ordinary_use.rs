@@ -32,7 +32,7 @@ const QUANTITIES: [(&str, &str); 13] = [
     ("thread", "thread_create_join;stack=kept | thr_create | create_join;model=threads"),
     ("fork", "fork_exit_wait | create_join;model=processes"),
     ("wake of nobody", "futex_wake | futex_wake_nobody"),
-    ("byte through a pipe", "pipe | pipe_give_take"),
+    ("byte through a pipe", "pipe;bytes=1 | pipe_give_take"),
     ("event", "eventfd | eventfd_give_take"),
     ("switch by a pipe", "pipe_two_threads | wake_pipe;wake=same_cpu;model=threads"),
     ("switch by yielding", "yield_two_threads | hand_over;cpus=1;model=threads"),
