@@ -195,7 +195,7 @@ mod tests {
     fn a_shared_core_is_marked_in_table_and_metric() {
         let mut shared = row("shared", 2_000);
         for (i, pair) in shared.pairs.iter_mut().enumerate() {
-            pair.core.width = if i < 3 { 3.9 } else { 2.0 };
+            pair.core.width = if i < 2 { 3.9 } else { 2.0 };
         }
         let mut rows = Rows::in_nanoseconds(vec![shared]);
         rows.restore_full_width(Some(1.0 / 3.9));
