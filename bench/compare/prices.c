@@ -229,9 +229,9 @@ static void ask_select(int count) {
 static void select_8(void) { ask_select(8); }
 static void select_64(void) { ask_select(64); }
 
-/* Far from other mappings, which would be merged with it. */
+/* Other rights than those of its neighbors, which would be merged with it. */
 static void map(size_t bytes) {
-    char *at = mmap((void *)0x500000000000, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     check(at != MAP_FAILED && munmap(at, bytes) == 0);
 }
 
@@ -329,7 +329,7 @@ static const struct price PRICES[] = {
     {"select_64", select_64, 1, 0, NULL},
     {"mmap_4k", map_4k, 1, 0, NULL},
     {"mmap_1m", map_1m, 1, 0, NULL},
-    {"mprotect", protect, 1, 0, NULL},
+    {"mprotect", protect, 2, 0, NULL},
     {"page_fault_4k", touch, 1, TOUCHED_A_BATCH, give_back},
     {"stat", stat_file, 1, 0, NULL},
     {"open_close", open_file, 1, 0, NULL},
