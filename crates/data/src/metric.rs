@@ -166,7 +166,8 @@ pub struct Metric {
     /// What two CPUs that took part paid each other one way (compare and swap), ns: how far apart they were. Absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart_ns: Option<f64>,
-    /// Clock of the core meanwhile (dependent additions, one a cycle), Hz. Absent where nobody looked.
+    /// Clock of the core at which the figure is told (dependent additions, one a cycle), Hz: the quickest at which it ran regularly. Absent where
+    /// nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
     /// Samples behind the value.

@@ -29,6 +29,7 @@ pub mod coincidence;
 pub mod distribution;
 mod error;
 pub mod events;
+pub mod follows;
 pub mod fourier;
 pub mod histogram;
 mod interval;

@@ -36,7 +36,9 @@ impl<'a> Priced<'a> {
             |p: &&Pair| rows.whole_width().is_none_or(|whole| sibling::alone(p, whole) != Some(false));
         let alone: Vec<Pair> = row.pairs.iter().filter(|p| is_single && is_alone(p)).copied().collect();
         let turns_ns = values_ns(row, &alone, rows.ns_per_tick());
-        let modes = modes::modes(&turns_ns, GAP);
+        // Another clock of the core is no mode of the call.
+        let at_one_clock = rows.pairs_at_quick_clock(row, &alone);
+        let modes = modes::modes(&values_ns(row, &at_one_clock, rows.ns_per_tick()), GAP);
         Self { row, cost: rows.cost(row), turns_ns: sorted(&turns_ns).unwrap_or_default(), modes }
     }
 
@@ -198,8 +200,8 @@ mod tests {
             pair.core.width = if i < 2 { 3.9 } else { 2.0 };
         }
         let mut rows = Rows::in_nanoseconds(vec![shared]);
-        rows.restore_full_width(Some(1.0 / 3.9));
-        rows.store_full_width();
+        rows.restore_core(Some(1.0 / 3.9));
+        rows.store_core();
         let a = analysis(&rows, "calls", ["t", "c"], &[], |_| NO_FIGURE);
         let Shape::CostTable(t) = &a.datasets[0].shape else { panic!() };
         assert_eq!(t.rows[0].name, "shared (4.00 KiB) (core shared)");

@@ -61,6 +61,21 @@ fn upper_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
     }
 }
 
+/// How the pairs of a row are spread, disturbed or not, ns: the quantiles 0.05, 0.5 and 0.95 and the greatest.
+pub(super) fn spread(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Option<[f64; 4]> {
+    let batches = sorted(&upper_ns(row, pairs, ns_per_tick)).ok()?;
+    let at = |p: f64| quantile(&batches, p);
+    Some([at(0.05)?, at(0.5)?, at(0.95)?, at(1.0)?])
+}
+
+/// The clock of the core at which a cost is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) hz: f64,
+    /// What the cost may be off by because it is not known how far it follows the clock, as a fraction, at 95 %.
+    pub(super) error: f64,
+}
+
 /// Values of pairs by visit, in order of time.
 fn by_visit(pairs: &[Pair], values: &[f64]) -> Vec<Vec<f64>> {
     let mut rest = values.iter().copied();
@@ -88,7 +103,7 @@ pub struct Known {
     /// Its interval by visits, wider by the clock's steps; down to what undisturbed pairs bound where the core was shared.
     pub low_ns: f64,
     pub high_ns: f64,
-    /// Median of all clean pairs, disturbed or not; so are the quantiles.
+    /// Median of all clean pairs, disturbed or not and at whatever clock; so are the quantiles.
     pub usual_ns: f64,
     /// 5 % quantile: hardly anything was in the way.
     pub fast_ns: f64,
@@ -101,7 +116,7 @@ pub struct Known {
     pub population: Option<Population>,
     /// What the CPUs that took part paid each other one way, ns; `None` where nobody looked.
     pub apart_ns: Option<f64>,
-    /// Clock of the core meanwhile, Hz; `None` where nobody looked.
+    /// Clock of the core at which the value is told, Hz: the quick one of the run. `None` where nobody looked.
     pub core_hz: Option<f64>,
     /// Medians of up to 20 stretches of time.
     pub blocks_ns: Vec<f64>,
@@ -136,6 +151,20 @@ impl Cost {
         self
     }
 
+    /// A cost of pairs taken as at this clock; what programs paid at all clocks is in `spread`.
+    #[must_use]
+    pub(super) fn told_at(mut self, clock: &Clock, spread: Option<[f64; 4]>) -> Self {
+        if let Self::Known(k) = &mut self {
+            k.core_hz = Some((clock.hz / 1e6).round() * 1e6);
+            (k.low_ns, k.high_ns) =
+                (k.low_ns * (1.0 - clock.error).max(0.0), k.high_ns * (1.0 + clock.error));
+            if let Some(all) = spread {
+                [k.fast_ns, k.usual_ns, k.slow_ns, k.max_ns] = all;
+            }
+        }
+        self
+    }
+
     pub fn of(row: &Row, ns_per_tick: f64, step_ticks: u64) -> Self {
         Self::of_pairs(row, &row.pairs, ns_per_tick, step_ticks)
     }
@@ -154,8 +183,8 @@ impl Cost {
         let enough = sorted(&values).ok().filter(|s| s.len() >= FEWEST);
         let p = row.estimator.quantile();
         let interval = || quantile_interval_of_visits(&visits, &values, p, LEVEL);
-        let found = enough.and_then(|s| Some((quantile(&s, p)?, interval()?, s)));
-        let Some((value, ci, s)) = found else {
+        let found = enough.and_then(|s| Some((quantile(&s, p)?, interval()?)));
+        let Some((value, ci)) = found else {
             return Self::Unknown { why: format!("{} undisturbed samples of {tried}", values.len()) };
         };
         let step_ns = step_ns(row, pairs, ns_per_tick, step_ticks);
@@ -163,18 +192,17 @@ impl Cost {
         if low_ns <= 0.0 || value <= 0.0 {
             return Self::Below { bound_ns: high_ns.max(step_ns), n: values.len() };
         }
-        let batches = sorted(&upper_ns(row, pairs, ns_per_tick)).unwrap_or(s);
-        let at = |p: f64| quantile(&batches, p).unwrap_or(value);
+        let [fast_ns, usual_ns, slow_ns, max_ns] = spread(row, pairs, ns_per_tick).unwrap_or([value; 4]);
         let per_block = values.len().div_ceil(BLOCKS).max(1);
         let blocks = values.chunks(per_block).filter_map(median_of).filter(|m| *m >= 0.0);
         Self::Known(Known {
             value_ns: value,
             low_ns,
             high_ns,
-            usual_ns: at(0.5),
-            fast_ns: at(0.05),
-            slow_ns: at(0.95),
-            max_ns: at(1.0),
+            usual_ns,
+            fast_ns,
+            slow_ns,
+            max_ns,
             n: values.len(),
             estimator: row.estimator,
             population: None,

@@ -55,7 +55,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
     }
     let rows = |row: &Row| {
         let mut rows = Rows::in_nanoseconds(vec![row.clone()]);
-        rows.store_full_width();
+        rows.store_core();
         rows
     };
     let all = rows(&row);
@@ -157,8 +157,8 @@ fn run_beside(random: &mut Random, busy: f64, costlier: f64) -> Rows {
         row
     };
     let mut run = Rows::in_nanoseconds((0..40).map(|_| row()).collect());
-    run.restore_full_width(Some(0.25));
-    run.store_full_width();
+    run.restore_core(Some(0.25));
+    run.store_core();
     run
 }
 
@@ -262,8 +262,8 @@ fn a_core_that_was_never_whole_is_known_from_before() {
             pair.core.width = *width;
         }
         let mut rows = Rows::in_nanoseconds(vec![row]);
-        rows.restore_full_width(before);
-        rows.store_full_width();
+        rows.restore_core(before);
+        rows.store_core();
         rows
     };
     let whole = rows(&[3.7, 3.7, 2.1], None);

@@ -14,10 +14,12 @@ use std::collections::BTreeMap;
 use machmeter_data::metric::Params;
 use serde::{Deserialize, Serialize};
 
+use estimate::Clock;
 pub use estimate::Cost;
 pub use facts::{Fact, Facts};
 pub use machmeter_loops::subject::{Estimator, Kind, Proof};
 
+use crate::disturbance::quick_clock::{self, AtQuickClock};
 use crate::disturbance::sibling::CoreLook;
 use crate::disturbance::{Rejected, sibling};
 
@@ -26,6 +28,8 @@ const WHOLE_WIDTH: Fact<f64> = Fact::named("core.width");
 const LEAK: Fact<f64> = Fact::named("core.leak");
 /// What it was on this kind of machine before, at most.
 const WIDTH_BEFORE: Fact<f64> = Fact::named("core.width_before");
+/// Ticks of a dependent addition at the quick clock of the run.
+const QUICK_TICKS: Fact<f64> = Fact::named("core.quick_ticks");
 /// Pairs alone on the core, and their share of all, from which on its whole width is sure.
 const SURE_PAIRS: f64 = 100.0;
 const SURE_SHARE: f64 = 0.1;
@@ -203,8 +207,30 @@ impl Rows {
         self.cost_of(row, &row.pairs)
     }
 
-    /// The same by some of its pairs (those of one regime).
+    /// The same by some of its pairs (those of one regime), at the quick clock of the core where somebody looked.
     pub fn cost_of(&self, row: &Row, pairs: &[Pair]) -> Cost {
+        let Some((quick, quick_ticks)) = self.at_quick_clock(row, pairs) else {
+            return self.cost_as_timed(row, pairs);
+        };
+        let at = Clock { hz: self.tick_hz / quick_ticks, error: quick.error };
+        self.cost_as_timed(row, &quick.pairs).told_at(&at, estimate::spread(row, pairs, self.ns_per_tick()))
+    }
+
+    /// Pairs of a row as they would have been at the quick clock of the core; as they are where nobody looked.
+    pub fn pairs_at_quick_clock(&self, row: &Row, pairs: &[Pair]) -> Vec<Pair> {
+        self.at_quick_clock(row, pairs).map_or_else(|| pairs.to_vec(), |(quick, _)| quick.pairs)
+    }
+
+    fn at_quick_clock(&self, row: &Row, pairs: &[Pair]) -> Option<(AtQuickClock, f64)> {
+        let ticks = self.facts.get(&QUICK_TICKS).filter(|t| t.is_finite() && *t > 0.0)?;
+        pairs.iter().find(|p| p.core.addition_ticks > 0.0)?;
+        let values = estimate::values_ns(row, pairs, self.ns_per_tick());
+        let filter = self.filter();
+        let is_own = |p: &Pair| filter.is_none_or(|f| f.alone(p) != Some(false));
+        Some((AtQuickClock::of(pairs, &values, is_own, ticks), ticks))
+    }
+
+    fn cost_as_timed(&self, row: &Row, pairs: &[Pair]) -> Cost {
         match self.filter() {
             Some(filter) if pairs.iter().any(|p| filter.alone(p).is_some()) => {
                 Cost::by_population(row, pairs, filter, self.ns_per_tick(), self.step_ticks)
@@ -213,14 +239,18 @@ impl Rows {
         }
     }
 
-    /// Keeps the whole width of the core as pairs saw it, or as it was before, if that was more; and what leaks through its edge.
-    pub fn store_full_width(&mut self) {
+    /// Keeps the whole width of the core as pairs saw it, or as it was before, if that was more, with what leaks through its edge; and its quick
+    /// clock.
+    pub fn store_core(&mut self) {
         let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core.width).filter(|w| *w > 0.0);
         let widths: Vec<f64> = widths.collect();
         if let Some(whole) = sibling::whole_width(&widths) {
             let whole = self.width(&WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
             self.facts.set(&WHOLE_WIDTH, whole);
             self.facts.set(&LEAK, sibling::leak(&widths, whole));
+        }
+        if let Some(ticks) = quick_clock::quick_ticks(self.rows.iter().flat_map(|r| &r.pairs)) {
+            self.facts.set(&QUICK_TICKS, ticks);
         }
     }
 
@@ -231,7 +261,7 @@ impl Rows {
     }
 
     /// Takes over what the whole width of the core was before, as [`Rows::inverse_width`] told it.
-    pub fn restore_full_width(&mut self, inverse_width: Option<f64>) {
+    pub fn restore_core(&mut self, inverse_width: Option<f64>) {
         if let Some(width) = inverse_width.map(|n| 1.0 / n).filter(|w| w.is_finite() && *w > 0.0) {
             self.facts.set(&WIDTH_BEFORE, width);
         }

@@ -8,19 +8,20 @@ use machmeter_stats::spread::mean;
 use crate::cost::{Pair, Rows};
 
 /// A clock slower by this share is told. Boosting cores move by up to 12 % (3.6 to 4.1 GHz on one host).
-const SLOWER: f64 = 0.15;
+pub(super) const SLOWER: f64 = 0.15;
 /// Share of the samples with a slow clock that is worth a word.
 const SLOW_SHARE: f64 = 0.05;
 /// Share of the quickest and of the slowest looks that say nothing of the clock: something stood in their way.
 const LEFT_OUT: f64 = 0.1;
 /// Share of the quickest additions that are passed over: a reading of the clock that took long makes one seem quicker.
-const PASSED_OVER: f64 = 0.02;
+pub(super) const PASSED_OVER: f64 = 0.02;
 
 machmeter_data::code! { pub SLOW_CLOCK = "W449" "slow clock of the core",
     what: "During part of the samples the core ran slower than it did in the rest of the run, or in an earlier run on this kind of \
            machine.",
     why: "What a core executes costs more by as much as its clock is slower; what waits for memory or for the host costs about the \
-          same. Such figures are true of the slow clock only. Each figure has its clock beside it (core_hz).",
+          same. Figures are told at the quick clock of the run (core_hz), which programs did not have all the time; their quantiles \
+          are of all clocks.",
     how: "Additions of which each needs the one before take one cycle; they are timed before, between and after the two batches \
           of each pair of samples.",
     next: "Look for the governor, a limit of power or temperature, or on a rented machine for a host that is short of either; then \
@@ -36,7 +37,7 @@ pub fn hz(pairs: &[Pair], ns_per_tick: f64) -> Option<f64> {
     Some((1e3 / addition_ns).round() * 1e6)
 }
 
-fn additions<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<f64> {
+pub(super) fn additions<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<f64> {
     pairs.into_iter().map(|p| p.core.addition_ticks).filter(|t| *t > 0.0).collect()
 }
 

@@ -82,7 +82,7 @@ fn every_row_has_its_undisturbed_samples_and_then_the_run_ends() {
     assert!(machine.0.get() < until_ns / 2, "{} ns were used", machine.0.get());
     let rows: Vec<Row> = found.into_iter().flat_map(|f| f.rows).collect();
     let mut all = Rows::in_nanoseconds(rows);
-    all.store_full_width();
+    all.store_core();
     for (row, truth) in all.rows.iter().zip(planted) {
         let cost = all.cost(row);
         let k = cost.known().unwrap_or_else(|| panic!("{cost:?}"));

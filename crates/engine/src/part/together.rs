@@ -161,7 +161,7 @@ fn nothing_possible(parts: &[Finished]) -> Option<String> {
 fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {
     let mut rows = Rows { tick_hz: host.rate.hz(), step_ticks: host.clock.step_ticks(), ..Rows::default() };
     let cpu = host.cpus.first().unwrap_or(0);
-    rows.restore_full_width((host.best_ever)(&narrowest(cpu)));
+    rows.restore_core((host.best_ever)(&narrowest(cpu)));
     rows.facts.set(&CPU, cpu);
     if let Some(ns) = (host.best_ever)(LEAST_ADDITION) {
         rows.facts.set(&ADDITION_BEFORE, ns);
@@ -170,7 +170,7 @@ fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {
         rows.rows.extend(part.rows);
         rows.facts.extend(part.facts);
     }
-    rows.store_full_width();
+    rows.store_core();
     rows
 }
 

@@ -258,7 +258,7 @@ pub(super) mod selftest {
         let (ns_per_tick, step) = machine.tick();
         let mut all = Rows { tick_hz: 1e9 / ns_per_tick, step_ticks: step, ..Rows::default() };
         all.rows = rows.into_iter().flatten().collect();
-        all.store_full_width();
+        all.store_core();
         let (quiet, busy) = all.rows.split_at(sizes.len());
         let costs = quiet.iter().zip(busy).map(|(q, b)| [q, b].map(|r| all.cost(r))).collect();
         // Of the turns in quiet: the planted neighbors may share the core, too.

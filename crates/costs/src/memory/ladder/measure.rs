@@ -252,8 +252,8 @@ impl<'a> Ladder<'a> {
     fn rows(&self, core_width: Option<f64>) -> Rows {
         let rows = self.cells.iter().map(|c| c.cell.bench.row.clone()).collect();
         let mut rows = Rows { rows, ..self.rows.clone() };
-        rows.restore_full_width(core_width.map(|w| 1.0 / w));
-        rows.store_full_width();
+        rows.restore_core(core_width.map(|w| 1.0 / w));
+        rows.store_core();
         rows
     }
 

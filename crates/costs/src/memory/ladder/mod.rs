@@ -76,7 +76,7 @@ machmeter_data::metrics! {
     }
     [] Hertz Higher weakened by [Frequency, SharedCore, Clock] {
         CORE_CLOCK = "memory.core_clock"
-            "Clock of the core while it measured: dependent additions per second.";
+            "Quick clock of the core, at which costs are told: dependent additions per second.";
     }
     ["level"] Bytes Higher weakened by [SharedCore, MemoryPlacement] {
         CACHE_SIZE = "memory.cache_size"

@@ -193,7 +193,7 @@ fn what_a_neighbour_takes_is_not_the_size_of_a_line_or_buffer() {
         (entries, value(&a, "memory.line_size", &[("level", "L1")]))
     };
     assert_eq!(of(&rows), (Some(59.0), Some(32.0)), "nobody looked");
-    rows.store_full_width();
+    rows.store_core();
     assert_eq!(of(&rows), (Some(72.0), Some(64.0)));
 }
 
@@ -201,7 +201,7 @@ fn what_a_neighbour_takes_is_not_the_size_of_a_line_or_buffer() {
 fn what_was_seldom_seen_alone_is_wanted_again() {
     let mut rows = rows(&Machine::usual());
     beside_a_neighbour(&mut rows);
-    rows.store_full_width();
+    rows.store_core();
     let curves = Curves::of(&rows);
     let found = refine::Refinement::of(&curves, 128 << 20);
     let wanted: Vec<(String, i64)> = found

@@ -67,11 +67,14 @@ fn rows(lab: &Lab, name: &str, table: &str) -> usize {
     table.rows()
 }
 
+/// Runs of each quantum, in turns: a machine whose clock moves, or a neighbor, may slow all windows of a run of 25 ms.
+const RUNS: usize = 6;
+
 #[test]
 fn every_quantum_writes_the_files_of_2009() {
     let lab = folder();
-    let mut best = Vec::new();
-    for name in ["ftq", "ftq15", "ftq31", "ftq63"] {
+    let mut best = [0; 4];
+    for (run, name) in ["ftq", "ftq15", "ftq31", "ftq63"].iter().cycle().take(4 * RUNS).enumerate() {
         ok(&lab, &format!("{name} -o of_{name} -i {BITS} -n 500"));
         let of = |kind: &str| numbers(&lab, &format!("of_{name}_{kind}.dat"));
         let (counts, times) = (of("0_counts"), of("0_times"));
@@ -81,7 +84,8 @@ fn every_quantum_writes_the_files_of_2009() {
         assert_eq!((of("counts"), of("times")), (counts.clone(), times));
         assert!(lab.work().join(format!("of_{name}_counts.dat")).is_symlink());
         assert_eq!(rows(&lab, &format!("of_{name}"), "noise_windows"), 500);
-        best.push(*counts.iter().max().unwrap());
+        let best = &mut best[run % 4];
+        *best = counts.into_iter().max().unwrap().max(*best);
     }
     assert!(best[0] > best[3] && best[3] > 10, "more work per count, fewer counts: {best:?}");
     let side = fs::read_to_string(lab.work().join("of_ftq.machmeter.json")).unwrap();
