@@ -205,8 +205,8 @@ fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     let mut out = Analysis::default();
     out.warnings.extend(shared_core(V::INFO.name, rows));
     out.summary.fitness.extend(throughput(rows));
-    out.warnings.extend(core_clock::warning(V::INFO.name, rows, rows.facts.get(&ADDITION_BEFORE)));
-    out.remember.extend(core_clock::least_addition_ns(rows).map(|ns| (LEAST_ADDITION.to_owned(), ns)));
+    out.warnings.extend(core_clock::warning(V::INFO.name, rows));
+    out.remember.extend(core_clock::quick_addition_ns(rows).map(|ns| (QUICK_ADDITION.to_owned(), ns)));
     let inverse_width = rows.facts.get(&CPU).zip(rows.inverse_width());
     out.remember.extend(inverse_width.map(|(cpu, n)| (narrowest(cpu), n)));
     for part in V::PARTS.iter().filter(|p| rows.part(p.name).next().is_some()) {
@@ -242,10 +242,8 @@ machmeter_data::code! { pub SHARED_CORE = "W448" "core shared",
            what programs pay beside the neighbor.",
 }
 
-/// Key of the least that a dependent addition took beside samples (that of `noise` is finer).
-const LEAST_ADDITION: &str = "costs.adds_64_ns";
-/// The same, in an earlier run.
-const ADDITION_BEFORE: Fact<f64> = Fact::named("core.addition_before_ns");
+/// Key of what a dependent addition took beside samples at the quick clock of the core (that of `noise` is finer).
+const QUICK_ADDITION: &str = "costs.quick_addition_ns";
 const CPU: Fact<usize> = Fact::named("core.cpu");
 
 /// Key of the least cost of an independent over a dependent addition, by CPU: not all need be alike.

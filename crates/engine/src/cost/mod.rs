@@ -28,8 +28,10 @@ const WHOLE_WIDTH: Fact<f64> = Fact::named("core.width");
 const LEAK: Fact<f64> = Fact::named("core.leak");
 /// What it was on this kind of machine before, at most.
 const WIDTH_BEFORE: Fact<f64> = Fact::named("core.width_before");
-/// Ticks of a dependent addition at the quick clock of the run.
+/// Ticks of a dependent addition at the quick clock, at which costs are told.
 const QUICK_TICKS: Fact<f64> = Fact::named("core.quick_ticks");
+/// What one took at the quick clock of an earlier run, at least, ns.
+const ADDITION_BEFORE: Fact<f64> = Fact::named("core.addition_before_ns");
 /// Pairs alone on the core, and their share of all, from which on its whole width is sure.
 const SURE_PAIRS: f64 = 100.0;
 const SURE_SHARE: f64 = 0.1;
@@ -239,8 +241,7 @@ impl Rows {
         }
     }
 
-    /// Keeps the whole width of the core as pairs saw it, or as it was before, if that was more, with what leaks through its edge; and its quick
-    /// clock.
+    /// Keeps the whole width of the core as pairs saw it, or as it was before, if that was more, with what leaks through its edge; and its quick clock.
     pub fn store_core(&mut self) {
         let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core.width).filter(|w| *w > 0.0);
         let widths: Vec<f64> = widths.collect();
@@ -249,8 +250,9 @@ impl Rows {
             self.facts.set(&WHOLE_WIDTH, whole);
             self.facts.set(&LEAK, sibling::leak(&widths, whole));
         }
-        if let Some(ticks) = quick_clock::quick_ticks(self.rows.iter().flat_map(|r| &r.pairs)) {
-            self.facts.set(&QUICK_TICKS, ticks);
+        if let Some(own) = quick_clock::quick_ticks(self.rows.iter().flat_map(|r| &r.pairs)) {
+            let before = self.addition_before_ns().map(|ns| ns / self.ns_per_tick());
+            self.facts.set(&QUICK_TICKS, quick_clock::told(own, before));
         }
     }
 
@@ -265,6 +267,18 @@ impl Rows {
         if let Some(width) = inverse_width.map(|n| 1.0 / n).filter(|w| w.is_finite() && *w > 0.0) {
             self.facts.set(&WIDTH_BEFORE, width);
         }
+    }
+
+    /// Takes over what a dependent addition took at the quick clock of an earlier run, ns.
+    pub fn restore_quick_addition(&mut self, ns: Option<f64>) {
+        if let Some(ns) = ns.filter(|ns| ns.is_finite() && *ns > 0.0) {
+            self.facts.set(&ADDITION_BEFORE, ns);
+        }
+    }
+
+    /// What a dependent addition took at the quick clock of an earlier run, ns; `None` where none is remembered.
+    pub fn addition_before_ns(&self) -> Option<f64> {
+        self.facts.get(&ADDITION_BEFORE)
     }
 
     /// Cost of an independent over a dependent addition on the whole core. `None` where too few pairs were alone to be sure.

@@ -2,9 +2,10 @@
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
-use machmeter_stats::quantile::{median_of, quantile, sorted};
+use machmeter_stats::quantile::{median_of, sorted};
 use machmeter_stats::spread::mean;
 
+use super::quick_clock::quick_ticks;
 use crate::cost::{Pair, Rows};
 
 /// A clock slower by this share is told. Boosting cores move by up to 12 % (3.6 to 4.1 GHz on one host).
@@ -13,8 +14,6 @@ pub(super) const SLOWER: f64 = 0.15;
 const SLOW_SHARE: f64 = 0.05;
 /// Share of the quickest and of the slowest looks that say nothing of the clock: something stood in their way.
 const LEFT_OUT: f64 = 0.1;
-/// Share of the quickest additions that are passed over: a reading of the clock that took long makes one seem quicker.
-pub(super) const PASSED_OVER: f64 = 0.02;
 
 machmeter_data::code! { pub SLOW_CLOCK = "W449" "slow clock of the core",
     what: "During part of the samples the core ran slower than it did in the rest of the run, or in an earlier run on this kind of \
@@ -41,15 +40,14 @@ pub(super) fn additions<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<f6
     pairs.into_iter().map(|p| p.core.addition_ticks).filter(|t| *t > 0.0).collect()
 }
 
-/// What a dependent addition took at best, ns; single pairs that seem quicker are passed over. `None` where nobody looked.
-pub fn least_addition_ns(rows: &Rows) -> Option<f64> {
-    let ticks = sorted(&additions(rows.rows.iter().flat_map(|r| &r.pairs))).ok()?;
-    Some(quantile(&ticks, PASSED_OVER)? * rows.ns_per_tick())
+/// What a dependent addition took at the quick clock of this run, ns. `None` where nobody looked.
+pub fn quick_addition_ns(rows: &Rows) -> Option<f64> {
+    Some(quick_ticks(rows.rows.iter().flat_map(|r| &r.pairs))? * rows.ns_per_tick())
 }
 
-/// Says that the core was slower than `before_ns` for an addition, or the rest of the run, shows it can be.
-pub(crate) fn warning(probe: &str, rows: &Rows, before_ns: Option<f64>) -> Option<Warning> {
-    let least_ns = before_ns.into_iter().chain(least_addition_ns(rows)).reduce(f64::min)?;
+/// Says that the core was slower than an earlier run, or the rest of this one, shows it can be.
+pub(crate) fn warning(probe: &str, rows: &Rows) -> Option<Warning> {
+    let least_ns = rows.addition_before_ns().into_iter().chain(quick_addition_ns(rows)).reduce(f64::min)?;
     let ticks = additions(rows.rows.iter().flat_map(|r| &r.pairs));
     let most_ticks = least_ns / rows.ns_per_tick() / (1.0 - SLOWER);
     let slow: Vec<f64> = ticks.iter().copied().filter(|t| *t > most_ticks).collect();
@@ -87,7 +85,11 @@ mod tests {
 
     #[test]
     fn a_clock_that_fell_is_told_by_the_rest_of_the_run_or_by_an_earlier_one() {
-        let text = |slow, before_ns| warning("ops", &rows(slow), before_ns).map(|w| w.text);
+        let text = |slow, before_ns| {
+            let mut rows = rows(slow);
+            rows.restore_quick_addition(before_ns);
+            warning("ops", &rows).map(|w| w.text)
+        };
         assert_eq!(text(0, None), None);
         assert_eq!(text(0, Some(0.24)), None, "4.2 GHz once, 4.0 now");
         let part = text(3, None).unwrap();
@@ -95,7 +97,9 @@ mod tests {
         // A whole run at half the clock looks like any other, but for what was seen before.
         assert_eq!(text(10, None), None);
         assert!(text(10, Some(0.25)).unwrap().contains("100 % of 200"));
-        assert_eq!(warning("ops", &Rows::in_nanoseconds(Vec::new()), Some(0.25)), None);
+        let mut empty = Rows::in_nanoseconds(Vec::new());
+        empty.restore_quick_addition(Some(0.25));
+        assert_eq!(warning("ops", &empty), None);
     }
 
     #[test]

@@ -9,10 +9,12 @@ use machmeter_stats::follows::Follows;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
 use machmeter_stats::spread::mean;
 
-use super::core_clock::{PASSED_OVER, SLOWER, additions};
+use super::core_clock::{SLOWER, additions};
 use crate::cost::Pair;
 use crate::cost::estimate::FEWEST;
 
+/// Share of the quickest additions that are passed over: a reading of the clock that took long makes one seem quicker.
+const PASSED_OVER: f64 = 0.02;
 /// Readings of the same clock lie as near to each other: a look knows it to 1 %, and steps of clocks are 25 MHz or more.
 const SAME: f64 = 0.015;
 /// A look that makes the clock quicker by more than this was held up in the shorter of its two chains, and says nothing.
@@ -35,6 +37,13 @@ pub(crate) fn quick_ticks<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Opti
         quick = next;
     }
     Some(quick)
+}
+
+/// The clock at which costs are told, as ticks of an addition: the quick one of the run, or of an earlier run as long as it is not so much quicker that
+/// something else must rule the clock now (a governor, a limit of power). So a host that is short of power for an hour changes no figure.
+pub(crate) fn told(own_ticks: f64, before_ticks: Option<f64>) -> f64 {
+    let is_near = |before: &f64| *before < own_ticks && *before >= (1.0 - SLOWER) * own_ticks;
+    before_ticks.filter(is_near).unwrap_or(own_ticks)
 }
 
 /// Pairs of a row as they would have been at the quick clock.
@@ -159,6 +168,24 @@ mod tests {
                 assert!(usual < 0.004, "{share}, {slowest_steps} steps: {usual}");
                 assert!(covered >= 0.9, "{share}, {slowest_steps} steps: {covered}");
             }
+        }
+    }
+
+    #[test]
+    fn the_clock_of_an_earlier_run_holds_as_long_as_it_is_near() {
+        let mut run = run(&mut Random::new(35), 1.0, 2.0);
+        let value_ns = |run: &Rows| {
+            let cost = run.cost(&run.rows[0]);
+            cost.known().map(|k| (k.value_ns, k.core_hz.unwrap())).unwrap()
+        };
+        let own = value_ns(&run);
+        assert!((own.0 / OPERATION_NS - 1.0).abs() < 0.005, "{own:?}");
+        for (before_ghz, told_ghz) in [(2.0, 3.0), (3.3, 3.3), (4.5, 3.0)] {
+            run.restore_quick_addition(Some(1.0 / before_ghz));
+            run.store_core();
+            let (ns, hz) = value_ns(&run);
+            assert!((hz / 1e9 / told_ghz - 1.0).abs() < 0.005, "{before_ghz}: {hz}");
+            assert!((ns * told_ghz / (OPERATION_NS * 3.0) - 1.0).abs() < 0.01, "{before_ghz}: {ns}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use machmeter_sys::thread::{monotonic_ns, spawn_placed_scoped};
 
-use super::{ADDITION_BEFORE, CPU, LEAST_ADDITION, PartContext, Verb, narrowest, select};
+use super::{CPU, PartContext, QUICK_ADDITION, Verb, narrowest, select};
 use crate::cost::{Facts, Kind, Row, Rows};
 use crate::deadline::{Deadline, stop_requested};
 use crate::experiment::{Enough, Experiment, Finished};
@@ -163,9 +163,7 @@ fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {
     let cpu = host.cpus.first().unwrap_or(0);
     rows.restore_core((host.best_ever)(&narrowest(cpu)));
     rows.facts.set(&CPU, cpu);
-    if let Some(ns) = (host.best_ever)(LEAST_ADDITION) {
-        rows.facts.set(&ADDITION_BEFORE, ns);
-    }
+    rows.restore_quick_addition((host.best_ever)(QUICK_ADDITION));
     for part in parts {
         rows.rows.extend(part.rows);
         rows.facts.extend(part.facts);
