@@ -10,11 +10,13 @@ use crate::pair::usable;
 
 /// Earlier runs that are asked at most: the machine of long ago is another one.
 const MOST: usize = 11;
+/// Clocks of the core that differ by less are the same: a run knows its quick clock to half of that.
+const SAME_CLOCK: f64 = 0.015;
 
 /// Widens the intervals of figures by what they and those of `earlier` runs (the latest first) differ by, and says so in their method;
 /// [`Metric::earlier`] keeps what the run knew by itself. Only figures for which `lasting` is true: those that stand for the machine and
 /// not for what happened during the run. Earlier figures of the same population count that were made by the same program on the same CPUs
-/// under the same policy, with the same estimator. Returns how many figures were widened or confirmed.
+/// under the same policy, with the same estimator, at the same clock of the core. Returns how many figures were widened or confirmed.
 pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn(&Metric) -> bool) -> usize {
     let conditions = |r: &Record| (r.tool.clone(), r.run.policy.clone(), r.run.cpus.clone());
     let around = conditions(record);
@@ -26,7 +28,10 @@ pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn
     let mut included = 0;
     for m in record.metrics.iter_mut().filter(|m| lasting(m) && m.earlier.is_none()) {
         let key = m.key();
-        let alike = earlier.iter().filter_map(|r| r.get(&key).copied()).filter(|e| usable(e, m));
+        let alike = earlier
+            .iter()
+            .filter_map(|r| r.get(&key).copied())
+            .filter(|e| usable(e, m) && is_same_clock(e, m));
         let past: Vec<Estimate> = alike.filter_map(estimate).take(MOST).collect();
         let Some(wide) = estimate(m).and_then(|this| among_runs(this, &past)) else { continue };
         let Some(own) = m.ci.clone() else { continue };
@@ -37,6 +42,10 @@ pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn
         included += 1;
     }
     included
+}
+
+fn is_same_clock(a: &Metric, b: &Metric) -> bool {
+    a.core_hz.zip(b.core_hz).is_none_or(|(a, b)| (a / b - 1.0).abs() <= SAME_CLOCK)
 }
 
 fn estimate(m: &Metric) -> Option<Estimate> {

@@ -67,6 +67,13 @@ fn only_like_figures_of_like_runs_are_asked() {
     for unlike in [alone(102.0), shared(102.0), means(102.0)] {
         assert_eq!(asked(past.clone(), run("past9", unlike.clone())), 0, "{unlike:?}");
     }
+    let at = |ghz: f64, value: f64| cost(value).with_core_hz(Some(1e9 * ghz));
+    let at_clock = |ghz: f64| {
+        let mut past: Vec<Record> = [99.0, 101.0, 98.0].map(|v| run(&format!("past{v}"), at(3.0, v))).into();
+        past.push(run("past9", at(ghz, 102.0)));
+        include_earlier(&mut run("this", at(3.0, 100.0)), &past, |_| true)
+    };
+    assert_eq!([3.01, 2.7].map(at_clock), [1, 0], "a cost at another clock is another cost");
     let mut newer = past[3].clone();
     newer.tool.version = "9.0.0".to_owned();
     assert_eq!(asked(past.clone(), newer), 0, "another version may measure otherwise");
