@@ -14,7 +14,7 @@ const LAYERS: [&str; 6] = [
     "loops model flow",
     "engine",
     "noise interactive costs net mpi flow-probe loads doctor compare report simulate store",
-    "machmeter pmpi",
+    "machmeter pmpi machine-code",
 ];
 
 /// Crates that must not use anything above the first two layers, wherever they stand: they work on records, and must not

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::disassembly::{example, libraries};
+use crate::disassembly::program_and_libraries;
 
 /// What one measuring function may do at most.
 struct Limits {
@@ -33,11 +33,13 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         println!("asm: skipped, the rules are written for x86-64");
         return Ok(());
     }
-    let libraries = libraries(root, &["machmeter-loops", "machmeter-flow"]).context("asm")?;
-    println!("asm: {}", measure(&libraries[0], 5)?);
+    let libraries = ["machmeter-loops", "machmeter-flow"];
+    let texts = program_and_libraries(root, "machmeter-machine-code", "off", &libraries).context("asm")?;
+    let [off, loops, flow] = &texts[..] else { bail!("asm: {} texts", texts.len()) };
+    println!("asm: {}", measure(loops, 5)?);
     // Two copies for each of the four kernels, and one for static graphs.
-    println!("asm: {}", fire(&libraries[1], FIRING, 9, MOST_TO_FIRE)?);
-    println!("asm: {}", add_none(&example(root, "machmeter-flow", "off")?)?);
+    println!("asm: {}", fire(flow, FIRING, 9, MOST_TO_FIRE)?);
+    println!("asm: {}", add_none(off)?);
     Ok(())
 }
 

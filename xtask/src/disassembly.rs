@@ -1,57 +1,49 @@
-//! Machine code of the release as assembly text: libraries through objdump, so that what is read is what `make` has built.
+//! Machine code of the release as assembly text: libraries through objdump, so that `asm` reads what `make` builds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::said;
 
-/// Libraries of the release, disassembled, in the order of `packages`. If there is a release, it is brought up to date; otherwise
-/// only these libraries are compiled.
-pub(crate) fn libraries(root: &Path, packages: &[&str]) -> Result<Vec<String>> {
-    let mut build = vec!["build", "--release", "--locked", "--quiet", "--message-format", "json"];
-    if !root.join("target/release/machmeter").exists() {
-        build.extend(packages.iter().flat_map(|p| ["-p", p]));
+/// Builds the program `name` of `package` in the release directory with the features of the released `machmeter`, so that both builds share
+/// every crate. Returns the disassembly of the program and of the libraries of `packages`, in this order.
+pub(crate) fn program_and_libraries(
+    root: &Path,
+    package: &str,
+    name: &str,
+    packages: &[&str],
+) -> Result<Vec<String>> {
+    let build = ["build", "--release", "--locked", "--quiet", "--message-format", "json"];
+    // Cargo unites the features of all packages that are named, but compiles only the program.
+    let targets = ["-p", "machmeter", "-p", package, "--bin", name];
+    let built = said(root, env!("CARGO"), &[&build[..], &targets].concat(), &[])?;
+    let program = artifact(&built, name, |m| m["executable"].as_str().map(str::to_owned));
+    let mut files = vec![program.with_context(|| format!("no program {name} was built"))?];
+    for package in packages {
+        let found = artifact(&built, &package.replace('-', "_"), library);
+        files.push(found.with_context(|| format!("no library of {package} was built"))?);
     }
-    let built = said(root, env!("CARGO"), &build, &[])?;
-    let text = |package: &&str| {
-        let library =
-            library(&built, package).with_context(|| format!("no library of {package} was built"))?;
-        let listing = said(root, "objdump", &["-dr", "--no-show-raw-insn", "-M", "suffix", &library], &[])
-            .context("objdump is needed: install binutils")?;
-        Ok(labeled(&listing))
-    };
-    packages.iter().map(text).collect()
+    files.iter().map(|file| disassembled(root, file)).collect()
 }
 
-/// Assembly text of an example, compiled as in a release.
-pub(crate) fn example(root: &Path, package: &str, name: &str) -> Result<String> {
-    let compile = ["rustc", "--quiet", "--release", "--locked", "-p", package, "--example", name];
-    let emit = ["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"];
-    said(root, env!("CARGO"), &[&compile[..], &emit].concat(), &[])?;
-    Ok(std::fs::read_to_string(newest(&root.join("target/release/examples"), &format!("{name}-"))?)?)
+fn disassembled(root: &Path, file: &str) -> Result<String> {
+    let listing = said(root, "objdump", &["-dr", "--no-show-raw-insn", "-M", "suffix", file], &[])
+        .context("objdump is needed: install binutils")?;
+    Ok(labeled(&listing))
 }
 
-fn newest(folder: &Path, prefix: &str) -> Result<PathBuf> {
-    std::fs::read_dir(folder)?
-        .filter_map(|e| Some(e.ok()?.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "s"))
-        .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix)))
-        .max_by_key(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok())
-        .context("no assembly file was written")
-}
-
-/// Path of a package's library in cargo's messages about a build.
-fn library(built: &str, package: &str) -> Option<String> {
-    let name = package.replace('-', "_");
+/// A file of the target `name`, chosen by `file`, in cargo's messages about a build.
+fn artifact(built: &str, name: &str, file: impl Fn(&Value) -> Option<String>) -> Option<String> {
     let messages = built.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut files = messages
-        .filter(|m| m["target"]["name"].as_str() == Some(&name))
-        .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default());
-    files.find_map(|f| {
-        f.as_str().filter(|f| Path::new(f).extension().is_some_and(|e| e == "rlib")).map(str::to_owned)
-    })
+    messages.filter(|m| m["target"]["name"].as_str() == Some(name)).find_map(|m| file(&m))
+}
+
+/// The compiled library among the files of a message.
+fn library(message: &Value) -> Option<String> {
+    let mut files = message["filenames"].as_array()?.iter().filter_map(Value::as_str);
+    files.find(|f| Path::new(f).extension().is_some_and(|e| e == "rlib")).map(str::to_owned)
 }
 
 /// A listing of objdump in the form of a compiler's assembly text: functions with a label and an end, jumps to labels, and calls
@@ -68,7 +60,8 @@ fn labeled(listing: &str) -> String {
             let instruction = instruction.split(" #").next().unwrap_or_default().trim();
             function.push((address.trim(), as_compiled(instruction)));
         } else {
-            out.push_str(&finished(&function));
+            let code = function.iter().rposition(|(_, i)| !is_padding(i)).map_or(0, |last| last + 1);
+            out.push_str(&finished(&function[..code]));
             function.clear();
             if let Some((_, name)) = line.strip_suffix(">:").and_then(|l| l.split_once('<')) {
                 out.push_str(&format!("{name}:\n"));
@@ -76,6 +69,12 @@ fn labeled(listing: &str) -> String {
         }
     }
     out
+}
+
+/// Whether an instruction only fills the space between two functions of a program.
+fn is_padding(instruction: &str) -> bool {
+    let words = ["nop", "data16", "cs", "int3", "xchg\t%ax, %ax"];
+    words.iter().any(|w| instruction.starts_with(w))
 }
 
 /// An instruction in the compiler's notation: operands apart by ", ", and offsets in decimal.
@@ -159,12 +158,29 @@ mod tests {
     }
 
     #[test]
-    fn the_library_of_a_package_is_the_one_of_its_name() {
-        let of =
-            |name: &str, file: &str| format!(r#"{{"target":{{"name":"{name}"}},"filenames":["{file}"]}}"#);
-        let built =
-            [of("machmeter_loop", "/a.rlib"), of("machmeter_loops", "/b.rlib"), "text".to_owned()].join("\n");
-        assert_eq!(library(&built, "machmeter-loops").as_deref(), Some("/b.rlib"));
-        assert_eq!(library(&built, "machmeter-flow"), None);
+    fn padding_between_functions_is_left_out() {
+        let listing = "0000000000001000 <f>:\n    1000:\tnop\n    1001:\tretq\n    1002:\tdata16 cs nopw 0x0(%rax,%rax,1)\n    \
+                       100d:\txchg   %ax,%ax\n\n0000000000001010 <g>:\n    1010:\tretq\n    1011:\tint3\n\n";
+        assert_eq!(labeled(listing), "f:\n\tnop\n\tretq\n\t.cfi_endproc\ng:\n\tretq\n\t.cfi_endproc\n");
+    }
+
+    #[test]
+    fn the_file_of_a_target_is_the_one_of_its_name() {
+        let of = |name: &str, file: &str| {
+            format!(r#"{{"target":{{"name":"{name}"}},"filenames":["/m.rmeta","{file}"],"executable":null}}"#)
+        };
+        let program = r#"{"target":{"name":"off"},"filenames":["/off"],"executable":"/off"}"#;
+        let built = [
+            of("machmeter_loop", "/a.rlib"),
+            of("machmeter_loops", "/b.rlib"),
+            "text".to_owned(),
+            program.to_owned(),
+        ]
+        .join("\n");
+        assert_eq!(artifact(&built, "machmeter_loops", library).as_deref(), Some("/b.rlib"));
+        assert_eq!(artifact(&built, "machmeter_flow", library), None);
+        let executable = |m: &Value| m["executable"].as_str().map(str::to_owned);
+        assert_eq!(artifact(&built, "off", executable).as_deref(), Some("/off"));
+        assert_eq!(artifact(&built, "machmeter_loops", executable), None);
     }
 }
