@@ -69,7 +69,7 @@ fn chance(random: &mut Random, share: f64) -> bool {
     random.unit() < share
 }
 
-/// A set that measures for 50 to 400 ms, with values that mean something (rights may still be missing).
+/// A set that measures for 50 to 200 ms, with values that mean something (rights may still be missing).
 fn measuring(random: &mut Random) -> Set {
     let mut arguments = vec!["noise".to_owned()];
     let mut window_ms = 0.1;
@@ -82,7 +82,7 @@ fn measuring(random: &mut Random) -> Set {
             arguments.extend([option, value].map(str::to_owned));
         }
     }
-    let mut asked_ms = 50.0 + (random.unit() * 350.0_f64).round();
+    let mut asked_ms = 50.0 + (random.unit() * 150.0_f64).round();
     arguments.extend(["-t".to_owned(), format!("{asked_ms}ms")]);
     if chance(random, 0.15) {
         let windows = (asked_ms / window_ms).ceil().max(1.0);

@@ -107,7 +107,7 @@ fn names_of_processes_steer_no_terminal() {
     };
     let runs = again(&|| {
         let noise = |by| {
-            let line = "noise -t 1s --prio other --json --md=n.md --csv=n.csv --attribution";
+            let line = "noise -t 300ms --prio other --json --md=n.md --csv=n.csv --attribution";
             lab.line(&format!("{line} {by}"))
         };
         let mut runs = Vec::from(["auto", "switches"].map(noise));

@@ -88,7 +88,7 @@ use Begun::{Child, FileIn, Handler, Line, Work};
 
 /// Every verb, sorted by name.
 pub(crate) const VERBS: &[Verb] = &[
-    keeping("", "--job n.toml -t 100ms -q", &[long("-l quick", Line("parts on CPU", 1_500)).within(SLOW_S)]),
+    keeping("", "--job n.toml -t 100ms -q", &[long("-l quick", Line("parts on CPU", 300)).within(SLOW_S)]),
     verb(
         "ab",
         "true true -- noise --help",
@@ -149,7 +149,7 @@ pub(crate) const VERBS: &[Verb] = &[
         "noise",
         "-t 100ms -q",
         &[
-            checked("-t 10s -v", Line("noise: ", 1_500), early_with_figures),
+            checked("-t 10s -v", Line("noise: ", 300), early_with_figures),
             checked("--windows 100 --window 100ms -v", Line("noise: ", 150), early),
             checked("--level soak -v", Line("noise: ", 0), early),
             checked("--level soak -v", Line("noise: ", 400), early),

@@ -12,7 +12,7 @@ use crate::{launched, mpis, nobody_is_left, on, priority};
 fn every_operation_has_a_cost_and_a_law_or_a_reason() {
     for mpi in mpis() {
         let lab = Lab::alone();
-        let line = format!("mpi -n 2 -t 18 -l quick --json -q {}", priority());
+        let line = format!("mpi -n 2 -t 9 -l quick --json -q {}", priority());
         let ended = Running::of(on(&lab, &mpi, &line)).end();
         assert!(ended.wall < Duration::from_secs(30), "{:?}", ended.wall);
         let record = ended.record();
@@ -48,7 +48,7 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
 /// A threshold, with Open MPI's eager limit of shared memory or UCX's set to `limit`.
 fn threshold(mpi: &Installed, limit: &str) -> Option<f64> {
     let lab = Lab::alone();
-    let line = format!("mpi -n 2 -t 12 --ops send --sizes 0-32K --json -q {}", priority());
+    let line = format!("mpi -n 2 -t 6 --ops send --sizes 0-32K --json -q {}", priority());
     let mut command = on(&lab, mpi, &line);
     command.env("OMPI_MCA_btl_vader_eager_limit", limit).env("UCX_RNDV_THRESH", limit);
     let record = Running::of(command).end().record();
@@ -82,7 +82,7 @@ fn the_eager_limit_moves_as_it_is_set() {
 fn pairs_have_a_latency_a_bandwidth_and_a_verdict() {
     for mpi in mpis() {
         let lab = Lab::alone();
-        let line = format!("mpi --parts pairs -t 4 --json -q {}", priority());
+        let line = format!("mpi --parts pairs -t 2 --json -q {}", priority());
         let own = Running::of(on(&lab, &mpi, &format!("{line} -n 2"))).end();
         for ended in [own, launched(&lab, &mpi, 2, &line)] {
             let record = ended.record();
@@ -109,7 +109,7 @@ fn more_ranks_than_cpus_are_marked_in_every_figure() {
         let lab = Lab::alone();
         // Ranks of MPICH keep the CPU from those they wait for: few samples come.
         let words =
-            "--oversubscribe --ops barrier,pingpong --sizes 8 -t 9 --launches 1 --parts pairs --json -q";
+            "--oversubscribe --ops barrier,pingpong --sizes 8 -t 4 --launches 1 --parts pairs --json -q";
         let record = Running::of(on(&lab, &mpi, &format!("mpi -n {ranks} {words}"))).end().record();
         let known = record.metrics.iter().filter(|m| m.value.is_some()).count();
         println!("{}, {ranks} ranks: {known} of {} figures known", mpi.version, record.metrics.len());
@@ -124,7 +124,7 @@ fn more_ranks_than_cpus_are_marked_in_every_figure() {
 #[test]
 fn under_a_launcher_one_rank_speaks() {
     for mpi in mpis() {
-        let line = "mpi -t 2 --ops pingpong --sizes 8 --json -q";
+        let line = "mpi -t 1 --ops pingpong --sizes 8 --json -q";
         let record = launched(&Lab::alone(), &mpi, 2, line).record();
         assert_eq!(record.metrics.iter().filter(|m| m.id == "mpi.cost").count(), 1);
     }

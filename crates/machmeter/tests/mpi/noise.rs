@@ -11,7 +11,7 @@ use crate::{launched, mpis};
 fn noise_across_ranks_is_one_record() {
     for mpi in mpis() {
         let lab = Lab::alone();
-        let ended = launched(&lab, &mpi, 2, "noise -t 2 --json -q");
+        let ended = launched(&lab, &mpi, 2, "noise -t 1 --json -q");
         let record = ended.record();
         for rank in ["0", "1", "all"] {
             assert!(value(&record, "noise.stolen_fraction", &[("rank", rank)]).is_some(), "{rank}");
