@@ -92,7 +92,7 @@ fn names_of_processes_steer_no_terminal() {
     symlink("/bin/sh", &name).unwrap();
     // As root it takes a CPU from the measuring threads and from other programs, too, and is the first that is named.
     let mut busy = Command::new("nice");
-    busy.args(["-n", if is_root() { "-15" } else { "0" }]).arg(&name).args(["-c", "while :; do :; done"]);
+    busy.args(["-n", if is_root() { "-5" } else { "0" }]).arg(&name).args(["-c", "while :; do :; done"]);
     let mut busy = busy.spawn().unwrap();
     let is_named = |run: &Ended| run.stdout.contains("= [41m 4m");
     // Of many busy programs a short run may meet others: it looks again.
