@@ -1,22 +1,24 @@
-//! What would tell more than the runs at hand.
+//! The next step where rows are unclear: which command, how many runs a side, and what change they would show.
 
 use machmeter_data::Record;
 use machmeter_data::quantity::digits;
-use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::distribution::t_quantile;
 use machmeter_stats::quantile::median_of;
 
-use crate::comparison::{Row, Scale, Verdict};
-use crate::evidence::Evidence;
+use crate::comparison::{Row, Scale, SpreadFrom, Verdict};
+use crate::evidence::{Evidence, MISS, most_dof};
 use crate::options::Options;
+use crate::plan;
 
 /// The change that advice aims at where a smaller one matters: 5 % of a cost.
 const WORTH_SEEING: f64 = 0.05;
-/// Runs a side at least: fewer have no test by ranks.
-const LEAST_RUNS: f64 = 6.0;
-/// Runs a side beyond which nobody is sent.
-const MOST_RUNS: f64 = 40.0;
+/// Runs a side that measure what runs differ by, where that is only assumed.
+const FIRST: usize = 3;
+/// Runs a side beyond which longer runs or a quieter machine help more.
+const MOST_RUNS: usize = 40;
 
-/// How many runs a side would show a change of 5 %, by what the unclear rows differ by from run to run.
+/// How many runs a side would show a change of 5 % of the typical unclear row, by the law that judges and by what this machine's runs differ
+/// by. Where that is only assumed, the advice is to measure it first: any number of runs would be of another machine.
 pub(crate) fn advice(
     a: &[Record],
     rows: &[Row],
@@ -26,21 +28,27 @@ pub(crate) fn advice(
     let is_unclear =
         |row: &Row| matches!(row.verdict, Verdict::Unclear { .. }) && row.scale == Scale::Relative;
     let unclear = rows.iter().zip(evidence).filter(|(row, _)| is_unclear(row));
-    let unclear: Vec<f64> = unclear.filter_map(|(_, e)| Some(e.as_ref()?.spread.sd)).collect();
-    let sd = median_of(&unclear)?;
-    let aim = options.at_least.max(WORTH_SEEING);
-    // Two-sided at the bound of a lone change among so many, and 9 in 10.
-    let judged = evidence.iter().flatten().count().max(1) as f64;
-    let sure = normal_quantile(1.0 - options.error / (2.0 * judged))? + normal_quantile(0.9)?;
-    let runs = (2.0 * (sure * sd / aim.ln_1p()).powi(2)).ceil().max(LEAST_RUNS);
-    let basis = format!("{} unclear rows differ by {} % from run to run", unclear.len(), digits(100.0 * sd));
-    let (run, aim) = (&a.first()?.run, digits(100.0 * aim));
-    if runs > MOST_RUNS {
-        let others = "longer ones, or a quieter machine (machmeter doctor), may";
-        return Some(format!("{basis}: more runs will hardly show {aim} %; {others}"));
+    let spreads: Vec<_> = unclear.filter_map(|(_, e)| Some(e.as_ref()?.spread.clone())).collect();
+    let command = plan::command(a.first()?);
+    let of = |n: usize| format!("{command} -n {n} --tag side=a, then side=b; machmeter compare --by side");
+    let measured: Vec<f64> = spreads.iter().filter(|s| s.from != SpreadFrom::Assumed).map(|s| s.sd).collect();
+    if measured.is_empty() {
+        let step = format!("Several runs a side measure what runs of this machine differ by: {}", of(FIRST));
+        return (!spreads.is_empty()).then_some(step);
     }
-    let verb = if run.verb == "characterize" { String::new() } else { format!("{} ", run.verb) };
-    let seconds = (run.wall_ns as f64 / 1e9).round().max(1.0);
-    let command = format!("machmeter {verb}-t {seconds} -n {runs} --tag side=a, then side=b");
-    Some(format!("{basis}: {runs} runs a side would show {aim} %: {command}; machmeter compare --by side"))
+    let sd = median_of(&measured)?;
+    let aim = options.at_least.max(WORTH_SEEING);
+    // A lone change among all rows that are judged.
+    let p = options.error / evidence.iter().flatten().count().max(1) as f64;
+    let detectable = |n: usize| {
+        let dof = most_dof(n as f64);
+        Some((t_quantile(1.0 - p / 2.0, dof)? + t_quantile(1.0 - MISS, dof)?) * sd * (2.0 / n as f64).sqrt())
+    };
+    let is_enough = |n: &usize| detectable(*n).is_some_and(|d| d <= aim.ln_1p());
+    let (aim, sd) = (digits(100.0 * aim), digits(100.0 * sd));
+    let basis = format!("Runs of the typical unclear row differ by {sd} % ({} rows)", measured.len());
+    Some((FIRST..=MOST_RUNS).find(is_enough).map_or_else(
+        || format!("{basis}: {MOST_RUNS} runs a side would not show {aim} %. Give longer runs, or a quieter machine (machmeter doctor)"),
+        |n| format!("{basis}: {n} runs a side show a change of {aim} % in 9 of 10 comparisons: {}", of(n)),
+    ))
 }

@@ -7,7 +7,7 @@ use machmeter_data::Metric;
 use machmeter_data::metric::Population;
 use machmeter_stats::quantile::median_of;
 
-use crate::evidence::Follows;
+use crate::follows::Follows;
 
 /// Metric, operation or level, population, standard deviation of the logarithm at equal clocks, of a share itself; where it is known, how
 /// far the metric follows the clock of the core, and the standard deviation of that.

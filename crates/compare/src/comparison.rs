@@ -5,6 +5,8 @@ use machmeter_data::{Better, Interval, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::calibration::Calibration;
+
 /// What a comparison found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
@@ -28,9 +30,14 @@ pub struct Comparison {
     pub at_least: f64,
     /// Bound on the expected share of false changes.
     pub error: f64,
-    /// What would tell more, with the estimate it rests on; absent where all is decided.
+    /// Rows whose spread between runs is assumed: for them the bound is assumed, too.
+    pub assumed: usize,
+    /// The next step where rows are unclear, with the estimate it rests on; absent where all is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
+    /// What comparisons of as many runs a side find among the stored runs of this machine; absent where fewer than eight are stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// Remarks on the comparison as a whole.
     pub notes: Vec<String>,
 }
@@ -99,7 +106,7 @@ pub struct Row {
     pub p: Option<f64>,
     /// `p` adjusted over the family (Benjamini, Hochberg).
     pub p_adjusted: Option<f64>,
-    /// Two-sided probability by the ranks of the runs alone (Mann, Whitney); from five runs a side on.
+    /// Two-sided probability by the ranks of the runs alone (Mann, Whitney). It does not decide.
     pub p_rank: Option<f64>,
     /// Smallest change that would have been found, in 9 of 10 such comparisons, if no other row of the family changed.
     pub detectable: Option<f64>,

@@ -1,69 +1,35 @@
-//! What the runs of two sides say about one metric: the change, and how far apart the sides would be without one.
+//! The change of one metric between two sides, and its error.
 //!
-//! A run is off by what its own interval tells, and by what runs differ by that no run sees of itself: the layout of memory that a
-//! process was given. The second comes from the runs themselves: of both sides, and of earlier ones of the first side's state, each about
-//! the median of its group. Where there are too few, it is assumed. The clock of the core stands beside each cost; how far a cost follows
-//! it is learned from the same runs.
+//! The change is the shift of Hodges and Lehmann between the figures of the runs, which one run in another state hardly moves. One law
+//! serves any number of runs. The variance of a run comes from the runs (see [`crate::variation`]); its own interval counts as much as one
+//! run does. The degrees of freedom grow with the runs of the side that has fewer: single figures have tails like
+//! those of Student's t with three (`docs/compare.md`), and the tails of a shift between groups are lighter.
 
+use std::collections::BTreeMap;
+
+use machmeter_data::Metric;
 use machmeter_stats::distribution::{t_cdf, t_quantile};
-use machmeter_stats::moderate::{Variance, moderated};
 use machmeter_stats::{quantile, rank, spread};
 
 use crate::assumed;
 use crate::comparison::{Scale, Spread, SpreadFrom};
+use crate::follows::Follows;
 use crate::pair::Pair;
+use crate::variation::{Variation, assumed_sd};
 
-/// Confidence level of shifts.
-const LEVEL: f64 = 0.95;
-/// Degrees of freedom granted to the interval of a run, and to what is assumed.
-const INTERVAL_DOF: f64 = 10.0;
-/// Degrees of freedom of single runs at most: figures of runs have tails like that of Student's t with so few (`docs/compare.md`).
+/// Degrees of freedom of the law of single figures, at most.
 const SINGLE_DOF: f64 = 3.0;
-/// Earlier runs that tell a spread at least.
-const LEAST_EARLIER: usize = 3;
-/// Residuals farther out than this many robust standard deviations are pulled in: one run in another state is no spread (Huber 1981).
-const PULL_IN_SD: f64 = 4.0;
+/// Weight of a run's own interval beside the spread between runs: that of one run. Two or three runs agree by chance where the machine has
+/// two states, and their intervals show both: without it, 8 of 140 comparisons of unchanged real runs had a false change, with it none.
+const OWN_DOF: f64 = 1.0;
 /// Variance of the shift of Hodges and Lehmann over that of a difference of means, for the normal law (Annals of Mathematical Statistics 34, 1963).
 const SHIFT_VARIANCE: f64 = std::f64::consts::PI / 3.0;
-/// Standard deviation of the logarithm of a clock beside a cost: where the clock stands still (chains of additions within 0.01 %) it reads
-/// 0.07 to 0.13 % apart from run to run.
-const CLOCK_SD: f64 = 0.001;
 /// Probability of missing a change of the size given as detectable.
-const MISS: f64 = 0.1;
+pub(crate) const MISS: f64 = 0.1;
 /// Differences below this part of a value are taken for equal.
 const RESOLUTION: f64 = 1e-6;
 
-/// Rounds of learning how far a cost follows the clock, and what is left of its variance then: both settle in two.
-const ROUNDS: usize = 3;
-
-/// How far a cost follows the time of a cycle of the core: wholly (1) what the core executes, not at all (0) what waits for memory or for
-/// others.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Follows {
-    pub(crate) share: f64,
-    pub(crate) variance: f64,
-}
-
-impl Follows {
-    /// Before anything is known each share from 0 to 1 is as likely.
-    pub(crate) const ANY: Self = Self { share: 0.5, variance: 1.0 / 12.0 };
-
-    /// By least squares with that prior, from deviations of runs in cost and cycle; costs are off by `variance` otherwise. What clocks
-    /// are off by themselves is allowed for (Fuller 1987): one that stands still tells nothing.
-    fn by(deviations: &[[f64; 2]], variance: f64) -> Self {
-        let noise = variance + CLOCK_SD * CLOCK_SD;
-        let sum = |of: fn(&[f64; 2]) -> f64| deviations.iter().map(of).sum::<f64>() / noise;
-        let precision =
-            1.0 / Self::ANY.variance + sum(|[_, cycle]| cycle * cycle - CLOCK_SD * CLOCK_SD).max(0.0);
-        let share = (Self::ANY.share / Self::ANY.variance + sum(|[cost, cycle]| cost * cycle)) / precision;
-        if !share.is_finite() {
-            return Self::ANY;
-        }
-        Self { share: share.clamp(0.0, 1.0), variance: 1.0 / precision }
-    }
-}
-
-/// What is known about the difference of a pair, on its scale.
+/// The difference of a pair on its scale, and its error.
 #[derive(Debug, Clone)]
 pub(crate) struct Evidence {
     pub(crate) scale: Scale,
@@ -71,6 +37,9 @@ pub(crate) struct Evidence {
     pub(crate) difference: f64,
     /// Of that, what the clock of the core explains.
     pub(crate) by_clock: f64,
+    /// At equal clocks the lesser of the shift and the difference of means; 0 where they have different signs. Of runs in two states the shift
+    /// jumps from one to the other and scatters more than their spread says; the mean does not, and one run in another state moves it.
+    pub(crate) least: f64,
     pub(crate) se: f64,
     pub(crate) dof: f64,
     pub(crate) p_rank: Option<f64>,
@@ -84,7 +53,7 @@ impl Evidence {
 
     /// Two-sided probability of a difference this large at equal clocks without a change.
     pub(crate) fn p(&self) -> f64 {
-        self.p_of(self.at_equal_clocks())
+        self.p_of(self.least)
     }
 
     /// The same of another difference.
@@ -93,13 +62,13 @@ impl Evidence {
     }
 
     /// Distance from zero that a difference without a change exceeds with the two-sided probability `p`.
-    pub(crate) fn distance(&self, p: f64) -> Option<f64> {
-        Some(t_quantile(1.0 - p / 2.0, self.dof)? * self.se).filter(|d| d.is_finite())
+    pub(crate) fn distance(&self, p: f64, quantiles: &mut Quantiles) -> Option<f64> {
+        Some(quantiles.t(1.0 - p / 2.0, self.dof)? * self.se).filter(|d| d.is_finite())
     }
 
     /// Smallest change that would have been found at the two-sided bound `p`, but for the probability [`MISS`].
-    pub(crate) fn detectable(&self, p: f64) -> Option<f64> {
-        let change = self.scale.change(self.distance(p)? + self.distance(2.0 * MISS)?);
+    pub(crate) fn detectable(&self, p: f64, quantiles: &mut Quantiles) -> Option<f64> {
+        let change = self.scale.change(self.distance(p, quantiles)? + self.distance(2.0 * MISS, quantiles)?);
         Some(change).filter(|c| c.is_finite())
     }
 
@@ -110,157 +79,97 @@ impl Evidence {
     }
 }
 
-/// The spread between runs of a metric by its own runs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
-    variance: Variance,
-    follows: Follows,
-    from: SpreadFrom,
+/// Quantiles of Student's t that rows have in common: each is computed once.
+#[derive(Debug, Default)]
+pub(crate) struct Quantiles(BTreeMap<[u64; 2], Option<f64>>);
+
+impl Quantiles {
+    fn t(&mut self, p: f64, dof: f64) -> Option<f64> {
+        *self.0.entry([p.to_bits(), dof.to_bits()]).or_insert_with(|| t_quantile(p, dof))
+    }
 }
 
-/// What the runs of a pair differ by among themselves; `None` where each side has one and no earlier ones tell.
-pub(crate) fn seen(pair: &Pair<'_>) -> Option<Seen> {
-    let mut groups = vec![&pair.a, &pair.b];
-    let has_earlier = pair.earlier.len() >= LEAST_EARLIER;
-    if has_earlier {
-        groups.push(&pair.earlier);
-    }
-    let centered = |runs: &&Vec<&machmeter_data::Metric>| {
-        let all = [pair.values(runs), pair.cycles(runs)];
-        let [value, cycle] = all.each_ref().map(|v| quantile::median_of(v).unwrap_or_default());
-        all[0].iter().zip(&all[1]).map(|(v, c)| [v - value, c - cycle]).collect::<Vec<_>>()
-    };
-    let deviations: Vec<[f64; 2]> = groups.iter().filter(|g| g.len() > 1).flat_map(centered).collect();
-    let dof = groups.iter().map(|g| g.len().saturating_sub(1)).sum::<usize>() as f64;
-    if dof < 1.0 {
-        return None;
-    }
-    let left = |share: f64| {
-        let residuals: Vec<f64> = deviations.iter().map(|[cost, cycle]| cost - share * cycle).collect();
-        let reach = PULL_IN_SD * spread::mad(&residuals)?;
-        let pulled = |r: &f64| if pair.is_of_groups() && reach > 0.0 { r.clamp(-reach, reach) } else { *r };
-        Some(residuals.iter().map(|r| pulled(r).powi(2)).sum::<f64>() / dof)
-    };
-    let (mut follows, mut value) = (Follows::ANY, left(0.0)?);
-    for _ in 0..ROUNDS {
-        follows = Follows::by(&deviations, value);
-        value = left(follows.share)?;
-    }
-    let from = if has_earlier { SpreadFrom::Earlier } else { SpreadFrom::Sides };
-    Some(Seen { variance: Variance { value, dof }, follows, from })
-}
-
-/// Lets the spreads of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale. One that
-/// has too few runs of its own takes what theirs have in common.
-pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], seen: &mut [Option<Seen>]) {
-    let kind = |i: usize| (pairs[i].0.split('.').next(), pairs[i].1.population, pairs[i].1.scale);
-    let scales: Vec<f64> = pairs.iter().map(|(_, p)| assumed(p).powi(2)).collect();
-    let mut done = vec![false; seen.len()];
-    for i in 0..pairs.len() {
-        if done[i] {
-            continue;
-        }
-        let alike: Vec<usize> = (i..pairs.len()).filter(|j| kind(*j) == kind(i)).collect();
-        let known: Vec<Seen> = alike.iter().filter_map(|j| seen[*j]).collect();
-        let of_known = alike.iter().filter(|j| seen[**j].is_some());
-        let part = |(s, j): (&Seen, &usize)| Variance { value: s.variance.value / scales[*j], ..s.variance };
-        let (lent, common) = moderated(&known.iter().zip(of_known).map(part).collect::<Vec<_>>());
-        let mut lent = lent.into_iter();
-        // A share's scale is its own interval, which not every share has.
-        let common = common.filter(|_| kind(i).2 == Scale::Relative);
-        let from = known.first().map(|s| s.from);
-        for j in alike {
-            done[j] = true;
-            let own = if seen[j].is_some() { lent.next() } else { common };
-            let told = own.zip(seen[j].map(|s| s.from).or(from));
-            seen[j] = told.map(|(v, from)| {
-                let value = v.value * scales[j];
-                let follows = seen[j].map_or(Follows::ANY, |s| s.follows);
-                Seen { variance: Variance { value, dof: v.dof }, follows, from }
-            });
-        }
-    }
+/// Shift and difference of means of two sides, with the factor by which the variance of the shift exceeds that of the means.
+struct Difference {
+    value: f64,
+    of_means: f64,
+    factor: f64,
 }
 
 /// The evidence of a pair; `None` where nothing tells how far its figures could be off.
-pub(crate) fn weigh(pair: &Pair<'_>, seen: Option<Seen>) -> Option<Evidence> {
-    let (a, b) = (pair.values(&pair.a), pair.values(&pair.b));
-    let difference = rank::hodges_lehmann(&a, &b, LEVEL)?.estimate;
-    let rises = difference >= 0.0;
-    // A share of the time that others had is taken by its own variance: how it differs from run to run is what it tells.
-    let between = match pair.scale {
-        Scale::Relative => assumed(pair),
-        Scale::Absolute => assumed::listed(pair.a[0], pair.population).map_or(0.0, |k| k.sd),
-    };
-    // Variance of a run: what runs were seen to differ by, which has what they know of themselves in it; of few runs not below that.
-    let of_run = |own: Option<f64>| match seen {
-        Some(s) if pair.is_of_groups() => Some(s.variance.value),
-        Some(s) => Some(s.variance.value.max(own.unwrap_or_default().powi(2))),
-        None => own.map(|own| own.powi(2) + between.powi(2)),
-    };
-    let of_side = |side: &[&machmeter_data::Metric], above| {
-        let runs: Option<Vec<f64>> =
-            side.iter().map(|m| of_run(pair.own_sd(m, above, seen.is_some()))).collect();
+pub(crate) fn weigh(pair: &Pair<'_>, variation: Option<Variation>) -> Option<Evidence> {
+    let plain = difference(pair, 0.0)?;
+    let rises = plain.value >= 0.0;
+    let of_side = |side: &[&Metric], above| {
+        let runs: Option<Vec<f64>> = side.iter().map(|m| of_run(pair, m, above, variation)).collect();
         Some(spread::mean(&runs?)? / side.len() as f64)
     };
-    let shift = if a.len() + b.len() > 2 { SHIFT_VARIANCE } else { 1.0 };
     let listed = || assumed::listed(pair.a[0], pair.population).map_or(Follows::ANY, |k| k.follows);
-    let follows = seen.map_or_else(listed, |s| s.follows);
-    let [cycles_a, cycles_b] = [&pair.a, &pair.b].map(|side| pair.cycles(side));
-    let equal = |costs: &[f64], cycles: &[f64]| -> Vec<f64> {
-        costs.iter().zip(cycles).map(|(cost, cycle)| cost - follows.share * cycle).collect()
-    };
-    let (equal_a, equal_b) = (equal(&a, &cycles_a), equal(&b, &cycles_b));
-    let at_equal_clocks = rank::hodges_lehmann(&equal_a, &equal_b, LEVEL)?.estimate;
-    let slower = quantile::median_of(&cycles_b)? - quantile::median_of(&cycles_a)?;
-    let variance =
-        shift * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?) + slower.powi(2) * follows.variance;
-    let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { quantile::median_of(&a)?.abs() };
-    let dof = match seen {
-        Some(s) if pair.is_of_groups() => s.variance.dof,
-        Some(s) => s.variance.dof.min(SINGLE_DOF),
-        // What is assumed has runs in other states in it.
-        None => INTERVAL_DOF,
-    };
-    let from = seen.map_or(SpreadFrom::Assumed, |s| s.from);
-    let sd = (variance / (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();
+    let follows = variation.map_or_else(listed, |v| v.follows);
+    let equal = difference(pair, follows.share)?;
+    let [cycle_a, cycle_b] = [&pair.a, &pair.b].map(|side| quantile::median_of(&pair.cycles(side)));
+    let slower = cycle_b? - cycle_a?;
+    let runs = plain.factor * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?);
+    let variance = runs + slower.powi(2) * follows.variance;
+    let of_a = quantile::median_of(&pair.values(&pair.a))?;
+    let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { of_a.abs() };
+    let [in_a, in_b] = [&pair.a, &pair.b].map(|side| side.len() as f64);
+    let most = most_dof(in_a.min(in_b));
+    let dof = variation.map_or(most, |v| v.variance.dof.min(most));
+    let from = variation.map_or(SpreadFrom::Assumed, |v| v.from);
+    let sd = (variance / (1.0 / in_a + 1.0 / in_b)).sqrt();
     let se = variance.sqrt().max(least);
+    let [equal_a, equal_b] = [&pair.a, &pair.b].map(|side| pair.at_equal_clocks(side, follows.share));
     (se > 0.0 && se.is_finite()).then(|| Evidence {
         scale: pair.scale,
-        difference,
-        by_clock: difference - at_equal_clocks,
+        difference: plain.value,
+        by_clock: plain.value - equal.value,
+        least: lesser(equal.value, equal.of_means),
         se,
         dof,
-        p_rank: pair.is_of_groups().then(|| rank::mann_whitney(&equal_a, &equal_b)).flatten(),
+        p_rank: rank::mann_whitney(&equal_a, &equal_b),
         spread: Spread { sd, dof, from },
     })
 }
 
-/// What runs of this pair are assumed to differ by beyond what they know of themselves: a standard deviation on its scale, above 0.
-fn assumed(pair: &Pair<'_>) -> f64 {
-    if pair.scale == Scale::Relative {
-        return assumed::sd(pair.a[0], pair.population);
-    }
-    let own = pair.own_sd_of_all();
-    if own > 0.0 { own } else { 1.0 }
+/// The one nearer to 0 of two numbers of one sign, else 0.
+fn lesser(x: f64, y: f64) -> f64 {
+    if x * y > 0.0 { x.signum() * x.abs().min(y.abs()) } else { 0.0 }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Degrees of freedom at most with this number of runs on the side that has fewer: those of a single figure for each run beyond the first.
+/// Two runs are as likely to be both in another state as to show it.
+pub(crate) fn most_dof(runs: f64) -> f64 {
+    SINGLE_DOF * (runs - 1.0).max(1.0)
+}
 
-    #[test]
-    fn a_clock_that_stands_still_does_not_tell_how_far_a_cost_follows_it() {
-        let by = |reach: f64, share: f64| {
-            let cycles: Vec<f64> = (0..12).map(|i| reach * f64::from(i % 5 - 2) / 2.0).collect();
-            let deviations: Vec<[f64; 2]> = cycles.iter().map(|c| [share * c, *c]).collect();
-            Follows::by(&deviations, 1e-8)
-        };
-        let still = by(1.5 * CLOCK_SD, 0.0);
-        assert!((0.2..0.8).contains(&still.share) && still.variance > 0.06, "{still:?}");
-        for share in [0.0, 1.0] {
-            let moved = by(20.0 * CLOCK_SD, share);
-            assert!((moved.share - share).abs() < 0.02 && moved.variance < 0.001, "{moved:?}");
+/// Shift between the sides where costs that follow the clock to this `share` are taken at equal clocks.
+fn difference(pair: &Pair<'_>, share: f64) -> Option<Difference> {
+    let [a, b] = [&pair.a, &pair.b].map(|side| pair.at_equal_clocks(side, share));
+    // The shift of two single runs is their difference; with many runs it has its variance for the normal law.
+    let factor = 1.0 + (SHIFT_VARIANCE - 1.0) * (1.0 - 2.0 / (a.len() + b.len()) as f64);
+    Some(Difference { value: rank::shift(&a, &b)?, of_means: spread::mean(&b)? - spread::mean(&a)?, factor })
+}
+
+/// Variance of a run's figure: the spread between runs, of which the run's own interval is one more estimate. Where no run measures the
+/// spread, it is the interval and what is assumed beyond it. `None` where runs without intervals agree exactly: nothing bounds their error.
+/// `above`: the end of the interval that faces the other side.
+fn of_run(pair: &Pair<'_>, m: &Metric, above: bool, variation: Option<Variation>) -> Option<f64> {
+    let own = |is_known| pair.own_sd(m, above, is_known).map(|sd| sd.powi(2));
+    match (variation, pair.scale) {
+        (Some(v), Scale::Relative) => {
+            let own = own(true).unwrap_or(v.variance.value);
+            Some((v.variance.dof * v.variance.value + OWN_DOF * own) / (v.variance.dof + OWN_DOF))
+        }
+        // A share is never known better than its samples permit: no misses in 30 frames is not none.
+        (Some(v), Scale::Absolute) => {
+            Some(v.variance.value.max(own(true).unwrap_or_default())).filter(|v| *v > 0.0)
+        }
+        (None, Scale::Relative) => Some(own(false)? + assumed_sd(pair).powi(2)),
+        // Differences between runs in the time that other programs took are what such a share reports.
+        (None, Scale::Absolute) => {
+            let between = assumed::listed(pair.a[0], pair.population).map_or(0.0, |k| k.sd);
+            Some(own(false)? + between.powi(2))
         }
     }
 }

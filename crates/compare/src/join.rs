@@ -7,13 +7,15 @@ use machmeter_stats::quantile::median_of;
 
 use crate::advice::advice;
 use crate::assumed;
-use crate::comparison::{Comparison, Counts, Group, Row, RunName, Scale, Side, Verdict};
-use crate::environment::{difference, same_state};
-use crate::evidence::{lend, seen, weigh};
+use crate::comparison::{Comparison, Counts, Group, Row, RunName, Scale, Side, SpreadFrom, Verdict};
+use crate::environment::difference;
+use crate::evidence::weigh;
 use crate::figures::{Figures, Sides, metrics};
 use crate::judge::{judge, unclear};
 use crate::options::Options;
 use crate::pair::Pair;
+use crate::plan::is_alike;
+use crate::variation::{Variation, lend};
 
 /// Compares the runs of `b` with those of `a`. Never fails: what cannot be compared is a row with the reason.
 pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison {
@@ -24,10 +26,11 @@ pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison 
     let found: Vec<_> =
         rows.iter().zip(&pairs).filter_map(|(r, p)| Some((r.id.as_str(), p.as_ref()?))).collect();
     // Rows that are not asked for lend their spread to those that are.
-    let mut spreads: Vec<_> = found.iter().map(|(_, p)| seen(p)).collect();
-    lend(&found, &mut spreads);
-    let mut spreads = spreads.into_iter();
-    let mut evidence: Vec<_> = pairs.iter().map(|p| weigh(p.as_ref()?, spreads.next().flatten())).collect();
+    let mut variations: Vec<_> = found.iter().map(|(_, p)| Variation::of_runs(p)).collect();
+    lend(&found, &mut variations);
+    let mut variations = variations.into_iter();
+    let mut evidence: Vec<_> =
+        pairs.iter().map(|p| weigh(p.as_ref()?, variations.next().flatten())).collect();
     for ((row, pair), e) in rows.iter_mut().zip(&pairs).zip(&evidence) {
         if pair.is_some() && e.is_none() {
             row.verdict = without_spread(row);
@@ -38,7 +41,9 @@ pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison 
     rows.retain(|r| options.wants(&r.key, &r.id));
     let families = judge(&mut rows, &evidence, options);
     let advice = advice(a, &rows, &evidence, options);
-    let mut found = Comparison { families, advice, ..around(&of_a, &of_b, &sides, rows, options) };
+    let is_assumed = |r: &&Row| r.spread.as_ref().is_some_and(|s| s.from == SpreadFrom::Assumed);
+    let assumed = rows.iter().filter(is_assumed).count();
+    let mut found = Comparison { families, advice, assumed, ..around(&of_a, &of_b, &sides, rows, options) };
     found.notes.extend(by_clock(&found.rows));
     found
 }
@@ -67,7 +72,9 @@ pub(crate) fn around(
         only_a: lone(&sides.a, &sides.b),
         only_b: lone(&sides.b, &sides.a),
         counts: Counts::of(&rows),
+        assumed: 0,
         advice: None,
+        calibration: None,
         rows,
         families: Vec::new(),
         environment: a.last().zip(b.first()).map(|(a, b)| difference(a, b)).unwrap_or_default(),
@@ -102,28 +109,24 @@ fn without_spread(row: &Row) -> Verdict {
     unclear("one figure a side without interval: nothing tells how far it could be off")
 }
 
-/// Half of a run's figures so many assumed deviations off those of another: it was in another state.
+/// Assumed deviations that half of a run's figures are off those of another run if it was in another state.
 const OTHER_STATE_SD: f64 = 5.0;
 
 /// Runs before the first side in its state: of the same machine, program and plan, with nothing around them that differs, and figures
-/// that are alike on the whole. A run that was changed tells nothing of the others.
+/// that are alike on the whole. A run of another state tells nothing about the first side.
 fn before<'a>(a: &[Record], b: &[Record], history: &'a [Record]) -> impl Iterator<Item = &'a Record> {
     let first = a.iter().min_by(|x, y| x.run.started.cmp(&y.run.started)).cloned();
     let mut seen: BTreeSet<String> = a.iter().chain(b).map(|r| r.id.clone()).collect();
-    let plan = |r: &Record| {
-        let run = r.run.clone();
-        (r.tool.clone(), run.verb, run.policy, run.cpus, run.parameters, r.machine.fingerprint.clone())
-    };
     let is_of_state = move |r: &Record, a: &Record| {
         let is_before = r.complete && r.run.started < a.run.started;
-        is_before && plan(r) == plan(a) && same_state(r, a) && are_alike(r, a)
+        is_before && is_alike(r, a) && are_figures_alike(r, a)
     };
     history
         .iter()
         .filter(move |r| first.as_ref().is_some_and(|a| is_of_state(r, a)) && seen.insert(r.id.clone()))
 }
 
-fn are_alike(r: &Record, a: &Record) -> bool {
+fn are_figures_alike(r: &Record, a: &Record) -> bool {
     let of_a: BTreeMap<String, &Metric> = a.metrics.iter().map(|m| (m.key(), m)).collect();
     let off = |m: &Metric| {
         let other = *of_a.get(&m.key())?;

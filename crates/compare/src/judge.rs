@@ -1,4 +1,4 @@
-//! From evidence to verdicts: equivalence, then a change by its family and by ranks.
+//! From evidence to verdicts: equivalence, then a change by its family.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use machmeter_data::Interval;
 use machmeter_stats::rank::benjamini_hochberg;
 
 use crate::comparison::{Family, Row, Scale, SpreadFrom, Verdict};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Quantiles};
 use crate::options::Options;
 
 const LEVEL: f64 = 0.95;
@@ -14,8 +14,6 @@ pub(crate) const NOT_EXCLUDED: &str = "no change found, and one that matters is 
 const BY_CLOCK: &str = "the clock of the core explains the difference: none is found at equal clocks";
 /// Bound on a false "same".
 const ALPHA: f64 = 0.05;
-/// What the ranks of runs must reach for a change.
-const RANKS: f64 = 0.01;
 /// A share that changes by a point weighs as much as a cost that changes by 10 %.
 const POINTS_PER_RATIO: f64 = 0.1;
 
@@ -31,13 +29,14 @@ pub(crate) fn judge(rows: &mut [Row], evidence: &[Option<Evidence>], options: &O
         of_family.entry(rows[i].family.clone()).or_default().push(i);
     }
     let error = options.error / of_family.len().max(1) as f64;
+    let mut quantiles = Quantiles::default();
     for members in of_family.values() {
         let p: Vec<f64> = members.iter().map(|i| evidence[*i].as_ref().map_or(1.0, Evidence::p)).collect();
         for ((i, p), adjusted) in members.iter().zip(&p).zip(benjamini_hochberg(&p)) {
             let (row, Some(e)) = (&mut rows[*i], &evidence[*i]) else { continue };
-            describe(row, e);
+            describe(row, e, &mut quantiles);
             (row.p, row.p_adjusted, row.p_rank) = (Some(*p), Some(adjusted), e.p_rank);
-            row.detectable = e.detectable(error / members.len() as f64);
+            row.detectable = e.detectable(error / members.len() as f64, &mut quantiles);
             row.verdict = verdict(row, e, [adjusted, error], options.at_least);
             row.by_clock = (e.by_clock != 0.0).then(|| e.scale.change(e.by_clock));
         }
@@ -46,14 +45,14 @@ pub(crate) fn judge(rows: &mut [Row], evidence: &[Option<Evidence>], options: &O
     of_family.into_iter().map(family).collect()
 }
 
-fn describe(row: &mut Row, e: &Evidence) {
+fn describe(row: &mut Row, e: &Evidence, quantiles: &mut Quantiles) {
     row.change = Some(e.scale.change(e.difference)).filter(|c| c.is_finite());
     let method = match e.spread.from {
         SpreadFrom::Sides => "t, spread within the sides",
         SpreadFrom::Earlier => "t, spread of earlier runs",
         SpreadFrom::Assumed => "t, spread between runs assumed",
     };
-    row.change_ci = e.distance(1.0 - LEVEL).and_then(|half| change_ci(e, half, method));
+    row.change_ci = e.distance(1.0 - LEVEL, quantiles).and_then(|half| change_ci(e, half, method));
     row.spread = Some(e.spread.clone());
 }
 
@@ -68,14 +67,11 @@ fn verdict(row: &Row, e: &Evidence, [adjusted, error]: [f64; 2], at_least: f64) 
     if e.p_outside(margin(e.scale, at_least)) <= ALPHA {
         return Verdict::Same;
     }
-    match e.p_rank {
-        _ if adjusted > error && e.p() > error && e.p_of(e.difference) <= error => unclear(BY_CLOCK),
-        _ if adjusted > error => unclear(NOT_EXCLUDED),
-        Some(p) if p > RANKS => {
-            unclear(&format!("levels differ, but the runs of both sides overlap (ranks: p {p:.2})"))
-        }
-        _ => Verdict::of(row.better, e.at_equal_clocks()),
+    if adjusted <= error {
+        return Verdict::of(row.better, e.at_equal_clocks());
     }
+    let is_by_clock = e.p() > error && e.p_of(e.difference) <= error;
+    unclear(if is_by_clock { BY_CLOCK } else { NOT_EXCLUDED })
 }
 
 pub(crate) fn unclear(why: &str) -> Verdict {

@@ -4,32 +4,41 @@
 //! is the same within what matters, or that these runs do not tell. [`paired`] judges settings that were measured in turn. Both are
 //! pure: no I/O, no clock, no randomness.
 //!
-//! How it judges stands in `docs/compare.md`. The reasons stand where it is done: `pair` (what is of the same thing), `evidence` (what runs
-//! differ by), `judge` (verdicts).
+//! `docs/compare.md` describes the method. Modules: `figures` (from records to the figures of a side), `pair` (which figures are of the same
+//! thing), `variation` (the spread between runs), `evidence` (the change and its error), `judge` (verdicts), `calibration` (what comparisons
+//! of this machine find).
 #![forbid(unsafe_code)]
 
 mod absent;
 mod advice;
 mod assumed;
 mod between;
+mod calibration;
 mod comparison;
 mod environment;
 mod evidence;
 mod figures;
+mod follows;
+mod history;
 mod join;
 mod judge;
 mod options;
 mod pair;
 pub mod paired;
+mod plan;
 mod trend;
+mod variation;
 mod view;
 
 pub use between::include_earlier;
+pub use calibration::{Calibration, Found, Planted, calibrate, calibrate_one};
 pub use comparison::{
     Comparison, Counts, FailOn, Family, Group, Row, RunName, Scale, Side, Spread, SpreadFrom, Verdict,
     exit_code,
 };
+pub use history::{History, Series, history};
 pub use join::compare;
 pub use options::{Options, glob_matches};
+pub use plan::is_alike;
 pub use trend::{Level, levels};
-pub use view::{csv, html, markdown, text};
+pub use view::{calibration, csv, html, markdown, text};

@@ -13,17 +13,16 @@ use crate::comparison::Scale;
 /// Metrics whose value says which of several things they are of, and the ratio from which it is another one: a rhythm beside its
 /// harmonics, a pair of CPUs at another place (a virtual machine's are moved), the first mode of trips or level of memory beside the
 /// second.
-const NAMES_A_THING: [(&str, f64); 4] = [
+const NAMES_A_THING: [(&str, f64); 5] = [
     ("noise.period", 1.1),
     ("memory.core_to_core", LEVEL_RATIO),
     ("memory.cache_size", LEVEL_RATIO),
     ("sync.mode", LEVEL_RATIO),
+    ("ops.mode", LEVEL_RATIO),
 ];
 
 /// Blocks that count as one where a run gives no interval: of 20, five independent values are left.
 const TOGETHER: usize = 4;
-/// Runs a side from which on ranks alone can tell anything at 1 %.
-const LEAST_RANKED: usize = 5;
 
 /// Figures of one metric that can be compared: at least one run a side.
 #[derive(Debug)]
@@ -71,11 +70,6 @@ impl<'a> Pair<'a> {
         Ok(Self { a, b, earlier, population, scale, reasons })
     }
 
-    /// Whether both sides have enough runs for a test by ranks: one that is in another state then has others beside it.
-    pub(crate) fn is_of_groups(&self) -> bool {
-        self.a.len().min(self.b.len()) >= LEAST_RANKED
-    }
-
     /// Values of `runs` on the scale of comparison: logarithms, or as recorded.
     pub(crate) fn values(&self, runs: &[&Metric]) -> Vec<f64> {
         runs.iter().filter_map(|m| m.value).map(|v| self.scale.apply(v)).collect()
@@ -94,6 +88,12 @@ impl<'a> Pair<'a> {
         let known: Option<Vec<f64>> = [&self.a, &self.b].into_iter().flatten().map(of).collect();
         let all: Option<Vec<f64>> = known.and_then(|_| runs.iter().map(of).collect());
         all.unwrap_or_else(|| vec![0.0; runs.len()])
+    }
+
+    /// Values of `runs` where costs that follow the clock to this `share` are taken at equal clocks.
+    pub(crate) fn at_equal_clocks(&self, runs: &[&Metric], share: f64) -> Vec<f64> {
+        let costs = self.values(runs).into_iter().zip(self.cycles(runs));
+        costs.map(|(cost, cycle)| cost - share * cycle).collect()
     }
 
     /// Standard deviation that a run's own interval gives it on the side towards `above` (or below): the ends that face each other tell

@@ -48,10 +48,11 @@ fn observe(m: Machine, runs: usize, earlier: usize, changed: usize, factor: f64)
 
 #[test]
 fn false_changes_are_rare_and_planted_ones_are_found() {
+    let mut failed = Vec::new();
     // Machine, runs a side, earlier runs, rows that changed, factor, at most false comparisons, at least found of a hundred.
     for (name, m, runs, earlier, changed, factor, most, least) in [
         ("quiet", QUIET, 1, 0, 0, 1.0, 4, 0.0),
-        ("quiet", QUIET, 1, 0, ROWS, 1.07, 0, 90.0),
+        ("quiet", QUIET, 1, 0, ROWS, 1.15, 0, 90.0),
         ("quiet", QUIET, 1, 8, 0, 1.0, 4, 0.0),
         ("quiet", QUIET, 1, 8, ROWS, 1.06, 0, 90.0),
         ("quiet", QUIET, 6, 0, 0, 1.0, 4, 0.0),
@@ -67,17 +68,17 @@ fn false_changes_are_rare_and_planted_ones_are_found() {
         ("boosts", BOOSTS, 6, 0, 1, 1.03, 4, 90.0),
         ("two states", STATES, 6, 0, 0, 1.0, 4, 0.0),
         ("two states", STATES, 1, 12, 0, 1.0, 8, 0.0),
-        ("two states", STATES, 8, 8, 1, 1.05, 4, 50.0),
+        ("two states", STATES, 8, 8, 1, 1.1, 4, 50.0),
     ] {
         let (wrong, found) = observe(m, runs, earlier, changed, factor);
         println!(
             "| {name} | {runs} | {earlier} | {changed} x {factor} | {wrong} of {COMPARISONS} | {found:.0} % |"
         );
-        assert!(
-            wrong <= most && found >= least,
-            "{name}, {runs} runs, {earlier} earlier, {changed} x {factor}"
-        );
+        if wrong > most || found < least {
+            failed.push(format!("{name}, {runs} runs, {earlier} earlier, {changed} x {factor}"));
+        }
     }
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]
@@ -100,4 +101,89 @@ fn equivalence_is_stated_and_bounded() {
     // A change of just what matters is called the same in 5 %.
     assert!(wrong * 100 <= COMPARISONS * 30 * 6, "{wrong}");
     assert!(same * 10 >= COMPARISONS * 30 * 9, "{same}");
+}
+
+/// Numbers of runs a side, each of which must find at least what the one before finds.
+const SIDES: [usize; 7] = [1, 2, 3, 4, 5, 6, 8];
+/// Comparisons of each number of runs a side without a change, and those with a false one at most: 8 or fewer are seen at a rate of 1 % in 93
+/// of 100 such tests, at 3 % in 4.
+const UNCHANGED: usize = 500;
+const MOST_FALSE: usize = 8;
+/// Comparisons that are repeated with a change of each size in a tenth of the rows.
+const WITH_CHANGE: usize = 100;
+const CHANGED: usize = ROWS / 10;
+const SIZES: [f64; 2] = [1.03, 1.1];
+
+/// A run of which the first [`CHANGED`] costs are `factor` times as dear.
+fn dearer(run: &Record, factor: f64) -> Record {
+    let mut run = run.clone();
+    for m in &mut run.metrics[..CHANGED] {
+        m.value = m.value.map(|v| v * factor);
+        if let Some(ci) = &mut m.ci {
+            (ci.low, ci.high) = (ci.low * factor, ci.high * factor);
+        }
+    }
+    run
+}
+
+/// Rows that changed: the planted ones, and the others.
+fn changes(a: &[Record], b: &[Record]) -> [usize; 2] {
+    let c = compare(a, b, &Options::default());
+    let is_planted = |key: &str| (0..CHANGED).any(|i| key.contains(&format!("made_{i}}}")));
+    let of =
+        |planted| c.rows.iter().filter(|r| r.verdict.is_change() && is_planted(&r.key) == planted).count();
+    [true, false].map(of)
+}
+
+/// Comparisons with a false change of [`UNCHANGED`], and shares of the rows in which changes of [`SIZES`] are found.
+fn power(m: Machine, runs: usize, seed: u64) -> (usize, [f64; 2]) {
+    let mut r = Random::new(seed);
+    let (mut wrong, mut found) = (0, [0; 2]);
+    for draw in 0..UNCHANGED {
+        let mut group = || -> Vec<Record> { (0..runs).map(|i| m.run(i, ROWS, 0, 1.0, &mut r)).collect() };
+        let (a, b) = (group(), group());
+        wrong += usize::from(changes(&a, &b) != [0, 0]);
+        for (found, factor) in found.iter_mut().zip(SIZES).filter(|_| draw < WITH_CHANGE) {
+            let b: Vec<Record> = b.iter().map(|run| dearer(run, factor)).collect();
+            *found += changes(&a, &b)[0];
+        }
+    }
+    (wrong, found.map(|found| found as f64 / (WITH_CHANGE * CHANGED) as f64))
+}
+
+fn never_finds_less(name: &str, m: Machine) {
+    let found = SIDES.map(|runs| power(m, runs, runs as u64));
+    let wrong = found.map(|(wrong, _)| wrong);
+    println!("| {name} | {wrong:?} of {UNCHANGED}");
+    for (i, size) in SIZES.iter().enumerate() {
+        let power = found.map(|(_, power)| power[i]);
+        println!("| {name} | x {size} | {} |", power.map(|p| format!("{:.0}", 100.0 * p)).join(" | "));
+        for w in power.windows(2) {
+            // Three standard errors of the difference. Rows of a comparison share what they lend, so each comparison counts as one draw.
+            let error = 3.0 * ((w[0] * (1.0 - w[0]) + w[1] * (1.0 - w[1])) / WITH_CHANGE as f64).sqrt();
+            assert!(w[1] >= w[0] - error.max(0.01), "{name}, x {size}: {power:?}");
+        }
+    }
+    assert!(wrong.iter().all(|w| *w <= MOST_FALSE), "{name}: {wrong:?} of {UNCHANGED} have a false change");
+}
+
+#[test]
+fn more_runs_never_find_less_and_invent_nothing() {
+    never_finds_less("normal", QUIET);
+    never_finds_less("restless", RESTLESS);
+}
+
+#[test]
+fn more_runs_never_find_less_where_runs_have_heavy_tails() {
+    never_finds_less("heavy tails", Machine { is_heavy: true, ..QUIET });
+}
+
+#[test]
+fn more_runs_never_find_less_where_a_third_is_in_another_state() {
+    never_finds_less("a third in another state", Machine { other_state: 1.0 / 3.0, ..QUIET });
+}
+
+#[test]
+fn more_runs_never_find_less_where_a_third_is_marked() {
+    never_finds_less("a third marked", Machine { marked: 1.0 / 3.0, ..QUIET });
 }

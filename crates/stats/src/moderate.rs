@@ -25,9 +25,14 @@ const LEAST: usize = 2;
 /// What each of `own` becomes when it borrows from the others as far as they agree, and their prior. Those that are not above 0
 /// or not finite neither lend nor borrow; of fewer than two there is no prior.
 pub fn moderated(own: &[Variance]) -> (Vec<Variance>, Option<Variance>) {
+    moderated_at_least(own, 0.0)
+}
+
+/// The same with a prior of at least `least_dof` degrees of freedom, however much the variances differ.
+pub fn moderated_at_least(own: &[Variance], least_dof: f64) -> (Vec<Variance>, Option<Variance>) {
     let is_sound = |v: &Variance| v.value > 0.0 && v.value.is_finite() && v.dof >= 1.0 && v.dof.is_finite();
     let sound: Vec<Variance> = own.iter().copied().filter(is_sound).collect();
-    let Some(prior) = prior(&sound) else { return (own.to_vec(), None) };
+    let Some(prior) = prior(&sound, least_dof) else { return (own.to_vec(), None) };
     let borrow = |v: &Variance| {
         let dof = v.dof + prior.dof;
         let value = (prior.dof * prior.value + v.dof * v.value) / dof;
@@ -37,7 +42,7 @@ pub fn moderated(own: &[Variance]) -> (Vec<Variance>, Option<Variance>) {
 }
 
 /// Scale and degrees of freedom of the law that `own` were drawn from.
-fn prior(own: &[Variance]) -> Option<Variance> {
+fn prior(own: &[Variance], least_dof: f64) -> Option<Variance> {
     if own.len() < LEAST {
         return None;
     }
@@ -45,8 +50,8 @@ fn prior(own: &[Variance]) -> Option<Variance> {
         own.iter().map(|v| v.value.ln() - digamma(v.dof / 2.0) + (v.dof / 2.0).ln()).collect();
     let expected: Vec<f64> = own.iter().map(|v| trigamma(v.dof / 2.0)).collect();
     let excess = spread::variance(&centered)? - spread::mean(&expected)?;
-    let dof =
-        if excess > 0.0 { (2.0 * trigamma_inverse(excess)).min(MOST_PRIOR_DOF) } else { MOST_PRIOR_DOF };
+    let estimate = if excess > 0.0 { 2.0 * trigamma_inverse(excess) } else { MOST_PRIOR_DOF };
+    let dof = estimate.max(least_dof).min(MOST_PRIOR_DOF);
     let value = (spread::mean(&centered)? + digamma(dof / 2.0) - (dof / 2.0).ln()).exp();
     (value.is_finite() && value > 0.0 && dof > 0.0).then_some(Variance { value, dof })
 }
@@ -100,7 +105,10 @@ mod tests {
         assert!(far(&lent) < 0.6 * far(&alike), "{} {}", far(&lent), far(&alike));
         let different: Vec<_> =
             (0..100).flat_map(|_| [0.02, 2.0].map(|sd| drawn(&mut random, sd, 5))).collect();
-        assert!(prior(&different).unwrap().dof < 0.8);
+        assert!(prior(&different, 0.0).unwrap().dof < 0.8);
+        let quiet_ones = |lent: &[Variance]| lent.iter().step_by(2).map(|v| v.value).sum::<f64>();
+        let (little, more) = (moderated(&different), moderated_at_least(&different, 5.0));
+        assert!(more.1.unwrap().dof == 5.0 && quiet_ones(&more.0) > 2.0 * quiet_ones(&little.0));
         let unknown = Variance { value: 0.0, dof: 5.0 };
         assert_eq!(moderated(&[alike[0], unknown]), (vec![alike[0], unknown], None));
     }

@@ -133,12 +133,25 @@ pub fn hodges_lehmann(x: &[f64], y: &[f64], level: f64) -> Option<Shift> {
     }
     let (xs, ys) = (sorted(x).ok()?, sorted(y).ok()?);
     let pairs = xs.len().checked_mul(ys.len())?;
-    let lower = kth_difference(&xs, &ys, pairs.div_ceil(2))?;
-    let upper = kth_difference(&xs, &ys, pairs / 2 + 1)?;
     let interval = outer_rank(x, y, level).and_then(|rank| {
         Interval::new(level, kth_difference(&xs, &ys, rank)?, kth_difference(&xs, &ys, pairs + 1 - rank)?)
     });
-    Some(Shift { estimate: finite(lower * 0.5 + upper * 0.5)?, interval })
+    Some(Shift { estimate: median_difference(&xs, &ys)?, interval })
+}
+
+/// The estimate of [`hodges_lehmann`] without its interval.
+pub fn shift(x: &[f64], y: &[f64]) -> Option<f64> {
+    check("x", x, 1).ok()?;
+    check("y", y, 1).ok()?;
+    median_difference(&sorted(x).ok()?, &sorted(y).ok()?)
+}
+
+/// Median of all `y - x`; both samples ascending.
+fn median_difference(xs: &[f64], ys: &[f64]) -> Option<f64> {
+    let pairs = xs.len().checked_mul(ys.len())?;
+    let lower = kth_difference(xs, ys, pairs.div_ceil(2))?;
+    let upper = if pairs % 2 == 1 { lower } else { kth_difference(xs, ys, pairs / 2 + 1)? };
+    finite(lower * 0.5 + upper * 0.5)
 }
 
 /// Rank (from 1) of the difference that bounds the shift from below.

@@ -17,7 +17,7 @@ use machmeter_stats::rank::holm;
 use machmeter_stats::spread;
 
 use crate::comparison::{Comparison, Counts, Row, Scale, Spread, SpreadFrom, Verdict};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Quantiles};
 use crate::figures::Sides;
 use crate::join::{around, joined};
 use crate::judge::{NOT_EXCLUDED, change_ci, margin, unclear};
@@ -163,6 +163,7 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
     }
     let adjusted = holm(&sequential);
     let level = ERROR * looks.share(last);
+    let mut quantiles = Quantiles::default();
     let lone = level / series.len().max(1) as f64;
     for (i, row) in c.rows.iter_mut().enumerate() {
         if matches!(row.verdict, Verdict::NotComparable { .. }) {
@@ -176,9 +177,11 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
             continue;
         };
         row.change = Some(e.scale.change(e.difference));
-        row.change_ci = e.distance(level).and_then(|half| change_ci(e, half, "t by round, over all looks"));
+        row.change_ci = e
+            .distance(level, &mut quantiles)
+            .and_then(|half| change_ci(e, half, "t by round, over all looks"));
         (row.p, row.p_adjusted) = (Some(e.p()), Some(adjusted[i]));
-        row.detectable = e.detectable(lone);
+        row.detectable = e.detectable(lone, &mut quantiles);
         row.spread = Some(e.spread.clone());
         row.verdict = match adjusted[i] {
             _ if same[i] <= ERROR => Verdict::Same,
@@ -207,6 +210,7 @@ fn evidence(c: &Comparison, series: &[Option<Series>], rounds: usize) -> Vec<Opt
             scale: row.scale,
             difference,
             by_clock: 0.0,
+            least: difference,
             se: (v.value / n as f64).sqrt(),
             dof: v.dof,
             p_rank: None,

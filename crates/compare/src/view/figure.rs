@@ -3,9 +3,10 @@
 use machmeter_data::Unit;
 use machmeter_data::quantity::{digits, human};
 
+use crate::calibration::Calibration;
 use crate::comparison::{Comparison, Row, Scale, Side, SpreadFrom, Verdict};
 
-/// Largest relative change that is told as a number: the tenfold.
+/// Largest relative change that is printed as a number: the tenfold.
 const MOST_TOLD: f64 = 9.0;
 
 /// A side's value with its unit, `9.47 ns`, or `-`.
@@ -13,15 +14,30 @@ pub(super) fn value(side: &Side, row: &Row) -> String {
     side.value.map_or_else(|| "-".to_owned(), |v| human(v, row.unit))
 }
 
-/// A signed change: `+4.2 %`, `x11` beyond a tripling, `+0.31 points` of a share, or with unit.
+/// How a line prints relative changes: one notation for the change and both ends of its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Notation {
+    Percent,
+    /// `x2.5`, `/2.5`: for a tripling or more, up or down.
+    Factor,
+}
+
+impl Notation {
+    fn of(row: &Row) -> Self {
+        let is_large = row.change.is_some_and(|c| c >= 2.0 || c <= -2.0 / 3.0);
+        if is_large && row.scale == Scale::Relative { Self::Factor } else { Self::Percent }
+    }
+}
+
+/// A signed change: `+4.2 %`, `x3.1` from a tripling on, `+0.31 points` of a share, or with unit.
 pub(super) fn change(row: &Row, change: f64) -> String {
     let (sign, size) = (if change < 0.0 { "-" } else { "+" }, change.abs());
-    match row.scale {
-        Scale::Relative if change >= 2.0 => format!("x{}", digits(1.0 + change)),
-        Scale::Relative if change <= -2.0 / 3.0 => format!("/{}", digits(1.0 / (1.0 + change))),
-        Scale::Relative => format!("{sign}{}", percent(size)),
-        Scale::Absolute if row.unit == Unit::One => format!("{sign}{} points", digits(100.0 * size)),
-        Scale::Absolute => format!("{sign}{}", human(size, row.unit)),
+    match (row.scale, Notation::of(row)) {
+        (Scale::Relative, Notation::Factor) if change >= 0.0 => format!("x{}", digits(1.0 + change)),
+        (Scale::Relative, Notation::Factor) => format!("/{}", digits(1.0 / (1.0 + change))),
+        (Scale::Relative, Notation::Percent) => format!("{sign}{}", percent(size)),
+        (Scale::Absolute, _) if row.unit == Unit::One => format!("{sign}{} points", digits(100.0 * size)),
+        (Scale::Absolute, _) => format!("{sign}{}", human(size, row.unit)),
     }
 }
 
@@ -36,11 +52,14 @@ pub(super) fn change_and_range(row: &Row) -> String {
     }
 }
 
-/// An end of an interval: beyond a tenth or the tenfold no figure is known.
+/// An end of an interval. Beyond a tenth or the tenfold no figure is known.
 fn limit(row: &Row, end: f64) -> String {
+    let is_factor = Notation::of(row) == Notation::Factor;
     match row.scale {
-        Scale::Relative if end > MOST_TOLD => ">x10".to_owned(),
-        Scale::Relative if end < 1.0 / (1.0 + MOST_TOLD) - 1.0 => "</10".to_owned(),
+        Scale::Relative if end > MOST_TOLD => if is_factor { ">x10" } else { ">+900 %" }.to_owned(),
+        Scale::Relative if end < 1.0 / (1.0 + MOST_TOLD) - 1.0 => {
+            if is_factor { "</10" } else { "<-90 %" }.to_owned()
+        }
         _ => change(row, end),
     }
 }
@@ -82,10 +101,18 @@ pub(super) fn counts(c: &Comparison) -> String {
     let some = named.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = some.map(|(count, name)| format!("{count} {name}")).collect();
     let colon = if parts.is_empty() { "" } else { ": " };
-    format!("{} metrics{colon}{}; false changes: at most {}.", n.rows, parts.join(", "), percent(c.error))
+    let bound = percent(c.error);
+    let judged = c.rows.iter().filter(|r| r.spread.is_some()).count();
+    // The bound is no better than the spread behind it.
+    let bound = match (c.assumed, judged) {
+        (0, _) => format!("at most {bound}"),
+        (n, all) if n == all => format!("{bound} assumed, since the spread between runs is assumed"),
+        (n, _) => format!("at most {bound} where the spread between runs is measured; assumed in {n} rows"),
+    };
+    format!("{} metrics{colon}{}; false changes: {bound}.", n.rows, parts.join(", "))
 }
 
-/// What could have been seen, and what that rests on; empty where nothing was judged.
+/// Smallest detectable change, and the source of the spread behind it; empty where no row was judged.
 pub(super) fn resolution(c: &Comparison) -> String {
     let relative = || c.rows.iter().filter(|r| r.scale == Scale::Relative && r.spread.is_some());
     let mut seen: Vec<f64> = relative().filter_map(|r| r.detectable).collect();
@@ -105,6 +132,31 @@ pub(super) fn resolution(c: &Comparison) -> String {
     let basis: Vec<String> = basis.into_iter().filter_map(of).collect();
     let ([best, typical, worst], basis) = ([best, typical, worst].map(words), basis.join(", "));
     format!(
-        "A lone change would have shown from {typical} on (best {best}, worst {worst}); what runs differ by is {basis}."
+        "Smallest detectable change: {typical} for the typical row, {best} at best, {worst} at worst. Spread between runs: {basis}."
     )
+}
+
+/// What comparisons of this machine find, a line for each number of runs a side.
+pub fn calibration(c: &Calibration) -> Vec<String> {
+    let line = |f: &crate::Found| {
+        let whole = |share: f64| format!("{:.0}", 100.0 * share);
+        let changes = f.found.iter().map(|p| whole(p.change)).collect::<Vec<_>>().join(", ");
+        let shares = f.found.iter().map(|p| whole(p.found)).collect::<Vec<_>>().join(", ");
+        let runs = if f.runs == 1 {
+            "1 run a side finds".to_owned()
+        } else {
+            format!("{} runs a side find", f.runs)
+        };
+        format!(
+            "On this machine {runs} {changes} % in {shares} % of {:.0} rows; {} of {} comparisons without a change have a \
+             false one ({} stored runs).",
+            f.rows, f.with_false_change, f.comparisons, c.runs
+        )
+    };
+    c.sides.iter().map(line).collect()
+}
+
+/// The same as one text; empty where it is not known.
+pub(super) fn own_calibration(c: &Comparison) -> String {
+    c.calibration.as_ref().map(calibration).unwrap_or_default().join(" ")
 }

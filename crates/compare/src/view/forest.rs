@@ -41,7 +41,13 @@ pub fn html(c: &Comparison) -> String {
         body += &format!("<p>{left_out} rows more: --csv has them.</p>");
     }
     let advice = c.advice.clone().unwrap_or_default();
-    let closing = [figure::resolution(c), advice, c.environment.join("; "), c.notes.join("; ")];
+    let closing = [
+        figure::resolution(c),
+        figure::own_calibration(c),
+        advice,
+        c.environment.join("; "),
+        c.notes.join("; "),
+    ];
     for text in closing.iter().filter(|text| !text.is_empty()) {
         body += &format!("<p>{}</p>", escaped(text));
     }

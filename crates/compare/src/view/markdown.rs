@@ -12,7 +12,8 @@ pub fn markdown(c: &Comparison) -> String {
         let cells = [code(&row.key), a, b, figure::change_and_range(row), verdict(row)];
         out += &format!("| {} |\n", cells.join(" | "));
     }
-    for text in [figure::counts(c), figure::resolution(c), c.advice.clone().unwrap_or_default()] {
+    let advice = c.advice.clone().unwrap_or_default();
+    for text in [figure::counts(c), figure::resolution(c), figure::own_calibration(c), advice] {
         if !text.is_empty() {
             out += &format!("\n{}\n", cell(&text));
         }

@@ -7,6 +7,7 @@ mod markdown;
 mod text;
 
 pub use csv::csv;
+pub use figure::calibration;
 pub use forest::html;
 pub use markdown::markdown;
 pub use text::text;

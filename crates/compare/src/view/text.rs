@@ -49,8 +49,9 @@ pub fn text(c: &Comparison, width: usize, all: bool) -> String {
             put(&if is_cut { fit(&format!("{line} .."), width) } else { line.clone() });
         }
     };
+    let advice = c.advice.clone().unwrap_or_default();
     for text in
-        [figure::counts(c), figure::resolution(c), not_comparable(c), c.advice.clone().unwrap_or_default()]
+        [figure::counts(c), figure::resolution(c), figure::own_calibration(c), not_comparable(c), advice]
     {
         say(text);
     }

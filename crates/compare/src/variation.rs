@@ -1,0 +1,111 @@
+//! The spread between runs of a metric without a change.
+//!
+//! It is measured by the runs of both sides and by earlier ones, each about the median of its group. Metrics of one kind lend each other
+//! their spreads (Smyth 2004). A run in another state counts as it is: the spread grows with the shift that such a run causes. Where no run
+//! measures the spread, it is assumed.
+
+use machmeter_stats::moderate::{Variance, moderated_at_least};
+use machmeter_stats::quantile;
+
+use crate::assumed;
+use crate::comparison::{Scale, SpreadFrom};
+use crate::follows::Follows;
+use crate::pair::Pair;
+
+/// Earlier runs that measure a spread, at least.
+const LEAST_EARLIER: usize = 3;
+/// Degrees of freedom of what alike metrics have in common, at least: sides whose runs agree by chance claim a spread that no such row has.
+/// Where each figure is in another state in a third of its runs (`tests/honesty.rs`), 5 of 60 comparisons of four runs a side had a false
+/// change with 3, 9 of 500 of five runs a side with 5, and 4 of 500 with 6.
+const LEAST_COMMON_DOF: f64 = 6.0;
+/// Rounds of learning how far a cost follows the clock, and what is left of its variance then: both settle in two.
+const ROUNDS: usize = 3;
+
+/// The variance of a run of a metric, and how far it follows the clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variation {
+    pub(crate) variance: Variance,
+    pub(crate) follows: Follows,
+    pub(crate) from: SpreadFrom,
+}
+
+impl Variation {
+    /// What the runs of a pair differ by among themselves; `None` where each side has one run, and too few are earlier.
+    pub(crate) fn of_runs(pair: &Pair<'_>) -> Option<Self> {
+        let mut groups = vec![&pair.a, &pair.b];
+        let has_earlier = pair.earlier.len() >= LEAST_EARLIER;
+        if has_earlier {
+            groups.push(&pair.earlier);
+        }
+        let centered = |runs: &&Vec<&machmeter_data::Metric>| {
+            let all = [pair.values(runs), pair.cycles(runs)];
+            let [value, cycle] = all.each_ref().map(|v| quantile::median_of(v).unwrap_or_default());
+            all[0].iter().zip(&all[1]).map(|(v, c)| [v - value, c - cycle]).collect::<Vec<_>>()
+        };
+        let deviations: Vec<[f64; 2]> = groups.iter().filter(|g| g.len() > 1).flat_map(centered).collect();
+        let dof = groups.iter().map(|g| g.len().saturating_sub(1)).sum::<usize>() as f64;
+        if dof < 1.0 {
+            return None;
+        }
+        let left = |share: f64| {
+            deviations.iter().map(|[cost, cycle]| (cost - share * cycle).powi(2)).sum::<f64>() / dof
+        };
+        let (mut follows, mut value) = (Follows::ANY, left(0.0));
+        for _ in 0..ROUNDS {
+            follows = Follows::new(&deviations, value);
+            value = left(follows.share);
+        }
+        let from = if has_earlier { SpreadFrom::Earlier } else { SpreadFrom::Sides };
+        Some(Self { variance: Variance { value, dof }, follows, from })
+    }
+}
+
+/// Lets the variations of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale. A metric
+/// without a spread of its own takes what the others have in common.
+pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], own: &mut [Option<Variation>]) {
+    let kind = |i: usize| (pairs[i].0.split('.').next(), pairs[i].1.population, pairs[i].1.scale);
+    let scales: Vec<f64> = pairs.iter().map(|(_, p)| assumed_sd(p).powi(2)).collect();
+    let mut done = vec![false; own.len()];
+    for i in 0..pairs.len() {
+        if done[i] {
+            continue;
+        }
+        let alike: Vec<usize> = (i..pairs.len()).filter(|j| kind(*j) == kind(i)).collect();
+        let known: Vec<Variation> = alike.iter().filter_map(|j| own[*j]).collect();
+        let of_known = alike.iter().filter(|j| own[**j].is_some());
+        let part =
+            |(v, j): (&Variation, &usize)| Variance { value: v.variance.value / scales[*j], ..v.variance };
+        let parts: Vec<_> = known.iter().zip(of_known).map(part).collect();
+        let (lent, common) = moderated_at_least(&parts, LEAST_COMMON_DOF);
+        let mut lent = lent.into_iter();
+        // A share's scale is its own interval, which not every share has.
+        let common = common.filter(|_| kind(i).2 == Scale::Relative);
+        let from = known.first().map(|v| v.from);
+        for j in alike {
+            done[j] = true;
+            let mine = own[j].and_then(|_| lent.next());
+            // Runs that read the same step of a clock agree exactly and still differ by less than that step.
+            let variance = match (mine, common) {
+                (Some(v), Some(c)) if v.value <= 0.0 => {
+                    let dof = c.dof + v.dof;
+                    Some(Variance { value: c.value * c.dof / dof, dof })
+                }
+                (mine, common) => mine.or(common),
+            };
+            let found = variance.zip(own[j].map(|v| v.from).or(from));
+            own[j] = found.map(|(v, from)| {
+                let variance = Variance { value: v.value * scales[j], dof: v.dof };
+                Variation { variance, follows: own[j].map_or(Follows::ANY, |v| v.follows), from }
+            });
+        }
+    }
+}
+
+/// What runs of this pair are assumed to differ by beyond what they know of themselves: a standard deviation on its scale, above 0.
+pub(crate) fn assumed_sd(pair: &Pair<'_>) -> f64 {
+    if pair.scale == Scale::Relative {
+        return assumed::sd(pair.a[0], pair.population);
+    }
+    let own = pair.own_sd_of_all();
+    if own > 0.0 { own } else { 1.0 }
+}
