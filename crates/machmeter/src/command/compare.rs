@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, FromArgMatches};
-use machmeter_compare::{Comparison, FailOn, Options, compare, csv, exit_code, html, markdown, text};
+use machmeter_compare::{
+    Comparison, FailOn, Options, calibrate, calibrate_one, calibration, compare, csv, exit_code, html,
+    is_alike, markdown, text,
+};
 use machmeter_data::Record;
 use machmeter_store::foreign::SideFacts;
 
@@ -24,7 +27,7 @@ const MOST_RUNS: usize = 200;
 #[derive(Args)]
 pub(super) struct Asked {
     /// First run and second run; or the runs of side A, then -- and those of B
-    #[arg(value_name = "RUN", num_args = 0.., required_unless_present = "by")]
+    #[arg(value_name = "RUN", num_args = 0.., required_unless_present_any = ["by", "itself"])]
     a: Vec<PathBuf>,
     /// Runs of side B
     #[arg(value_name = "B", last = true, num_args = 1.., conflicts_with = "by")]
@@ -32,6 +35,9 @@ pub(super) struct Asked {
     /// Sides are the two values of this tag, in order of time; of last~40..last where no run is named
     #[arg(long, value_name = "TAG")]
     by: Option<String>,
+    /// What comparisons of this machine find: stored runs of the plan of RUN (last) against each other, as they are and 1, 3, 5 % dearer
+    #[arg(long = "self", conflicts_with_all = ["b", "by"])]
+    itself: bool,
     /// Smallest change that matters; of shares a tenth of it, in points
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     at_least: f64,
@@ -57,6 +63,9 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let asked = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     writable(globals)?;
+    if asked.itself {
+        return itself(registries, globals, &asked.a);
+    }
     let [a, b] = sides(registries, &asked)?;
     let history = a.first().filter(|_| !asked.no_history).zip(state::past().ok());
     let earlier = history.map(|(a, past)| state::like(&past, a, MAX_HISTORY, MAX_FILES)).unwrap_or_default();
@@ -66,7 +75,11 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
         history: &earlier,
         ..Options::default()
     };
-    let comparison = compare(&a, &b, &options);
+    let mut comparison = compare(&a, &b, &options);
+    if let Some(first) = a.first() {
+        let alike: Vec<Record> = earlier.iter().filter(|r| is_alike(r, first)).cloned().collect();
+        comparison.calibration = calibrate_one(&alike, a.len().min(b.len()));
+    }
     let keys = comparison.rows.len() + comparison.only_a.len() + comparison.only_b.len();
     if let Some(glob) = options.metric_glob.filter(|_| keys == 0) {
         return Err(Failure::usage(format!("--metric '{glob}': no metric of these runs matches")));
@@ -82,6 +95,39 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
         3 => Exit::Inconclusive,
         _ => Exit::Fine,
     })
+}
+
+/// What comparisons of stored runs find, of the state and plan of one run: the latest one if none is named.
+fn itself(registries: &Registries, globals: &Globals, runs: &[PathBuf]) -> Result<Exit> {
+    let name = match runs {
+        [] => PathBuf::from("last"),
+        [one] => one.clone(),
+        more => {
+            let what = format!(
+                "--self takes one run, whose state and plan the stored runs are of; got {}",
+                more.len()
+            );
+            return Err(Failure::usage(what).help("machmeter compare --self last"));
+        }
+    };
+    let run = report::load(registries, &[name], &SideFacts::default())?;
+    let past = state::past().map_err(Failure::usage)?;
+    let mut alike = state::like(&past, &run, MAX_HISTORY, MAX_FILES);
+    alike.retain(|r| is_alike(r, &run));
+    alike.push(run);
+    let found = calibrate(&alike);
+    if found.sides.is_empty() {
+        let what = format!("--self needs two stored runs of one state and plan, found {}", found.runs);
+        return Err(Failure::usage(what).help("make some: machmeter ops -l quick -n 8"));
+    }
+    if let Some(t) = &globals.json {
+        let json = serde_json::to_string_pretty(&found).map_err(Failure::cannot)?;
+        output::put(t, &json).map_err(Failure::cannot)?;
+    }
+    if !globals.stdout_is_taken() {
+        output::put(Path::new("-"), &(calibration(&found).join("\n") + "\n")).map_err(Failure::cannot)?;
+    }
+    Ok(Exit::Fine)
 }
 
 fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2]> {
@@ -102,7 +148,7 @@ fn sides(registries: &Registries, asked: &Asked) -> Result<[Vec<Record>; 2]> {
     }
     match (asked.a.as_slice(), asked.b.as_slice()) {
         ([a, b], []) => Ok([all(std::slice::from_ref(a))?, all(std::slice::from_ref(b))?]),
-        (_, []) => Err(Failure::usage(format!("{} runs and no second side", asked.a.len()))
+        (_, []) => Err(Failure::usage(format!("two sides are needed, got {} runs of one", asked.a.len()))
             .help("two runs, or the runs of A, then -- and the runs of B")),
         (a, b) => Ok([all(a)?, all(b)?]),
     }

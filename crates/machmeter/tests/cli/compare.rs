@@ -24,6 +24,8 @@ fn kept(lab: &Lab, from: &Record, at: usize, side: &str, factor: f64) {
         }
     }
     r.raw.clear();
+    r.complete = true;
+    r.machine.fingerprint = Some("one machine".to_owned());
     let name = format!("20260101T0000{at:02}Z-000000-{}.json", r.id);
     let runs = lab.state().join("runs");
     std::fs::create_dir_all(&runs).unwrap();
@@ -93,12 +95,32 @@ fn the_history_of_a_metric_tells_where_it_changed() {
 }
 
 #[test]
+fn stored_runs_tell_what_comparisons_of_this_machine_find() {
+    let lab = history();
+    let run = lab.line("compare --self last");
+    let lines: Vec<&str> = run.expect(0).stdout.lines().collect();
+    assert_eq!(lines.len(), 5, "1, 2, 3, 4 and 6 runs a side of 12: {lines:?}");
+    assert!(lines.iter().all(|l| l.contains(" a side find") && l.contains(" 1, 3, 5 % in ")), "{lines:?}");
+    let found: Value =
+        serde_json::from_str(&lab.line("compare --self last --json").expect(0).stdout).unwrap();
+    assert_eq!(found["runs"], 12);
+    assert_eq!(lab.line("compare --self").expect(0).stdout, run.stdout, "the same each time");
+    let footer = lab.line("compare last~1 last");
+    assert!(
+        footer.stdout.replace(char::is_whitespace, " ").contains("On this machine 1 run a side"),
+        "{footer:?}"
+    );
+    Lab::new().line("compare --self").refused("");
+}
+
+#[test]
 fn wrong_sides_are_one_line() {
     let lab = history();
     for (line, what) in [
-        ("compare last", "1 runs and no second side"),
-        ("compare last last~1 last~2", "3 runs and no second side"),
+        ("compare last", "two sides are needed, got 1 runs of one"),
+        ("compare last last~1 last~2", "two sides are needed, got 3 runs of one"),
         ("compare", "required"),
+        ("compare --self last last~1", "--self takes one run"),
         ("compare last..last~3 -- last", "from an older to a newer run"),
         ("compare last~900..last -- last", "at most 200"),
         ("compare last~40 last", "only 12 runs are saved"),
