@@ -43,7 +43,7 @@ pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison 
     let advice = advice(a, &rows, &evidence, options);
     let is_assumed = |r: &&Row| r.spread.as_ref().is_some_and(|s| s.from == SpreadFrom::Assumed);
     let assumed = rows.iter().filter(is_assumed).count();
-    let mut found = Comparison { families, advice, assumed, ..around(&of_a, &of_b, &sides, rows, options) };
+    let mut found = Comparison { families, assumed, advice, ..around(&of_a, &of_b, &sides, rows, options) };
     found.notes.extend(by_clock(&found.rows));
     found
 }
