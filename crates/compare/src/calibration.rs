@@ -16,8 +16,8 @@ use crate::options::Options;
 const PLANTED: [f64; 3] = [0.01, 0.03, 0.05];
 /// Runs a side that are tried, as far as the stored runs allow.
 const SIDES: [usize; 6] = [1, 2, 3, 4, 6, 8];
-/// Draws of each number of runs a side: if one comparison in ten has a false change, 98 of 100 calibrations show one.
-const DRAWS: usize = 40;
+/// Draws of each number of runs a side: if one comparison in twenty has a false change, 95 of 100 calibrations show one.
+const DRAWS: usize = 60;
 /// Draws in the footer of a comparison, which must not take longer than the comparison: enough for a share of 80 rows within some percent.
 const DRAWS_OF_FOOTER: usize = 12;
 /// Stored runs from which on a comparison prints what comparisons of this machine find.
