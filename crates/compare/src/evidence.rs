@@ -13,7 +13,6 @@ use machmeter_stats::{quantile, rank, spread};
 
 use crate::assumed;
 use crate::comparison::{Scale, Spread, SpreadFrom};
-use crate::follows::Follows;
 use crate::pair::Pair;
 use crate::variation::{Variation, assumed_sd};
 
@@ -104,8 +103,7 @@ pub(crate) fn weigh(pair: &Pair<'_>, variation: Option<Variation>) -> Option<Evi
         let runs: Option<Vec<f64>> = side.iter().map(|m| of_run(pair, m, above, variation)).collect();
         Some(spread::mean(&runs?)? / side.len() as f64)
     };
-    let listed = || assumed::listed(pair.a[0], pair.population).map_or(Follows::ANY, |k| k.follows);
-    let follows = variation.map_or_else(listed, |v| v.follows);
+    let follows = variation.map_or_else(|| pair.follows(), |v| v.follows);
     let equal = difference(pair, follows.share)?;
     let [cycle_a, cycle_b] = [&pair.a, &pair.b].map(|side| quantile::median_of(&pair.cycles(side)));
     let slower = cycle_b? - cycle_a?;

@@ -1,8 +1,14 @@
 //! How far a cost follows the clock of the core, learned from the runs that also tell its spread.
 
+use machmeter_data::metric::FollowsClock;
+
 /// Standard deviation of the logarithm of a clock beside a cost: where the clock stands still (chains of additions within 0.01 %) it reads
 /// 0.07 to 0.13 % apart from run to run.
 const CLOCK_SD: f64 = 0.001;
+
+/// What the shares of all runs may be off by together: that of chains of additions, which is 1, comes out up to 0.01 below, since visits know
+/// the clock to 0.3 %, and that of a mixture changes by as much within steps of the clock.
+const COMMON_SD: f64 = 0.02;
 
 /// How far a cost follows the time of a cycle of the core: wholly (1) if the core executes it, not at all (0) if it waits for memory or for
 /// another CPU.
@@ -16,16 +22,26 @@ impl Follows {
     /// Before any run tells, each share from 0 to 1 is as likely.
     pub(crate) const ANY: Self = Self { share: 0.5, variance: 1.0 / 12.0 };
 
-    /// By least squares with that prior, from deviations of runs in cost and cycle; costs are off by `variance` otherwise. The error of the
+    /// As runs learned it from their own samples, each by itself; [`Self::ANY`] where none did.
+    pub(crate) fn recorded(runs: impl Iterator<Item = FollowsClock>) -> Self {
+        let weights: Vec<[f64; 2]> =
+            runs.filter(|f| f.sd > 0.0).map(|f| [f.sd.powi(-2), f.share * f.sd.powi(-2)]).collect();
+        let [precision, share] = [0, 1].map(|i| weights.iter().map(|w| w[i]).sum::<f64>());
+        if precision <= 0.0 {
+            return Self::ANY;
+        }
+        Self { share: share / precision, variance: 1.0 / precision + COMMON_SD * COMMON_SD }
+    }
+
+    /// By least squares with this prior, from deviations of runs in cost and cycle; costs are off by `variance` otherwise. The error of the
     /// clock itself is allowed for (Fuller 1987): a clock that stands still tells nothing.
-    pub(crate) fn new(deviations: &[[f64; 2]], variance: f64) -> Self {
+    pub(crate) fn refined(self, deviations: &[[f64; 2]], variance: f64) -> Self {
         let noise = variance + CLOCK_SD * CLOCK_SD;
         let sum = |of: fn(&[f64; 2]) -> f64| deviations.iter().map(of).sum::<f64>() / noise;
-        let precision =
-            1.0 / Self::ANY.variance + sum(|[_, cycle]| cycle * cycle - CLOCK_SD * CLOCK_SD).max(0.0);
-        let share = (Self::ANY.share / Self::ANY.variance + sum(|[cost, cycle]| cost * cycle)) / precision;
+        let precision = 1.0 / self.variance + sum(|[_, cycle]| cycle * cycle - CLOCK_SD * CLOCK_SD).max(0.0);
+        let share = (self.share / self.variance + sum(|[cost, cycle]| cost * cycle)) / precision;
         if !share.is_finite() {
-            return Self::ANY;
+            return self;
         }
         Self { share: share.clamp(0.0, 1.0), variance: 1.0 / precision }
     }
@@ -36,11 +52,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_runs_learned_counts_by_how_sure_they_were() {
+        let run = |(share, sd)| FollowsClock { share, sd };
+        let both = Follows::recorded([(1.0, 0.01), (0.5, 0.3)].into_iter().map(run));
+        assert!((both.share - 1.0).abs() < 0.01 && both.variance.sqrt() < 0.025, "{both:?}");
+        let none = Follows::recorded(std::iter::empty());
+        assert!((none.share - 0.5).abs() < 1e-9 && none.variance > 0.08, "{none:?}");
+    }
+
+    #[test]
     fn a_clock_that_stands_still_does_not_tell_how_far_a_cost_follows_it() {
         let by = |reach: f64, share: f64| {
             let cycles: Vec<f64> = (0..12).map(|i| reach * f64::from(i % 5 - 2) / 2.0).collect();
             let deviations: Vec<[f64; 2]> = cycles.iter().map(|c| [share * c, *c]).collect();
-            Follows::new(&deviations, 1e-8)
+            Follows::ANY.refined(&deviations, 1e-8)
         };
         let still = by(1.5 * CLOCK_SD, 0.0);
         assert!((0.2..0.8).contains(&still.share) && still.variance > 0.06, "{still:?}");

@@ -8,7 +8,9 @@ use machmeter_stats::quantile::median_of;
 use machmeter_stats::regimes::LEVEL_RATIO;
 use machmeter_stats::spread;
 
+use crate::assumed;
 use crate::comparison::Scale;
+use crate::follows::Follows;
 
 /// Metrics whose value says which of several things they are of, and the ratio from which it is another one: a rhythm beside its
 /// harmonics, a pair of CPUs at another place (a virtual machine's are moved), the first mode of trips or level of memory beside the
@@ -88,6 +90,13 @@ impl<'a> Pair<'a> {
         let known: Option<Vec<f64>> = [&self.a, &self.b].into_iter().flatten().map(of).collect();
         let all: Option<Vec<f64>> = known.and_then(|_| runs.iter().map(of).collect());
         all.unwrap_or_else(|| vec![0.0; runs.len()])
+    }
+
+    /// How far the figure follows the clock, as its runs learned it, else as is listed.
+    pub(crate) fn follows(&self) -> Follows {
+        let mut recorded = self.a.iter().chain(&self.b).filter_map(|m| m.follows_clock).peekable();
+        let listed = || assumed::listed(self.a[0], self.population).map_or(Follows::ANY, |k| k.follows);
+        if recorded.peek().is_some() { Follows::recorded(recorded) } else { listed() }
     }
 
     /// Values of `runs` where costs that follow the clock to this `share` are taken at equal clocks.

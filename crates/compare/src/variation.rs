@@ -50,9 +50,10 @@ impl Variation {
         let left = |share: f64| {
             deviations.iter().map(|[cost, cycle]| (cost - share * cycle).powi(2)).sum::<f64>() / dof
         };
-        let (mut follows, mut value) = (Follows::ANY, left(0.0));
+        let recorded = pair.follows();
+        let (mut follows, mut value) = (recorded, left(recorded.share));
         for _ in 0..ROUNDS {
-            follows = Follows::new(&deviations, value);
+            follows = recorded.refined(&deviations, value);
             value = left(follows.share);
         }
         let from = if has_earlier { SpreadFrom::Earlier } else { SpreadFrom::Sides };
@@ -95,7 +96,11 @@ pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], own: &mut [Option<Variation>]) {
             let found = variance.zip(own[j].map(|v| v.from).or(from));
             own[j] = found.map(|(v, from)| {
                 let variance = Variance { value: v.value * scales[j], dof: v.dof };
-                Variation { variance, follows: own[j].map_or(Follows::ANY, |v| v.follows), from }
+                Variation {
+                    variance,
+                    follows: own[j].map_or_else(|| pairs[j].1.follows(), |v| v.follows),
+                    from,
+                }
             });
         }
     }

@@ -37,6 +37,7 @@ fn metric(m: &mut Metric) {
     }
     m.quantiles.retain(|_, v| v.is_finite());
     m.blocks.retain(|v| v.is_finite());
+    m.follows_clock.take_if(|f| !f.is_finite());
     m.visits.take_if(|v| !v.quantile.is_finite() || !v.all().all(f64::is_finite));
     for optional in [&mut m.max, &mut m.n_eff, &mut m.block_ns, &mut m.apart_ns, &mut m.core_hz] {
         *optional = optional.filter(|v| v.is_finite());

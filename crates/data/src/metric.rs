@@ -95,6 +95,21 @@ impl Interval {
     }
 }
 
+/// How far a figure follows the clock of the core.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FollowsClock {
+    /// Share that the core executes, at the clock at which the figure is told: from 0 (not at all) to 1 (in proportion).
+    pub share: f64,
+    /// Standard deviation of the share.
+    pub sd: f64,
+}
+
+impl FollowsClock {
+    pub(crate) fn is_finite(&self) -> bool {
+        self.share.is_finite() && self.sd.is_finite()
+    }
+}
+
 /// Earlier runs whose differences an interval holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Earlier {
@@ -170,6 +185,9 @@ pub struct Metric {
     /// nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
+    /// How far the figure follows that clock, where its samples told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows_clock: Option<FollowsClock>,
     /// Samples behind the value.
     pub n: u64,
     /// Samples worth, after autocorrelation.
@@ -214,6 +232,7 @@ impl Metric {
             population: None,
             apart_ns: None,
             core_hz: None,
+            follows_clock: None,
             n,
             n_eff: None,
             quantiles: BTreeMap::new(),
@@ -249,6 +268,7 @@ impl Metric {
         self.population = None;
         self.apart_ns = None;
         self.core_hz = None;
+        self.follows_clock = None;
         self.quality = Quality::Rejected;
         self.why = Some(why.to_owned());
     }
@@ -280,6 +300,13 @@ impl Metric {
     #[must_use]
     pub fn with_core_hz(mut self, core_hz: Option<f64>) -> Self {
         self.core_hz = core_hz.filter(|hz| self.value.is_some() && *hz > 0.0 && hz.is_finite());
+        self
+    }
+
+    /// Says how far it follows the clock of the core.
+    #[must_use]
+    pub fn with_follows_clock(mut self, follows: Option<FollowsClock>) -> Self {
+        self.follows_clock = follows.filter(|f| self.value.is_some() && f.is_finite());
         self
     }
 

@@ -1,9 +1,10 @@
 //! From pairs of batches to a cost with an interval, or to a bound, or to the reason why there is neither.
 
-use machmeter_data::metric::{Params, Population};
+use machmeter_data::metric::{FollowsClock, Params, Population};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::visits::Visits;
 use machmeter_data::{Interval, Metric, MetricInfo};
+use machmeter_stats::follows::Follows;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
 use machmeter_stats::visits::{FEWEST_VALUES, quantile_interval_of_visits};
 
@@ -72,6 +73,7 @@ pub(super) fn spread(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Option<[f64
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub(super) hz: f64,
+    pub(super) follows: Follows,
     /// What the cost may be off by because it is not known how far it follows the clock, as a fraction, at 95 %.
     pub(super) error: f64,
 }
@@ -118,6 +120,8 @@ pub struct Known {
     pub apart_ns: Option<f64>,
     /// Clock of the core at which the value is told, Hz: the quick one of the run. `None` where nobody looked.
     pub core_hz: Option<f64>,
+    /// How far the cost follows that clock; `None` where nobody looked.
+    pub follows: Option<Follows>,
     /// Medians of up to 20 stretches of time.
     pub blocks_ns: Vec<f64>,
     /// The values that the figure is of, visit by visit.
@@ -156,6 +160,7 @@ impl Cost {
     pub(super) fn told_at(mut self, clock: &Clock, spread: Option<[f64; 4]>) -> Self {
         if let Self::Known(k) = &mut self {
             k.core_hz = Some((clock.hz / 1e6).round() * 1e6);
+            k.follows = Some(clock.follows);
             (k.low_ns, k.high_ns) =
                 (k.low_ns * (1.0 - clock.error).max(0.0), k.high_ns * (1.0 + clock.error));
             if let Some(all) = spread {
@@ -208,6 +213,7 @@ impl Cost {
             population: None,
             apart_ns: None,
             core_hz: core_clock::hz(pairs, ns_per_tick),
+            follows: None,
             blocks_ns: blocks.collect(),
             visits_ns: by_visit(pairs, &values),
         })
@@ -321,6 +327,9 @@ impl Cost {
                     .with_population(k.population)
                     .with_apart(k.apart_ns)
                     .with_core_hz(k.core_hz)
+                    .with_follows_clock(
+                        k.follows.map(|f| FollowsClock { share: cut(f.share), sd: cut(f.sd) }),
+                    )
                     .with_quantiles(&quantiles)
                     .with_visits(samples)
                     .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
@@ -333,6 +342,11 @@ impl Cost {
             Self::Unknown { why } => Metric::rejected(info, params, NONE, why),
         }
     }
+}
+
+/// A share with four digits behind the point.
+fn cut(share: f64) -> f64 {
+    (share * 1e4).round() / 1e4
 }
 
 /// What the clock's steps leave open of a value, ns: a duration is known up to a step, two up to two.

@@ -214,7 +214,7 @@ impl Rows {
         let Some((quick, quick_ticks)) = self.at_quick_clock(row, pairs) else {
             return self.cost_as_timed(row, pairs);
         };
-        let at = Clock { hz: self.tick_hz / quick_ticks, error: quick.error };
+        let at = Clock { hz: self.tick_hz / quick_ticks, follows: quick.follows, error: quick.error };
         self.cost_as_timed(row, &quick.pairs).told_at(&at, estimate::spread(row, pairs, self.ns_per_tick()))
     }
 

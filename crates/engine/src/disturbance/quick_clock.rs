@@ -50,6 +50,7 @@ pub(crate) fn told(own_ticks: f64, before_ticks: Option<f64>) -> f64 {
 #[derive(Debug, Clone)]
 pub(crate) struct AtQuickClock {
     pub(crate) pairs: Vec<Pair>,
+    pub(crate) follows: Follows,
     /// What a figure may be off by because it is not known how far the row follows the clock, as a fraction, at 95 %.
     pub(crate) error: f64,
 }
@@ -89,6 +90,7 @@ impl AtQuickClock {
         let usual = median_of(&told.iter().map(slower).collect::<Vec<_>>());
         Self {
             pairs: pairs.iter().filter(|(_, is_slow, v)| !is_wrong(*is_slow, *v)).map(|(p, ..)| *p).collect(),
+            follows,
             error: DEVIATIONS * follows.sd * usual.unwrap_or_default(),
         }
     }
@@ -108,7 +110,7 @@ fn cycles(pairs: &[Pair], quick_ticks: f64) -> Vec<Option<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Cost, Kind, Row, Rows};
+    use crate::cost::{Cost, Facts, Kind, Row, Rows};
     use crate::disturbance::sibling::CoreLook;
     use machmeter_stats::random::Random;
 
@@ -221,7 +223,7 @@ mod tests {
         }
         let of = |rows: &Rows| Cost::of(&rows.rows[0], rows.ns_per_tick(), rows.step_ticks);
         let plain = of(&run);
-        run.facts = Default::default();
+        run.facts = Facts::default();
         run.store_core();
         assert_eq!(run.cost(&run.rows[0]), plain);
     }
