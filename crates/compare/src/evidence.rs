@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 
 use machmeter_data::Metric;
 use machmeter_stats::distribution::{t_cdf, t_quantile};
-use machmeter_stats::{quantile, rank, spread};
+use machmeter_stats::{quantile, rank};
 
 use crate::assumed;
 use crate::comparison::{Scale, Spread, SpreadFrom};
 use crate::pair::Pair;
 use crate::variation::{Variation, assumed_sd};
+use crate::weights::Weights;
 
 /// Degrees of freedom of the law of single figures, at most.
 const SINGLE_DOF: f64 = 3.0;
@@ -88,7 +89,7 @@ impl Quantiles {
     }
 }
 
-/// Shift and difference of means of two sides, with the factor by which the variance of the shift exceeds that of the means.
+/// Shift and difference of weighted means of two sides, with the factor by which the variance of the shift exceeds that of the means.
 struct Difference {
     value: f64,
     of_means: f64,
@@ -99,19 +100,20 @@ struct Difference {
 pub(crate) fn weigh(pair: &Pair<'_>, variation: Option<Variation>) -> Option<Evidence> {
     let plain = difference(pair, 0.0)?;
     let rises = plain.value >= 0.0;
-    let of_side = |side: &[&Metric], above| {
+    let [weights_a, weights_b] = [&pair.a, &pair.b].map(|side| Weights::new(pair, side));
+    let of_side = |side: &[&Metric], weights: &Weights, above| {
         let runs: Option<Vec<f64>> = side.iter().map(|m| of_run(pair, m, above, variation)).collect();
-        Some(spread::mean(&runs?)? / side.len() as f64)
+        Some(weights.mean(&runs?) / weights.runs())
     };
     let follows = variation.map_or_else(|| pair.follows(), |v| v.follows);
     let equal = difference(pair, follows.share)?;
     let [cycle_a, cycle_b] = [&pair.a, &pair.b].map(|side| quantile::median_of(&pair.cycles(side)));
     let slower = cycle_b? - cycle_a?;
-    let runs = plain.factor * (of_side(&pair.a, rises)? + of_side(&pair.b, !rises)?);
+    let runs = plain.factor * (of_side(&pair.a, &weights_a, rises)? + of_side(&pair.b, &weights_b, !rises)?);
     let variance = runs + slower.powi(2) * follows.variance;
     let of_a = quantile::median_of(&pair.values(&pair.a))?;
     let least = RESOLUTION * if pair.scale == Scale::Relative { 1.0 } else { of_a.abs() };
-    let [in_a, in_b] = [&pair.a, &pair.b].map(|side| side.len() as f64);
+    let [in_a, in_b] = [weights_a.runs(), weights_b.runs()];
     let most = most_dof(in_a.min(in_b));
     let dof = variation.map_or(most, |v| v.variance.dof.min(most));
     let from = variation.map_or(SpreadFrom::Assumed, |v| v.from);
@@ -146,7 +148,9 @@ fn difference(pair: &Pair<'_>, share: f64) -> Option<Difference> {
     let [a, b] = [&pair.a, &pair.b].map(|side| pair.at_equal_clocks(side, share));
     // The shift of two single runs is their difference; with many runs it has its variance for the normal law.
     let factor = 1.0 + (SHIFT_VARIANCE - 1.0) * (1.0 - 2.0 / (a.len() + b.len()) as f64);
-    Some(Difference { value: rank::shift(&a, &b)?, of_means: spread::mean(&b)? - spread::mean(&a)?, factor })
+    let [of_a, of_b] =
+        [(&pair.a, &a), (&pair.b, &b)].map(|(side, values)| Weights::new(pair, side).mean(values));
+    Some(Difference { value: rank::shift(&a, &b)?, of_means: of_b - of_a, factor })
 }
 
 /// Variance of a run's figure: the spread between runs, of which the run's own interval is one more estimate. Where no run measures the

@@ -29,6 +29,7 @@ mod plan;
 mod trend;
 mod variation;
 mod view;
+mod weights;
 
 pub use between::include_earlier;
 pub use calibration::{Calibration, Found, Planted, calibrate, calibrate_one};

@@ -122,6 +122,13 @@ impl<'a> Pair<'a> {
         sd.is_finite().then_some(sd)
     }
 
+    /// Variances that runs give themselves, by the wider side of their intervals; `None` where one gives none.
+    pub(crate) fn own_variances(&self, runs: &[&Metric]) -> Option<Vec<f64>> {
+        let variance =
+            |m: &&Metric| Some(self.own_sd(m, true, true)?.max(self.own_sd(m, false, true)?).powi(2));
+        runs.iter().map(variance).collect()
+    }
+
     /// What the figures of both sides are known to be off by, by their own intervals: a standard deviation, 0 where none tells.
     pub(crate) fn own_sd_of_all(&self) -> f64 {
         let variance =

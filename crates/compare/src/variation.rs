@@ -1,6 +1,6 @@
 //! The spread between runs of a metric without a change.
 //!
-//! It is measured by the runs of both sides and by earlier ones, each about the median of its group. Metrics of one kind lend each other
+//! It is measured by the runs of both sides and by earlier ones, each about the median of its group, by its weight ([`crate::weights`]). Metrics of one kind lend each other
 //! their spreads (Smyth 2004). A run in another state counts as it is: the spread grows with the shift that such a run causes. Where no run
 //! measures the spread, it is assumed.
 
@@ -11,6 +11,7 @@ use crate::assumed;
 use crate::comparison::{Scale, SpreadFrom};
 use crate::follows::Follows;
 use crate::pair::Pair;
+use crate::weights::Weights;
 
 /// Earlier runs that measure a spread, at least.
 const LEAST_EARLIER: usize = 3;
@@ -43,13 +44,17 @@ impl Variation {
             all[0].iter().zip(&all[1]).map(|(v, c)| [v - value, c - cycle]).collect::<Vec<_>>()
         };
         let deviations: Vec<[f64; 2]> = groups.iter().filter(|g| g.len() > 1).flat_map(centered).collect();
-        let dof = groups.iter().map(|g| g.len().saturating_sub(1)).sum::<usize>() as f64;
+        let weights: Vec<Weights> = groups.iter().map(|runs| Weights::new(pair, runs)).collect();
+        let squares = |share: f64| {
+            let of =
+                groups.iter().zip(&weights).map(|(runs, w)| w.squares(&pair.at_equal_clocks(runs, share)));
+            of.fold([0.0, 0.0], |[sum, dof], [s, d]| [sum + s, dof + d])
+        };
+        let dof = squares(0.0)[1];
         if dof < 1.0 {
             return None;
         }
-        let left = |share: f64| {
-            deviations.iter().map(|[cost, cycle]| (cost - share * cycle).powi(2)).sum::<f64>() / dof
-        };
+        let left = |share: f64| squares(share)[0] / dof;
         let recorded = pair.follows();
         let (mut follows, mut value) = (recorded, left(recorded.share));
         for _ in 0..ROUNDS {
@@ -61,11 +66,11 @@ impl Variation {
     }
 }
 
-/// Lets the variations of alike metrics lend to each other, as parts of what is assumed: those of one probe, population and scale. A metric
+/// Lets the variations of alike metrics lend to each other, as parts of what their runs know of themselves: those of one probe, population and scale. A metric
 /// without a spread of its own takes what the others have in common.
 pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], own: &mut [Option<Variation>]) {
     let kind = |i: usize| (pairs[i].0.split('.').next(), pairs[i].1.population, pairs[i].1.scale);
-    let scales: Vec<f64> = pairs.iter().map(|(_, p)| assumed_sd(p).powi(2)).collect();
+    let scales: Vec<f64> = pairs.iter().map(|(_, p)| scale(p)).collect();
     let mut done = vec![false; own.len()];
     for i in 0..pairs.len() {
         if done[i] {
@@ -104,6 +109,14 @@ pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], own: &mut [Option<Variation>]) {
             });
         }
     }
+}
+
+/// The variance that a metric's spread is lent in parts of: rows whose runs know them better differ by less from run to run, too. Where runs have
+/// no interval, what is assumed.
+fn scale(pair: &Pair<'_>) -> f64 {
+    let runs: Vec<&machmeter_data::Metric> = pair.a.iter().chain(&pair.b).copied().collect();
+    let own = pair.own_variances(&runs).and_then(|own| quantile::median_of(&own)).filter(|v| *v > 0.0);
+    own.filter(|_| pair.scale == Scale::Relative).unwrap_or_else(|| assumed_sd(pair).powi(2))
 }
 
 /// What runs of this pair are assumed to differ by beyond what they know of themselves: a standard deviation on its scale, above 0.
