@@ -20,7 +20,7 @@ pub struct Options<'a> {
 
 impl Options<'_> {
     /// Whether the row of this key and id is asked for.
-    pub(crate) fn wants(&self, key: &str, id: &str) -> bool {
+    pub fn wants(&self, key: &str, id: &str) -> bool {
         let matches = |glob: &String| glob_matches(glob, key) || glob_matches(glob, id);
         self.metric_glob.as_ref().map_or(id != OF_THE_METER, matches)
     }

@@ -137,14 +137,20 @@ fn tell(
 
 /// Why no row can be judged, by the first run of each setting.
 fn nothing_to_judge(round: &Round, options: &Options<'_>) -> Failure {
-    if let Some(glob) = &options.metric_glob {
-        let what = format!("--metric '{glob}' matches no figure that runs under A and B have in common");
-        return Failure::usage(what).help("machmeter list metrics");
+    let mut all = round.iter().flatten().flat_map(|r| &r.metrics);
+    let why = all.find(|m| options.wants(&m.key(), &m.id) && m.why.is_some());
+    let why = why.and_then(|m| m.why.as_deref()).map(|why| format!(" ({why})"));
+    match (&options.metric_glob, why) {
+        (Some(glob), None) => {
+            let what = format!("--metric '{glob}' matches no figure that runs under A and B have in common");
+            Failure::usage(what).help("machmeter list metrics")
+        }
+        (_, why) => {
+            let why = why.unwrap_or_default();
+            Failure::usage(format!("one run under A and one under B have no figure in common{why}"))
+                .help("give the probe a longer -t, or choose rows with --metric")
+        }
     }
-    let why = round.iter().flatten().flat_map(|r| &r.metrics).find_map(|m| m.why.as_deref());
-    let why = why.map_or(String::new(), |why| format!(" ({why})"));
-    Failure::usage(format!("one run under A and one under B have no figure in common{why}"))
-        .help("give the probe a longer -t, or choose rows with --metric")
 }
 
 fn sides(asked: &Asked) -> Result<([String; 2], Sides)> {

@@ -159,7 +159,9 @@ fn settings_in_turns_end_with_the_answer_and_leave_nothing() {
     failing.failed(4, "setting B, `exit 3`");
     let line = "ab --set nice=0 --set nice=5 -t 7s --metric ops.cost -- ops -t 300ms --parts arithmetic";
     let niced = lab.line(line);
-    assert!([0, 3].contains(&niced.code.unwrap()), "{}", niced.stderr);
+    // Where other programs take the CPUs, runs this short have no figures, and it says so.
+    let had_no_time = niced.code == Some(2) && niced.stderr.contains("have no figure in common (");
+    assert!([0, 3].contains(&niced.code.unwrap()) || had_no_time, "{}", niced.stderr);
     lab.line(&line.replace("ops.cost", "*nonsense*")).failed(2, "matches no figure");
     assert!(lab.files().is_empty());
 }
