@@ -117,7 +117,7 @@ mod tests {
             population: None,
             apart_ns: None,
             core_hz: None,
-            follows_clock: None,
+            follows: None,
             blocks_ns: Vec::new(),
             visits_ns: Vec::new(),
         }
