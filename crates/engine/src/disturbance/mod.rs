@@ -1,5 +1,5 @@
 //! What disturbs samples, and who sees it: the kernel's counters ([`crate::sampling`]), partners ([`crate::team::sampler`]), the core's
-//! width ([`sibling`]) and clock ([`core_clock`], [`quick_clock`]) and the distance of two CPUs ([`placement`]). Samples carry what was seen; figures are of one population.
+//! width ([`sibling`]) and clock ([`core_clock`], `quick_clock`) and the distance of two CPUs ([`placement`]). Samples carry what was seen; figures are of one population.
 
 pub mod core_clock;
 pub mod distance;
