@@ -13,7 +13,8 @@ fn an_inherited_nice_value_is_kept_and_said() {
     for line in [
         "noise -t 100ms --json",
         "sync -t 200ms --parts contention --json",
-        "interactive -t 1500ms --tasks video --loads burn --json",
+        // Beside other tests it takes a second until it may begin.
+        "interactive -t 4s --tasks video --loads burn --json",
     ] {
         let lab = Lab::new();
         let words = words(line);
