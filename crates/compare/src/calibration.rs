@@ -1,7 +1,7 @@
-//! What comparisons of this machine find: its stored runs against each other, as they are and with a planted change.
+//! Calibration of the judge on this machine: it compares the machine's stored runs with each other.
 //!
-//! Runs of one state and plan are drawn into two sides. Sides as they are show how often a comparison has a false change. Sides of which one
-//! has all its costs 1, 3 or 5 % higher show in how many rows such a change is found. The draws are the same each time.
+//! It draws two sides from the runs of one state and plan. Unchanged sides show how often a comparison reports a false change. Then it
+//! raises all costs of one side by 1, 3 or 5 % and counts the rows in which the comparison finds the change. A seed fixes the draws.
 
 use machmeter_data::{Metric, Record, Unit};
 use machmeter_stats::random::Random;
@@ -23,7 +23,7 @@ const DRAWS_OF_FOOTER: usize = 12;
 /// Stored runs from which on a comparison prints what comparisons of this machine find.
 const LEAST_RUNS: usize = 8;
 
-/// What comparisons of stored runs find.
+/// False changes and power of comparisons between stored runs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Calibration {
     /// Stored runs of one state and plan.
@@ -32,14 +32,14 @@ pub struct Calibration {
     pub sides: Vec<Found>,
 }
 
-/// What comparisons of a number of runs a side find.
+/// False changes and power for one number of runs a side.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Found {
     /// Runs a side.
     pub runs: usize,
     /// Comparisons of runs between which nothing was changed.
     pub comparisons: usize,
-    /// Those of them that have a false change.
+    /// Comparisons that report a false change.
     pub with_false_change: usize,
     /// Rows of costs and rates that a comparison has, on average.
     pub rows: f64,

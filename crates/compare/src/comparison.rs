@@ -35,7 +35,7 @@ pub struct Comparison {
     /// The next step where rows are unclear, with the estimate it rests on; absent where all is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// What comparisons of as many runs a side find among the stored runs of this machine; absent where fewer than eight are stored.
+    /// False changes and power for this number of runs a side, from the stored runs of this machine; absent where fewer than eight are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// Remarks on the comparison as a whole.

@@ -2,8 +2,8 @@
 //!
 //! The change is the shift of Hodges and Lehmann between the figures of the runs, which one run in another state hardly moves. One law
 //! serves any number of runs. The variance of a run comes from the runs (see [`crate::variation`]); its own interval counts as much as one
-//! run does. The degrees of freedom grow with the runs of the side that has fewer: single figures have tails like
-//! those of Student's t with three (`docs/compare.md`), and the tails of a shift between groups are lighter.
+//! run does. The degrees of freedom grow with the runs of the side that has fewer: single figures have the tails
+//! of Student's t with three degrees of freedom (`docs/compare.md`), and shifts between groups have lighter ones.
 
 use std::collections::BTreeMap;
 

@@ -112,8 +112,8 @@ fn without_spread(row: &Row) -> Verdict {
 /// Assumed deviations that half of a run's figures are off those of another run if it was in another state.
 const OTHER_STATE_SD: f64 = 5.0;
 
-/// Runs before the first side in its state: of the same machine, program and plan, with nothing around them that differs, and figures
-/// that are alike on the whole. A run of another state tells nothing about the first side.
+/// Runs before the first side in its state: of the same machine, program and plan, in the same environment, and with
+/// similar figures. A run in another state tells nothing about the first side.
 fn before<'a>(a: &[Record], b: &[Record], history: &'a [Record]) -> impl Iterator<Item = &'a Record> {
     let first = a.iter().min_by(|x, y| x.run.started.cmp(&y.run.started)).cloned();
     let mut seen: BTreeSet<String> = a.iter().chain(b).map(|r| r.id.clone()).collect();

@@ -1,4 +1,4 @@
-//! What a run was asked to do: runs of one plan can be compared without a caveat.
+//! The plan of a run: its verb, options, level, time, CPUs and machine. Only runs of one plan tell what runs differ by.
 
 use machmeter_data::Record;
 

@@ -43,6 +43,7 @@ pub mod code;
 pub mod deflated;
 pub mod facts;
 pub mod finite;
+mod follows_clock;
 pub mod gaps;
 pub mod links;
 pub mod metric;

@@ -6,6 +6,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::follows_clock::FollowsClock;
+
 use crate::finite::{cut_to, rounded_up};
 use crate::quantity::{Better, Unit};
 use crate::visits::Visits;
@@ -92,21 +94,6 @@ impl Interval {
             high: rounded_up(high),
             method: method.to_owned(),
         })
-    }
-}
-
-/// How far a figure follows the clock of the core.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FollowsClock {
-    /// Share that the core executes, at the clock at which the figure is told: from 0 (not at all) to 1 (in proportion).
-    pub share: f64,
-    /// Standard deviation of the share.
-    pub sd: f64,
-}
-
-impl FollowsClock {
-    pub(crate) fn is_finite(&self) -> bool {
-        self.share.is_finite() && self.sd.is_finite()
     }
 }
 
@@ -300,13 +287,6 @@ impl Metric {
     #[must_use]
     pub fn with_core_hz(mut self, core_hz: Option<f64>) -> Self {
         self.core_hz = core_hz.filter(|hz| self.value.is_some() && *hz > 0.0 && hz.is_finite());
-        self
-    }
-
-    /// Says how far it follows the clock of the core.
-    #[must_use]
-    pub fn with_follows_clock(mut self, follows: Option<FollowsClock>) -> Self {
-        self.follows_clock = follows.filter(|f| self.value.is_some() && f.is_finite());
         self
     }
 
