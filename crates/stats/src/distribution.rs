@@ -3,15 +3,12 @@
 //! The incomplete beta function is our own continued fraction (modified Lentz; *Numerical Recipes*, 3rd ed., section 6.4): rank
 //! intervals need it for a million trials, beyond the iterations of statrs, whose gamma and error functions serve here.
 
-use crate::bisection::first;
 use crate::error::finite;
 use statrs::function::{erf, gamma};
 
 /// `P(Z > z)` of the standard normal law, accurate in the far tail.
 pub fn normal_sf(z: f64) -> Option<f64> {
-    // erfc(x) = Q(1/2, x^2): the incomplete gamma function keeps more digits in the tail than statrs's erfc.
-    let tail = 0.5 * gamma_q(0.5, 0.5 * finite(z)? * z)?;
-    Some(if z >= 0.0 { tail } else { 1.0 - tail })
+    Some(0.5 * libm::erfc(finite(z)? / std::f64::consts::SQRT_2))
 }
 
 /// Quantile of the standard normal law; `p` strictly between 0 and 1.
@@ -54,11 +51,36 @@ pub fn t_quantile(p: f64, dof: f64) -> Option<f64> {
         return Some(0.0);
     }
     let tail = p.min(1.0 - p);
-    // The bit patterns of positive numbers are ordered like their values.
-    let beyond = |bits: u64| t_cdf(-f64::from_bits(bits), dof).is_none_or(|q| q <= tail);
-    let magnitude = f64::from_bits(first(0..1e300_f64.to_bits(), beyond));
+    let magnitude = t_magnitude(tail, dof)?;
     finite(if p < 0.5 { -magnitude } else { magnitude })
 }
+
+/// The distance from 0 beyond which a share `tail` < 1/2 of Student's law lies on each side: Newton steps on the logarithms of distance and tail, where
+/// far tails are straight lines, and a bisection of the bracket where a step leaves it.
+fn t_magnitude(tail: f64, dof: f64) -> Option<f64> {
+    // Student's tails are wider than the normal law's.
+    let (mut low, mut high) = ((-normal_quantile(tail)?).max(f64::MIN_POSITIVE) * 0.5, 1e300_f64);
+    let ln_scale = gamma::ln_gamma(0.5 * (dof + 1.0))
+        - gamma::ln_gamma(0.5 * dof)
+        - 0.5 * (dof * std::f64::consts::PI).ln();
+    let mut at = low * 2.0;
+    for _ in 0..MOST_STEPS {
+        let beyond = t_cdf(-at, dof).unwrap_or(0.0);
+        if beyond > tail { low = at } else { high = at }
+        let density = (ln_scale - 0.5 * (dof + 1.0) * (at * at / dof).ln_1p()).exp();
+        let next = at * ((beyond / tail).ln() * beyond / (density * at)).exp();
+        let next = if low < next && next < high { next } else { low.sqrt() * high.sqrt() };
+        let is_there = (next - at).abs() <= 4.0 * f64::EPSILON * at;
+        at = next;
+        if is_there || high <= low {
+            break;
+        }
+    }
+    Some(at)
+}
+
+/// More steps than bisecting the logarithms of all positive numbers would take.
+const MOST_STEPS: usize = 200;
 
 /// `P(X <= k)` for `n` trials of probability `p` in `[0, 1]`.
 pub fn binomial_cdf(k: u64, n: u64, p: f64) -> Option<f64> {
