@@ -98,6 +98,10 @@ struct Difference {
 
 /// The evidence of a pair; `None` where nothing tells how far its figures could be off.
 pub(crate) fn weigh(pair: &Pair<'_>, variation: Option<Variation>) -> Option<Evidence> {
+    // A single run left on a side, as of a row whose other runs are marked, is judged as a lone run: its state is unknown, however well the runs of other rows
+    // agree.
+    let is_lone = pair.a.len().min(pair.b.len()) < 2;
+    let variation = variation.filter(|v| !is_lone || v.from != SpreadFrom::Sides);
     let plain = difference(pair, 0.0)?;
     let rises = plain.value >= 0.0;
     let [weights_a, weights_b] = [&pair.a, &pair.b].map(|side| Weights::new(pair, side));

@@ -315,3 +315,31 @@ proptest! {
         prop_assert!(!csv(&c).contains("NaN") && !markdown(&c).contains("NaN"));
     }
 }
+
+/// Of two runs a side, one is marked on each side in a row: the two that are left are 10 % apart. The other rows agree within 0.4 %, but
+/// they know nothing of this row's state.
+#[test]
+fn a_single_run_left_on_a_side_is_judged_as_a_lone_run() {
+    let mut r = Random::new(3);
+    let mut runs: Vec<Record> = (0..4).map(|i| QUIET.run(i, 60, 0, 1.0, &mut r)).collect();
+    for (run, factor, is_marked) in [(0, 1.0, false), (1, 1.3, true), (2, 1.1, false), (3, 1.3, true)] {
+        let m = &mut runs[run].metrics[0];
+        m.value = Some(100.0 * factor);
+        m.ci = Interval::new(0.95, 99.6 * factor, 100.4 * factor, "rank");
+        m.population = Some(if is_marked { Population::CoreShared } else { Population::Undisturbed });
+    }
+    let (a, b) = runs.split_at(2);
+    let row = |c: &Comparison| c.rows.iter().find(|r| r.key.contains("made_0}")).cloned().unwrap();
+    let left = row(&compare(a, b, &Options::default()));
+    assert!(!left.verdict.is_change(), "{left:?}");
+    assert_eq!(left.spread.unwrap().from, SpreadFrom::Assumed);
+    // Two runs of each side show such a change.
+    for (run, value) in runs.iter_mut().zip([100.0, 100.2, 130.0, 130.2]) {
+        let m = &mut run.metrics[0];
+        m.value = Some(value);
+        m.ci = Interval::new(0.95, 0.996 * value, 1.004 * value, "rank");
+        m.population = Some(Population::Undisturbed);
+    }
+    let (a, b) = runs.split_at(2);
+    assert!(row(&compare(a, b, &Options::default())).verdict.is_change());
+}
