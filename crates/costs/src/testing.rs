@@ -51,10 +51,13 @@ pub(crate) fn params<P: clap::Args>(words: &[&str]) -> P {
 }
 
 /// The rows of a probe that an analysis gives, as `name: figures`.
-pub(crate) fn told(probe: &machmeter_engine::Info, analysis: &machmeter_engine::Analysis) -> Vec<String> {
+pub(crate) fn row_texts(
+    probe: &machmeter_engine::Info,
+    analysis: &machmeter_engine::Analysis,
+) -> Vec<String> {
     let rows = machmeter_data::summary::rows(probe.rows, &analysis.metrics);
-    let told = rows.iter().filter_map(|r| r.told(&analysis.metrics));
-    told.map(|t| format!("{}: {}", t.name, t.figures)).collect()
+    let texts = rows.iter().filter_map(|r| r.text(&analysis.metrics));
+    texts.map(|t| format!("{}: {}", t.name, t.line())).collect()
 }
 
 pub(crate) fn codes(analysis: &machmeter_engine::Analysis) -> Vec<&str> {

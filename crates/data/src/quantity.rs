@@ -73,6 +73,7 @@ pub fn human(value: f64, unit: Unit) -> String {
     }
     match unit {
         Unit::Nanoseconds => scaled(value, 1e3, ["ns", "us", "ms", "s"]),
+        Unit::Bytes if is_whole(value) && value.abs() < 1023.5 => format!("{value:.0} B"),
         Unit::Bytes => scaled(value, 1024.0, ["B", "KiB", "MiB", "GiB"]),
         Unit::BytesPerSecond => scaled(value, 1e3, ["B/s", "kB/s", "MB/s", "GB/s"]),
         Unit::FlopsPerSecond => scaled(value, 1e3, ["flop/s", "kflop/s", "Mflop/s", "Gflop/s"]),
@@ -82,12 +83,28 @@ pub fn human(value: f64, unit: Unit) -> String {
             format!("{:.2} %", (value * 1e4).floor() / 100.0)
         }
         Unit::One => format!("{} %", digits(value * 100.0)),
+        Unit::Count if is_whole(value) => format!("{value:.0}"),
         Unit::Count => digits(value),
         Unit::Ticks => format!("{} ticks", digits(value)),
         Unit::NanosecondsPerByte => format!("{} ns/B", digits(value)),
         Unit::PartsPerMillion => format!("{} ppm", digits(value)),
         Unit::PerHertz => format!("{} /Hz", digits(value)),
     }
+}
+
+/// A difference of shares in percentage points, without the sign `%`: `0.41` for 0.0041.
+pub fn points(difference: f64) -> String {
+    let text = digits(difference * 100.0);
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// Whether a count needs no decimals.
+fn is_whole(value: f64) -> bool {
+    value == value.trunc() && value.abs() < 1e6
 }
 
 /// A duration as it was written, if it is one: what options keep.
@@ -170,7 +187,7 @@ mod tests {
 
     #[test]
     fn people_read_three_digits_in_a_fitting_unit() {
-        use Unit::{Bytes, FlopsPerSecond, Hertz, Nanoseconds, One};
+        use Unit::{Bytes, Count, FlopsPerSecond, Hertz, Nanoseconds, One};
         let times = [9.47, 27_600_000.0, 999_600.0].map(|ns| human(ns, Nanoseconds));
         assert_eq!(times, ["9.47 ns", "27.6 ms", "1.00 ms"]);
         let shares = [0.029, 0.0, f64::NAN, 0.000_012].map(|share| human(share, One));
@@ -181,6 +198,9 @@ mod tests {
         );
         let others = [(250.0, Hertz), (5.85e10, FlopsPerSecond), (49_152.0, Bytes)].map(|(v, u)| human(v, u));
         assert_eq!(others, ["250 Hz", "58.5 Gflop/s", "48.0 KiB"]);
+        let counts = [(28.0, Count), (46_432.0, Count), (2.5, Count), (64.0, Bytes), (1023.6, Bytes)];
+        assert_eq!(counts.map(|(v, u)| human(v, u)), ["28", "46432", "2.50", "64 B", "1.00 KiB"]);
+        assert_eq!([0.0041, 0.179, 0.3, 1e-7].map(points), ["0.41", "17.9", "30", "1.00e-5"]);
     }
 
     #[test]

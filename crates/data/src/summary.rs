@@ -8,7 +8,11 @@ use crate::metric::{Metric, Params};
 use crate::quantity::{Better, Unit, human};
 
 mod declared;
+mod fitness;
+mod words;
 pub use declared::{Pick, RowInfo, rows, selects};
+pub use fitness::{Bounds, Evidence, Fit, Fitness, Purpose, SHARE_TAKEN, of_cpus};
+pub use words::{Mark, RowText, ends, interval_text};
 
 /// What a person should read first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +31,7 @@ pub struct Summary {
 /// A row of the page: a name and up to a few figures of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
-    /// `NOISE`, `WAKE-UP`, `MEMORY`, ...
+    /// The probe: `NOISE`, `INTERACTIVE`, `MEMORY`, ...; or a picture: `LADDER`, `TAKEN`.
     pub section: String,
     /// What it is: `latency`.
     pub name: String,
@@ -122,16 +126,7 @@ impl Compared {
     /// `usual in 37 servers: 16.1 to 105 ns`.
     pub fn words(&self) -> String {
         let Usual { low, high, kind, n, .. } = &self.usual;
-        format!("usual in {n} {kind}s: {}", span(*low, *high, self.unit))
-    }
-}
-
-/// `16.1 to 105 ns`: a unit that is the same stands once.
-pub fn span(low: f64, high: f64, unit: Unit) -> String {
-    let (low, high) = (human(low, unit), human(high, unit));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((number, a)), Some((_, b))) if a == b => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
+        format!("usual in {n} {kind}s: {}", ends(*low, *high, self.unit))
     }
 }
 
@@ -168,36 +163,8 @@ pub struct SummaryLine {
     pub lines: Vec<String>,
 }
 
-/// How well a machine serves a purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Fit {
-    /// Nothing speaks against it.
-    Yes,
-    /// Too little was seen to say.
-    Unknown,
-    /// With a reservation.
-    Partly,
-    /// Not.
-    No,
-}
-
-/// Whether the machine is fit for a purpose, and why.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Fitness {
-    /// `latency under 1 ms`, ...
-    pub purpose: String,
-    /// The judgment.
-    pub fit: Fit,
-    /// Its reason, with figures.
-    pub reason: String,
-}
-
-/// Purposes in the order in which they are told.
-pub const PURPOSES: [&str; 4] = ["latency under 1 ms", "audio, video", "throughput", "message passing"];
-
 impl Summary {
-    /// Adds what another probe says. Of two judgments of one purpose the worse stands.
+    /// Adds the summary of another probe. The worse of two judgments of one purpose stays.
     pub fn add(&mut self, other: Self) {
         self.rows.extend(other.rows);
         for new in other.fitness {
@@ -207,8 +174,8 @@ impl Summary {
                 None => self.fitness.push(new),
             }
         }
-        let place = |f: &Fitness| PURPOSES.iter().position(|p| *p == f.purpose);
-        self.fitness.sort_by_key(|f| place(f).unwrap_or(PURPOSES.len()));
+        let place = |f: &Fitness| Purpose::ALL.iter().position(|p| p.name() == f.purpose);
+        self.fitness.sort_by_key(|f| place(f).unwrap_or(Purpose::ALL.len()));
         for new in other.lines {
             match self.lines.iter_mut().find(|l| l.section == new.section) {
                 Some(old) => old.lines.extend(new.lines),
@@ -237,23 +204,6 @@ impl RowFigure {
     }
 }
 
-/// A row in words.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Told {
-    /// What it is and under which conditions: `mutex, free | wanted`.
-    pub name: String,
-    /// The figures in the same order: `5.14 | 31.8 ns`.
-    pub figures: String,
-    /// Half width of the interval of a single figure, as a share of it.
-    pub half_width: Option<f64>,
-    /// The same in words: `± 4.13 %`, the ends of one that reaches far, `0.535 to 11.6 %`, or the one of a bound.
-    pub interval: Option<String>,
-    /// Whether one of them is of a core that was shared.
-    pub is_shared: bool,
-    /// The first figure beside where it usually lies.
-    pub compared: Option<Compared>,
-}
-
 impl Row {
     /// The figures of the row that are known, each with its condition. Two that read the same are one.
     pub fn shown<'m>(&self, metrics: &'m [Metric]) -> Vec<(&str, Shown<'m>)> {
@@ -275,56 +225,7 @@ impl Row {
         let drawable = |u: &Usual| 0.0 < u.low && u.low <= u.high && u.high.is_finite() && value > 0.0;
         usual.filter(drawable).map(|usual| Compared { usual, value, unit, better })
     }
-
-    /// The row in words, where a figure is known.
-    pub fn told(&self, metrics: &[Metric]) -> Option<Told> {
-        let shown = self.shown(metrics);
-        let texts: Vec<String> = shown.iter().map(|(_, s)| human(s.value, s.unit)).collect();
-        let conditions: Vec<&str> = shown.iter().map(|(c, _)| *c).filter(|c| !c.is_empty()).collect();
-        let name = [&self.name[..], &conditions.join(" | ")];
-        let name: Vec<&str> = name.into_iter().filter(|t| !t.is_empty()).collect();
-        let (half_width, interval) = interval(&shown).unzip();
-        Some(Told {
-            name: name.join(", "),
-            figures: joined(&texts)?,
-            half_width,
-            interval,
-            is_shared: shown.iter().any(|(_, s)| s.metric.is_shared()),
-            compared: self.compared(metrics),
-        })
-    }
 }
-
-/// `5.14 | 31.8 ns`: a unit that is the same stands once.
-fn joined(texts: &[String]) -> Option<String> {
-    let (last, before) = texts.split_last()?;
-    let unit = last.split_once(' ').map_or("", |(_, unit)| unit);
-    let mut parts: Vec<&str> =
-        before.iter().map(|t| t.strip_suffix(unit).map_or(t.as_str(), str::trim_end)).collect();
-    parts.push(last);
-    Some(parts.join(" | "))
-}
-
-/// Half width of the interval of a single figure as a share of it, and the interval in words. None of what was found exactly, as a limit
-/// of bytes, nor of what another hardware thread slowed down: its lower end is what it may cost alone, no error.
-fn interval(shown: &[(&str, Shown<'_>)]) -> Option<(f64, String)> {
-    let [(_, only)] = shown else { return None };
-    // A bracket holds the next possible sizes, not an error.
-    let is_error = only.metric.value == Some(only.value) && only.value > 0.0 && !only.metric.is_shared();
-    let ci = only.metric.ci.as_ref().filter(|ci| is_error && ci.method != "bracket")?;
-    let half = (only.value - ci.low).max(ci.high - only.value) / only.value;
-    let text = |value: f64| human(value, only.unit);
-    let words = match half {
-        _ if ci.high <= only.value => format!("at least {}", text(ci.low)),
-        _ if ci.low >= only.value => format!("at most {}", text(ci.high)),
-        _ if half < FAR => format!("± {}", human(half, Unit::One)),
-        _ => span(ci.low, ci.high, only.unit),
-    };
-    (half > 0.0).then_some((half, words))
-}
-
-/// From this share of a figure on an interval is lopsided, since it cannot reach below zero: both ends are told.
-const FAR: f64 = 0.5;
 
 #[cfg(test)]
 mod tests;

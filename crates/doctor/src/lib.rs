@@ -29,9 +29,9 @@ use machmeter_data::{Check, CheckState, Code, Hazard};
 pub use inputs::{ClockInput, Inputs};
 pub use live::{Consumer, Live, RealTimeTask};
 pub use outcome::{Judged, Outcome};
-pub use verdict::{Purpose, Verdict, verdict};
+pub use verdict::{spoiled, verdict};
 
-/// One check: its texts, what it reads, what it can say. What it means for measurements is in [`Purpose`].
+/// One check: its texts, what it reads, what it can say. Which purposes it decides is in [`verdict`].
 #[derive(Debug, Clone, Copy)]
 pub struct CheckDef {
     /// Stable code with all texts of `machmeter explain`.

@@ -37,6 +37,10 @@ pub struct Live {
     pub idle: CpuSet,
     /// Other processes by CPU time, the largest first; or why they could not be seen.
     pub consumers: Result<Vec<Consumer>, String>,
+    /// CPUs of the machine.
+    pub cpus: usize,
+    /// CPU time of all other processes that can be seen, percent of one CPU.
+    pub others_percent: f64,
     /// CPU time that no visible process owns, percent of one CPU.
     pub hidden_percent: Option<f64>,
     /// Real-time threads of other processes with a higher priority than ours; or why they could not be seen.
@@ -142,8 +146,12 @@ pub fn sample(duration: Duration) -> Live {
     let hidden = all.map(|(before, after)| {
         100.0 * after.saturating_sub(*before).saturating_sub(visible_ns) as f64 / window_ns.max(1) as f64
     });
+    let is_other = |((pid, _), _): &(&(u32, u32), &u64)| *pid != std::process::id();
+    let others_ns: u64 = used.iter().filter(is_other).map(|(_, ns)| *ns).sum();
     Live {
         window_ns,
+        cpus: after.keys().flatten().count(),
+        others_percent: 100.0 * others_ns as f64 / window_ns.max(1) as f64,
         speed_spread_percent: steady.spread_percent(),
         idle,
         consumers: consumers(&used, window_ns, incomplete.clone()),

@@ -1,5 +1,6 @@
 //! Who else uses the machine?
 
+use machmeter_data::summary::of_cpus;
 use machmeter_data::{Hazard, code};
 
 use super::CheckDef;
@@ -77,7 +78,7 @@ fn pressure(inputs: &Inputs) -> Judged {
             .next(avoid(inputs)));
     }
     let percent = inputs.amount("load.psi_cpu_10s")?;
-    let waited = format!("a thread waited for a CPU {} % of the last 10 s", three_digits(percent));
+    let waited = format!("programs waited for a CPU {} % of the last 10 s", three_digits(percent));
     let now = inputs.live.and_then(|l| Some((l.runnable?, l.window_ns)));
     let outcome = match now {
         // An earlier run of ours is in these 10 s as well.
@@ -164,8 +165,10 @@ fn consumers(inputs: &Inputs) -> Judged {
     let names: Vec<String> = top.iter().take(5).map(Consumer::to_string).collect();
     let largest = top.iter().map(|c| c.cpu_percent).fold(0.0, f64::max);
     if largest > CONSUMER_WARN_PERCENT {
-        let outcome =
-            Outcome::graded(largest, CONSUMER_WARN_PERCENT, CONSUMER_FAIL_PERCENT, names.join(", "));
+        let share = (live.others_percent.max(largest) / live.cpus.max(1) as f64).min(100.0);
+        let taken = format!("other programs took {} % of {}", three_digits(share), of_cpus(live.cpus.max(1)));
+        let observed = format!("{taken}: {}", names.join(", "));
+        let outcome = Outcome::graded(largest, CONSUMER_WARN_PERCENT, CONSUMER_FAIL_PERCENT, observed);
         return finish(outcome.next(avoid(inputs)));
     }
     match live.hidden_percent {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
+use machmeter_data::summary::{Fit, Fitness, Purpose};
 use machmeter_data::{Check, CheckState};
 use proptest::prelude::*;
 
@@ -129,7 +130,7 @@ fn every_code_is_unique_sorted_and_fully_explained() {
         assert!(find(&c.id.to_lowercase()).is_some());
     }
     assert!(find("E000").is_none());
-    for code in Purpose::ALL.iter().flat_map(|p| p.checks()).flat_map(str::split_whitespace) {
+    for code in crate::verdict::codes() {
         assert!(find(code).is_some_and(|def| def.code.id == code), "{code} counts for a purpose");
     }
 }
@@ -222,9 +223,7 @@ fn a_machine_without_facts_passes_nothing_but_its_clock_and_its_live_measurement
     let checks = run(&inputs);
     check_laws("nothing", &checks);
     assert!(checks.iter().all(|c| c.state == CheckState::Unknown), "{checks:?}");
-    let v = verdict(&checks);
-    assert!(v.fit_for.is_empty() && v.not_fit_for.is_empty(), "{v:?}");
-    assert_eq!(v.undecided, Purpose::ALL);
+    assert!(verdict(&checks).iter().all(|f| f.fit == Fit::Unknown), "{:?}", verdict(&checks));
 }
 
 proptest! {
@@ -275,20 +274,13 @@ fn the_verdict_follows_the_checks() {
         let all = Situation::all();
         verdict(&all.iter().find(|s| s.name.starts_with(name)).unwrap().run())
     };
-    let tuned = of("rt-tuned+");
-    assert_eq!(tuned.fit_for, Purpose::ALL);
+    let fit = |all: &[Fitness], p: Purpose| all.iter().find(|f| f.purpose == p.name()).unwrap().fit;
+    assert!(of("rt-tuned+").iter().all(|f| f.fit == Fit::Yes), "{:?}", of("rt-tuned+"));
     let vm = of("vm-kvm+");
-    assert!(
-        vm.not_fit_for.contains(&Purpose::TailLatency) && vm.fit_for.contains(&Purpose::Throughput),
-        "{vm:?}"
-    );
-    assert!(vm.parts().any(|p| p.0 == "Not for" && p.1.starts_with("tail latency")), "{vm:?}");
+    assert_eq!(fit(&vm, Purpose::Throughput), Fit::No, "{vm:?}");
+    assert!(vm[2].reason.starts_with("other programs took 90 % of both CPUs (E104)"), "{vm:?}");
     let denied = of("denied-nobody");
-    assert!(
-        !denied.fit_for.contains(&Purpose::TailLatency) && !denied.fit_for.contains(&Purpose::RealTime),
-        "{denied:?}"
-    );
-    assert_eq!(verdict(&[]).undecided, Purpose::ALL);
+    assert!([Purpose::Latency, Purpose::RealTime].iter().all(|p| fit(&denied, *p) != Fit::Yes), "{denied:?}");
 }
 
 #[test]

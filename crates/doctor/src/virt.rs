@@ -78,7 +78,7 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
 fn hypervisor(inputs: &Inputs) -> Judged {
     Ok(match inputs.text("virt.hypervisor")? {
         "none" => Outcome::pass("none: the system runs on the hardware"),
-        name => Outcome::warn(format!("guest of {name}: worst cases are the host's"))
+        name => Outcome::warn(format!("runs under {name}: worst-case latencies depend on the host"))
             .next("take worst cases on bare metal; compare these figures only with guests of the same kind"),
     }
     .limit("none"))
@@ -89,7 +89,8 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
         what: "The system is not a container that shares its kernel with others.",
         why: "Other containers' processes use the same CPUs but cannot be seen from inside, and rights to tracing and real-time \
               policies are usually taken away.",
-        how: "Marker files of container run times and the control group of process 1.",
+        how: "The namespaces of this process, compared with those of the host; the name of the runtime by its marker files and the control group of \
+              process 1.",
         next: "Measure on the host, or start the container with --privileged --pid=host.",
     },
     hazards: &[Hazard::Rights],
@@ -101,7 +102,7 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
 fn container(inputs: &Inputs) -> Judged {
     Ok(match inputs.text("virt.container")? {
         "none" => Outcome::pass("none"),
-        name => Outcome::warn(format!("inside {name}: others on this host cannot be seen"))
+        name => Outcome::warn(format!("inside {name}: other processes of the host cannot be seen"))
             .next("measure on the host, or start the container with --privileged --pid=host"),
     }
     .limit("none"))

@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::Args;
 use machmeter_data::code::Code;
 use machmeter_data::record::Warning;
-use machmeter_data::summary::{Fit, Fitness, PURPOSES};
+use machmeter_data::summary::{Fit, Fitness, Purpose};
 use machmeter_data::{MetricInfo, Table};
 use machmeter_sys::sched;
 use schemars::JsonSchema;
@@ -267,11 +267,11 @@ fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     )))
 }
 
-/// Throughput beside somebody else on the core is not the machine's own.
+/// A busy hardware thread beside a measured one lowers the throughput of the core.
 fn throughput(rows: &Rows) -> Option<Fitness> {
     let (share, _) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
     let reason = format!("another hardware thread used the core {:.0} % of the time", share * 100.0);
-    Some(Fitness { purpose: PURPOSES[2].to_owned(), fit: Fit::Partly, reason })
+    Some(Fitness { purpose: Purpose::Throughput.name().to_owned(), fit: Fit::Partly, reason })
 }
 
 /// Adds a warning; parts that warn of the same become one warning, which says what they share up to a colon once.

@@ -91,7 +91,7 @@ machmeter_data::code! { pub(crate) OVER_FILE = "W476" "graph ran over a file",
 }
 
 machmeter_data::rows! { ROWS:
-    "DATAFLOW" {
+    "FLOW" {
         row "kernel": [
             "firing" "flow.cost{operation=firing,kernel=fast}",
             "activation" "flow.cost{operation=activation,kernel=fast}",

@@ -152,7 +152,7 @@ pub const CODES: &[Code] = &[
 ];
 
 machmeter_data::rows! { ROWS:
-    "WAKE-UP" {
+    "INTERACTIVE" {
         row "{task} p99" each "task": [
             "idle" "interactive.lateness{load=none}" quantile("0.99"),
             "under {load}" "interactive.lateness{!load=none}" quantile("0.99") worst,

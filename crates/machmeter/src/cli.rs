@@ -1,6 +1,7 @@
 //! The command tree.
 
 use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
@@ -29,7 +30,7 @@ const BARE_ONLY: [&str; 2] = ["job", "allow_commands"];
 /// The whole command: each verb with the options that act on it.
 pub(crate) fn command(registries: &Registries) -> Command {
     let mut root = Command::new("machmeter")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION.as_str())
         .about(ABOUT)
         .after_help(AFTER)
         .after_long_help(AFTER_LONG)
@@ -63,6 +64,13 @@ pub(crate) fn command(registries: &Registries) -> Command {
 }
 
 /// As clap's own, but not in `-h`, which is one screen.
+/// `0.1.0`, and the commit if the environment of the build names it, as that of `make` does: `0.1.0 (9cf268c01234)`.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("MACHMETER_COMMIT").filter(|c| !c.is_empty());
+    let commit = commit.map_or_else(String::new, |c| format!(" ({c})"));
+    format!("{}{commit}", env!("CARGO_PKG_VERSION"))
+});
+
 fn version() -> Arg {
     let option = Arg::new("version").short('V').long("version").action(ArgAction::Version);
     option.help("Print version").hide_short_help(true)

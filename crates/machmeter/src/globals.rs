@@ -23,9 +23,9 @@ pub(crate) enum Color {
 /// Which raw samples to keep beside the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Raw {
-    /// All tables, unless they are very large (over 5 million rows).
+    /// All tables, unless they have over 5 million rows; in the state directory and beside the records of -o.
     Auto,
-    /// All tables.
+    /// All tables, beside the record of a bare run as well.
     All,
     /// None.
     None,

@@ -63,11 +63,11 @@ impl State {
 impl Reporter {
     /// Progress of a run of `total_ns` that measures `cpus`. On a terminal a thread redraws the line, on another CPU where there is one.
     pub(crate) fn new(globals: &Globals, width: usize, total_ns: u64, cpus: &CpuSet) -> Self {
-        let is_live = !globals.quiet && std::io::stderr().is_terminal();
+        let is_live = !globals.quiet && std::io::stderr().is_terminal() && !crate::state::is_dumb();
         let steps = globals.verbose > 0 && !is_live;
         let shared = Arc::new(Shared {
             quiet: globals.quiet,
-            ascii: globals.ascii,
+            ascii: globals.ascii || crate::state::is_ascii(),
             ..Shared::new(steps, width, total_ns)
         });
         let others = affinity::mask().map(|all| all.difference(cpus)).unwrap_or_default();
@@ -100,11 +100,11 @@ impl Reporter {
     pub(crate) fn ended(&self, entry: &Entry, outcome: &Outcome) {
         let metrics = &outcome.analysis.metrics;
         let rows = machmeter_data::summary::rows(entry.info.rows, metrics);
-        let told = rows.iter().filter(|r| !r.detail).filter_map(|r| r.told(metrics));
-        let told: Vec<String> = told.take(ROWS).map(|t| format!("{} {}", t.name, t.figures)).collect();
-        let told = if told.is_empty() { "none of its first figures".to_owned() } else { told.join("; ") };
+        let texts = rows.iter().filter(|r| !r.detail).filter_map(|r| r.text(metrics));
+        let figures: Vec<String> = texts.take(ROWS).map(|t| format!("{} {}", t.name, t.line())).collect();
+        let figures = if figures.is_empty() { "no figure".to_owned() } else { figures.join("; ") };
         let [spent, total] = self.shared.seconds();
-        self.shared.line(&format!("[{spent} of {total} s] {}: {told}", entry.info.name));
+        self.shared.line(&format!("[{spent} of {total} s] {}: {figures}", entry.info.name));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
-use machmeter_data::summary::{self, RowInfo};
+use machmeter_data::summary::{self, RowInfo, Summary};
 use machmeter_data::{CheckState, Hazard, Table};
 use machmeter_doctor::{Live, live};
 use machmeter_engine::host::clock_record;
@@ -161,6 +161,7 @@ impl<'a> Session<'a> {
         record.checks =
             crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
         flag_by_checks(&mut record, &weakened_by);
+        spoil_by_checks(&mut record);
         record.warnings.extend(self.left_out.iter().cloned());
         if let Some(name) = &self.globals.name {
             record.run.tags.insert("name".to_owned(), name.clone());
@@ -209,6 +210,14 @@ pub(crate) fn flag_by_checks(record: &mut Record, weakened_by: &BTreeMap<&str, &
             }
         }
     }
+}
+
+/// A failed check of a purpose's own resource spoils the purposes that this run judged.
+fn spoil_by_checks(record: &mut Record) {
+    let judged: Vec<String> = record.summary.fitness.iter().map(|f| f.purpose.clone()).collect();
+    let spoiled = machmeter_doctor::spoiled(&record.checks).into_iter();
+    let fitness = spoiled.filter(|f| judged.contains(&f.purpose)).collect();
+    record.summary.add(Summary { fitness, ..Summary::default() });
 }
 
 /// SHA-256 over the facts that make the kind of machine.

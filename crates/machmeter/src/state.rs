@@ -22,6 +22,25 @@ pub(crate) fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }
 
+/// The value of a variable that is set and not empty.
+#[allow(clippy::disallowed_methods, reason = "the only variables this program honors are read here")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+/// Whether the terminal takes no escape sequences (`TERM=dumb`).
+pub(crate) fn is_dumb() -> bool {
+    variable("TERM").is_some_and(|t| t == "dumb")
+}
+
+/// Whether output is limited to ASCII: on a dumb terminal, and where the locale names an encoding other than UTF-8, such as `LC_ALL=C`. The
+/// encoding of a locale that is not set is unknown, and UTF-8 assumed.
+pub(crate) fn is_ascii() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    let is_utf8 = |locale: &str| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+    is_dumb() || locale.is_some_and(|l| !is_utf8(&l))
+}
+
 const NONE: &str = "no state directory: set HOME, XDG_STATE_HOME or MACHMETER_STATE";
 
 /// Runs kept so far, for reading: nothing is made.

@@ -15,12 +15,12 @@ pub(crate) fn style(globals: &Globals) -> TerminalStyle {
     let color = match globals.color {
         Color::Always => true,
         Color::Never => false,
-        Color::Auto => output::stdout_is_terminal() && !state::no_color(),
+        Color::Auto => output::stdout_is_terminal() && !state::no_color() && !state::is_dumb(),
     };
     TerminalStyle {
-        width: machmeter_sys::terminal::width().unwrap_or(100).clamp(60, 200),
+        width: machmeter_sys::terminal::width().unwrap_or(100).clamp(20, 200),
         color,
-        ascii: globals.ascii,
+        ascii: globals.ascii || state::is_ascii(),
     }
 }
 

@@ -74,7 +74,7 @@ machmeter_data::code! { pub(crate) NOT_REACHED = "W464" "no time",
 }
 
 machmeter_data::rows! { ROWS:
-    "NETWORK" {
+    "NET" {
         row "round trip, polling": [
             "{transport}" "net.round_trip{wait=polling,transport=shm}",
             "{transport}" "net.round_trip{wait=polling,transport=unix}",

@@ -79,8 +79,7 @@ impl<'r> Graph<'r> {
                 self.lost += 1;
                 continue;
             };
-            let tokens =
-                |at| value(row, at).map_or_else(|| "?".to_owned(), |v| label::amount(v, Unit::Count));
+            let tokens = |at| value(row, at).map_or_else(|| "?".to_owned(), |v| human(v, Unit::Count));
             let is_queue = text(row, kind) == "queue";
             let queue = is_queue.then(|| format!("{}/{}", tokens(most), tokens(capacity)));
             let (a, b) = (self.boxes[from].name, self.boxes[to].name);
@@ -139,7 +138,7 @@ fn figures(t: &CostTable, row: &TableRow) -> String {
         let shown = match cell {
             Cell::Number(v) => match column.unit {
                 Some(unit) if unit != Unit::Count => human(*v, unit),
-                _ => label::amount(*v, Unit::Count),
+                _ => human(*v, Unit::Count),
             },
             Cell::Text(text) => text.clone(),
             Cell::Empty(()) => continue,

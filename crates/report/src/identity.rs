@@ -37,8 +37,13 @@ impl Identity {
         }
     }
 
-    /// `AMD EPYC, 2 CPUs, kvm guest, Linux 6.18.44`.
+    /// `AMD EPYC, 2 CPUs, KVM guest, Linux 6.18.44`.
     pub(crate) fn line(&self) -> String {
+        format!("{}, {}", self.machine(), self.kernel)
+    }
+
+    /// `AMD EPYC, 2 CPUs, KVM guest`.
+    pub(crate) fn machine(&self) -> String {
         let mut parts = vec![self.cpu.clone()];
         if let Some(n) = self.cpus {
             parts.push(if n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") });
@@ -46,7 +51,6 @@ impl Identity {
         if self.virtualization != "unknown" {
             parts.push(self.virtualization.clone());
         }
-        parts.push(self.kernel.clone());
         parts.join(", ")
     }
 }

@@ -46,6 +46,11 @@ pub(crate) fn notes(record: &Record) -> Vec<String> {
     failed.chain(changing.map(|w| format!("{}  {}", w.code, w.text))).collect()
 }
 
+/// `1 finding`, `2 findings`.
+pub(crate) fn counted(n: usize, thing: &str) -> String {
+    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
+}
+
 /// `cpu=1, quantum=31`.
 pub(crate) fn params(params: &Params) -> String {
     params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(", ")
@@ -56,14 +61,9 @@ pub(crate) fn value(metric: &Metric) -> String {
     match metric.value {
         // A share that is not all does not read `100 %`.
         Some(v) if metric.unit == Unit::One && (0.9995..1.0).contains(&v) => share(v),
-        Some(v) => amount(v, metric.unit),
+        Some(v) => human(v, metric.unit),
         None => "-".to_owned(),
     }
-}
-
-/// A figure with three digits, whole numbers of things as they are.
-pub(crate) fn amount(v: f64, unit: Unit) -> String {
-    if unit == Unit::Count && v == v.trunc() && v.abs() < 1e6 { format!("{v:.0}") } else { human(v, unit) }
 }
 
 /// Of how many runs an interval knows, where it is more than one: ` 9 runs`.
@@ -232,13 +232,6 @@ mod tests {
         for words in ["92 children that exited with 0", "threads", "none up to 8", ""] {
             assert!(!is_figure(words), "{words}");
         }
-    }
-
-    #[test]
-    fn things_are_counted_in_whole_numbers() {
-        assert_eq!([28.0, 0.0, 46_432.0].map(|v| amount(v, Unit::Count)), ["28", "0", "46432"]);
-        assert_eq!(amount(2.5, Unit::Count), "2.50");
-        assert_eq!(amount(28.0, Unit::Hertz), "28.0 Hz");
     }
 
     #[test]

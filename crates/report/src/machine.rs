@@ -1,8 +1,8 @@
 //! The machine as boxes in each other, from its memory down to a core, with the latencies that were measured on it.
 
 use machmeter_data::quantity::human;
+use machmeter_data::summary::ends;
 use machmeter_data::{FactValue, Facts, Metric, ParamValue, Record, Unit};
-use machmeter_stats::quantile;
 
 use crate::chart::Size;
 use crate::svg::{Anchor, Svg};
@@ -11,7 +11,7 @@ use crate::svg::{Anchor, Svg};
 const PAD: f64 = 12.0;
 const LINE: f64 = 17.0;
 const LEAF: f64 = 190.0;
-const WAY: f64 = 110.0;
+const WAY: f64 = 130.0;
 
 /// The sorts of boxes from the outermost, by the word of `cpu.topology` that numbers them.
 const SORTS: [&str; 3] = ["package", "cache", "core"];
@@ -82,10 +82,10 @@ pub(crate) fn core_of(cores: &[Core], cpu: i64) -> Option<usize> {
     cores.iter().position(|c| c.holds(cpu))
 }
 
-/// A box: its text, and the next of its sort with the latency between a CPU of either.
+/// A box: its text, and the next of its sort with the latencies between a CPU of either.
 struct Level {
     lines: Vec<String>,
-    next: Option<(String, Option<f64>)>,
+    next: Option<(String, Vec<String>)>,
 }
 
 /// The drawing with its size; `None` where the record has no topology or no latency.
@@ -101,8 +101,8 @@ pub(crate) fn draw(record: &Record) -> Option<(String, Size)> {
             let class = if k == 0 { "row" } else { "entry" };
             svg.text(class, x + PAD, y + PAD + 8.0 + LINE * k as f64, Anchor::Start, line);
         }
-        if let Some((name, latency)) = &level.next {
-            next(&mut svg, (x + own.width, y), own.height, name, *latency, i);
+        if let Some((name, latencies)) = &level.next {
+            next(&mut svg, (x + own.width, y), own.height, name, latencies, i);
         }
         x += PAD;
         y += PAD + LINE * level.lines.len() as f64;
@@ -110,14 +110,17 @@ pub(crate) fn draw(record: &Record) -> Option<(String, Size)> {
     Some((svg.finish(), size))
 }
 
-/// The next box of a sort, not opened, and the way to it.
-fn next(svg: &mut Svg, (x, y): (f64, f64), height: f64, name: &str, latency: Option<f64>, level: usize) {
+/// The next box of a sort, not opened, and the way to it: one latency above the line, others below it.
+fn next(svg: &mut Svg, (x, y): (f64, f64), height: f64, name: &str, latencies: &[String], level: usize) {
     let middle = y + height / 2.0;
     svg.rect(&format!("box b{}", level.min(3)), x + WAY, y, WAY, height);
     svg.text("row", x + WAY * 1.5, middle + 4.0, Anchor::Middle, name);
-    if let Some(ns) = latency {
+    if !latencies.is_empty() {
         svg.line("axis", (x + 4.0, middle), (x + WAY - 4.0, middle));
-        svg.text("entry", x + WAY / 2.0, middle - 6.0, Anchor::Middle, &human(ns, Unit::Nanoseconds));
+    }
+    for (i, text) in latencies.iter().enumerate() {
+        let below = if i == 0 { -6.0 } else { LINE * i as f64 - 2.0 };
+        svg.text("entry", x + WAY / 2.0, middle + below, Anchor::Middle, text);
     }
 }
 
@@ -143,7 +146,7 @@ fn levels(record: &Record) -> Option<Vec<Level>> {
     let first = cores.first()?;
     let ladder = |name: &str| {
         let row = record.summary.rows.iter().find(|r| r.section == "LADDER" && r.name == name)?;
-        Some(format!("{name}: {}", row.told(&record.metrics)?.figures.replace(" | ", ", ")))
+        Some(format!("{name}: {}", row.text(&record.metrics)?.list()))
     };
     let total = facts.number("memory.total").map(|b| human(b, Unit::Bytes)).unwrap_or_default();
     let memory = ladder("DRAM").map_or_else(String::new, |t| format!(", {t}"));
@@ -161,8 +164,10 @@ fn levels(record: &Record) -> Option<Vec<Level>> {
             _ => vec![format!("Package {}", own.1)],
         };
         if *sort == "core" {
-            let threads = latency(record, &cores, |a, b| a == b);
-            lines.extend(threads.map(|ns| format!("between its threads: {}", human(ns, Unit::Nanoseconds))));
+            let threads = latencies(record, &cores, |a, b| a == b);
+            lines.extend(
+                (!threads.is_empty()).then(|| format!("between its threads: {}", threads.join(", "))),
+            );
             lines.extend(["L1", "L2"].iter().filter_map(|n| ladder(n)));
         }
         let is_alone = places.len() < 2;
@@ -182,15 +187,16 @@ fn levels(record: &Record) -> Option<Vec<Level>> {
             (sort, 1) => format!("1 {sort}"),
             (sort, n) => format!("{n} {sort}s"),
         };
-        let next = (!is_alone).then(|| (name, latency(record, &cores, ways)));
+        let next = (!is_alone).then(|| (name, latencies(record, &cores, ways)));
         out.push(Level { lines, next });
     }
     let measured = record.summary.rows.iter().any(|r| r.section == "LADDER");
     measured.then_some(out)
 }
 
-/// Median of the latencies between CPUs of two cores that stand in this relation, ns.
-fn latency(record: &Record, cores: &[Core], stands: impl Fn(usize, usize) -> bool) -> Option<f64> {
+/// Latencies between CPUs of two cores that stand in this relation, a text for each placement of the CPUs by the host: the least and the greatest of
+/// all pairs, each of which is a figure of the record.
+fn latencies(record: &Record, cores: &[Core], stands: impl Fn(usize, usize) -> bool) -> Vec<String> {
     let cpu = |p: Option<&ParamValue>| match p? {
         ParamValue::Int(cpu) => core_of(cores, *cpu),
         ParamValue::Text(_) => None,
@@ -201,8 +207,22 @@ fn latency(record: &Record, cores: &[Core], stands: impl Fn(usize, usize) -> boo
         let ends = (cpu(m.params.get("from")), cpu(m.params.get("to")));
         matches!(ends, (Some(a), Some(b)) if stands(a, b))
     });
-    let values: Vec<f64> = found.filter_map(|m| m.value).collect();
-    quantile::quantile(&quantile::sorted(&values).ok()?, 0.5)
+    let mut placements: Vec<(String, f64, f64)> = Vec::new();
+    for (metric, ns) in found.filter_map(|m| Some((m, m.value?))) {
+        let placement = metric.params.get("placement").map(ToString::to_string).unwrap_or_default();
+        match placements.iter_mut().find(|p| p.0 == placement) {
+            Some(known) => (known.1, known.2) = (known.1.min(ns), known.2.max(ns)),
+            None => placements.push((placement, ns, ns)),
+        }
+    }
+    let several = placements.len() > 1;
+    let text = |(placement, low, high): &(String, f64, f64)| {
+        let one = human(*low, Unit::Nanoseconds);
+        let range =
+            if one == human(*high, Unit::Nanoseconds) { one } else { ends(*low, *high, Unit::Nanoseconds) };
+        if several { format!("{placement} {range}") } else { range }
+    };
+    placements.iter().map(text).collect()
 }
 
 #[cfg(test)]

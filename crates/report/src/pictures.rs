@@ -75,9 +75,8 @@ pub(crate) fn slices(row: &SeriesRow, most: usize) -> Vec<f64> {
 fn ladder(record: &Record, size: Size) -> Option<Picture> {
     let (dataset, curve) = curve_of_levels(record)?;
     let levels = record.summary.rows.iter().filter(|r| r.section == "LADDER");
-    let told: Vec<String> = levels
-        .filter_map(|r| Some(format!("{} {}", r.name, r.told(&record.metrics)?.figures.replace(" | ", ", "))))
-        .collect();
+    let told: Vec<String> =
+        levels.filter_map(|r| Some(format!("{} {}", r.name, r.text(&record.metrics)?.list()))).collect();
     // What is dense is the picture; a few points of another order only stand beside it.
     let most = curve.rows.iter().max_by_key(|r| r.x.len())?;
     let others = curve.rows.iter().filter(|r| r.name != most.name && r.name.starts_with("random,"));
@@ -122,10 +121,14 @@ fn taken(record: &Record, size: Size) -> Option<Picture> {
     let figures = record.summary.rows.iter().flat_map(|r| &r.figures).filter(|f| f.id.starts_with(&own));
     let total =
         figures.filter_map(|f| f.find(&record.metrics)).find(|s| s.unit == Unit::One).map(|s| s.value);
-    let whose = total.map_or(String::new(), |t| format!("; below, who took {} of it", human(t, Unit::One)));
+    let sources = total
+        .map_or(String::new(), |t| format!(" Below: who took the gaps ({} in total).", human(t, Unit::One)));
     Some(Picture {
         title: record.datasets[dataset].title.clone(),
-        about: format!("Share lost of each slice of {}{whose}.", human(series.step_ns, Unit::Nanoseconds)),
+        about: format!(
+            "Lost in each {} slice, to gaps or a slower core.{sources}",
+            human(series.step_ns, Unit::Nanoseconds)
+        ),
         svg: chart::taken(series, &who.unwrap_or_default(), total, size),
         legend: Vec::new(),
         dataset,
@@ -155,7 +158,7 @@ fn costs(record: &Record, size: Size) -> Option<Picture> {
         sorted.rows = (0..room).map(|i| sorted.rows[every(i)].clone()).collect();
     }
     // Names have little room beside the strip.
-    let mut about = format!("Each line to the right is ten times more {}.", costs.value.label);
+    let mut about = "Log scale, one decade per line.".to_owned();
     for row in &mut sorted.rows {
         if let Some(name) = row.name.strip_suffix(&format!(" ({})", Population::CoreShared.name())) {
             row.name = format!("{name} *");

@@ -2,13 +2,15 @@
 
 use machmeter_data::Record;
 use machmeter_data::quantity::human;
-use machmeter_data::summary::{Compared, Row, RowFigure};
+use machmeter_data::summary::{Compared, Mark, Row, RowFigure, ends};
 
 /// A figure with what is to be known beside it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tile<'r> {
     /// `NOISE`, `MEMORY`, ...
     pub section: &'r str,
+    /// The probe of the first figure: `noise`.
+    pub probe: &'r str,
     /// What it is, and under which condition.
     pub name: String,
     /// The first figure of the row.
@@ -44,18 +46,22 @@ fn tile<'r>(row: &'r Row, record: &'r Record) -> Option<Tile<'r>> {
     let shown = row.shown(&record.metrics);
     let ((condition, first), others) = shown.split_first()?;
     let ci = first.metric.ci.as_ref().filter(|_| first.metric.value == Some(first.value));
-    let interval = ci.map(|c| format!("{} to {}", human(c.low, first.unit), human(c.high, first.unit)));
+    let interval = ci.map(|c| ends(c.low, c.high, first.unit));
     let other = others.iter().map(|(condition, s)| format!("{condition}: {}", human(s.value, s.unit)));
-    let shared = shown.iter().any(|(_, s)| s.metric.is_shared()).then(|| "core shared".to_owned());
+    let mut marks: Vec<Mark> = shown.iter().flat_map(|(_, s)| Mark::of(s.metric)).collect();
+    marks.sort_unstable();
+    marks.dedup();
+    let marks = marks.iter().map(|m| m.name().to_owned());
     // That of the first figure that is shown.
     let of = |f: &&RowFigure| f.id == first.metric.id && f.params == first.metric.params;
     let earlier = row.figures.iter().find(of).map(|f| f.earlier.clone()).unwrap_or_default();
     let name = if condition.is_empty() { row.name.clone() } else { format!("{}, {condition}", row.name) };
     Some(Tile {
         section: &row.section,
+        probe: first.metric.id.split('.').next().unwrap_or_default(),
         name,
         value: human(first.value, first.unit),
-        note: interval.into_iter().chain(other).chain(shared).collect::<Vec<_>>().join("; "),
+        note: interval.into_iter().chain(other).chain(marks).collect::<Vec<_>>().join("; "),
         trend: if earlier.len() >= TREND {
             earlier.into_iter().chain([first.value]).collect()
         } else {

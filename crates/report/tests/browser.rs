@@ -214,3 +214,32 @@ fn no_text_leaves_its_drawing_and_no_two_overlap() {
         }
     }
 }
+
+/// The first page of a printed report is the glance; chapters follow on three pages at most.
+#[test]
+fn a_printed_report_has_four_pages() {
+    let Some(browser) = Browser::new() else { return };
+    let record: machmeter_data::Record =
+        serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record");
+    let [page, pdf] = ["print.html", "print.pdf"].map(|name| browser.folder.path().join(name));
+    std::fs::write(&page, render(&record)).unwrap();
+    let out = Command::new(&browser.program)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--virtual-time-budget=8000",
+        ])
+        .arg("--no-pdf-header-footer")
+        .arg(format!("--user-data-dir={}", browser.folder.path().join("printer").display()))
+        .arg(format!("--print-to-pdf={}", pdf.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let bytes =
+        std::fs::read(&pdf).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
+    let text = String::from_utf8_lossy(&bytes);
+    let pages = text.matches("/Type /Page\n").count() + text.matches("/Type /Page ").count();
+    assert!((2..=4).contains(&pages), "{pages} pages");
+}

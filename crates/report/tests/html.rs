@@ -208,7 +208,7 @@ fn an_unfinished_run_says_so() {
 fn a_bare_record_is_shown_without_data() {
     let Record { format, version, id, tool, run, complete, .. } = sample::record(2, 60);
     let page = render(&Record { format, version, id, tool, run, complete, ..Record::default() });
-    assert!(page.contains("nothing is known about what disturbed it"));
+    assert!(page.contains("its disturbances are unknown"));
     assert!(back(&page).is_ok());
 }
 

@@ -66,7 +66,11 @@ fn t_magnitude(tail: f64, dof: f64) -> Option<f64> {
     let mut at = low * 2.0;
     for _ in 0..MOST_STEPS {
         let beyond = t_cdf(-at, dof).unwrap_or(0.0);
-        if beyond > tail { low = at } else { high = at }
+        if beyond > tail {
+            low = at;
+        } else {
+            high = at;
+        }
         let density = (ln_scale - 0.5 * (dof + 1.0) * (at * at / dof).ln_1p()).exp();
         let next = at * ((beyond / tail).ln() * beyond / (density * at)).exp();
         let next = if low < next && next < high { next } else { low.sqrt() * high.sqrt() };

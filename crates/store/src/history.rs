@@ -70,6 +70,11 @@ pub fn raw_tables(record: &Record, path: &Path) -> Result<Vec<Table>> {
     record.raw.iter().map(|raw| parquet::read_verified(raw, path)).collect()
 }
 
+/// The beginning of a record's identifier, for file names.
+fn short_id(record: &Record) -> String {
+    record.id.chars().filter(char::is_ascii_alphanumeric).take(8).collect()
+}
+
 impl History {
     /// The runs kept in a state directory, which need not be there: for reading.
     pub fn at(state_dir: &Path) -> Self {
@@ -105,7 +110,7 @@ impl History {
 
     /// Saves the run under a new name and makes it `last`; its tags point to it.
     pub fn save(&self, record: &mut Record, tables: &[Table]) -> Result<Saved> {
-        let id: String = record.id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+        let id = short_id(record);
         let mut stamp = date::fine_stamp(chrono::Utc::now());
         // After a clock that was ahead the newest run still sorts last.
         if let Some(last) = self.list()?.pop().filter(|last| *last >= stamp) {
@@ -151,6 +156,15 @@ impl History {
             [] => wrong("no such file, tag or run (use last, last~1, a tag, or a path)".to_owned()),
             many => wrong(format!("{} runs begin like this; give more of the name", many.len())),
         }
+    }
+
+    /// The saved copy of a record that was read from elsewhere: same identifier.
+    pub fn copy_of(&self, record: &Record) -> Option<PathBuf> {
+        let end = format!("-{}", short_id(record));
+        let name =
+            self.list().ok()?.into_iter().rev().find(|name| !record.id.is_empty() && name.ends_with(&end))?;
+        json::read(&self.record(&name)).ok().filter(|found| found.id == record.id)?;
+        Some(self.record(&name))
     }
 
     /// The record of a saved run by its whole name, as [`Self::list`] gives it.

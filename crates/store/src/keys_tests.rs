@@ -59,7 +59,7 @@ fn old_placements_join_by_cost_whichever_was_more_frequent() {
 
 #[test]
 fn a_record_of_an_earlier_version_is_read_with_rows_that_find_their_figures() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/fixtures/glance.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/records/regimes.json");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("\"regime\""), "the fixture is of an earlier version");
     let record = crate::json::read(&path).unwrap();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Writes a file of the kernel's, which exists or is not to be had: none is ever created.
@@ -56,6 +57,11 @@ impl FsRoot {
 
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
+    }
+
+    /// Inode number of what a path leads to.
+    pub fn inode(&self, path: &str) -> Option<u64> {
+        fs::metadata(self.join(path)).ok().map(|m| m.ino())
     }
 
     pub fn exists(&self, path: &str) -> bool {

@@ -60,6 +60,8 @@ fn limit(row: &Row, end: f64) -> String {
         Scale::Relative if end < 1.0 / (1.0 + MOST_TOLD) - 1.0 => {
             if is_factor { "</10" } else { "<-90 %" }.to_owned()
         }
+        // No share changes by more than all of it.
+        Scale::Absolute if row.unit == Unit::One => change(row, end.clamp(-1.0, 1.0)),
         _ => change(row, end),
     }
 }

@@ -5,48 +5,55 @@ use std::collections::BTreeMap;
 use crate::comparison::{Comparison, Row, Verdict};
 use crate::view::figure;
 
-/// Narrowest table that is laid out; narrower requests get this.
-const MIN_WIDTH: usize = 72;
 /// Columns of the verdict, of a side, of the change with its interval.
 const WORD: usize = 9;
 const SIDE: usize = 11;
 const CHANGE: usize = 28;
 /// Rows without `all`: those that changed, then those of the page.
 const ROWS: usize = 14;
+/// Columns by which further lines of a row are indented.
+const INDENT: usize = 4;
 /// Lines of a paragraph without `all`.
 const LINES: usize = 3;
 
-/// The comparison as lines of at most `width` columns (72 at least), ending in a newline: what changed by its evidence, rows of the
-/// page, counts, what could have been seen. At most 30 lines; with `all`, every row and every remark.
+/// The comparison as lines of at most `width` columns, ending in a newline: changes by their evidence, rows of the page, counts, the smallest
+/// change that could have been seen. At most 30 lines if they are wide enough for a row; with `all`, every row and every remark. Only a word that is
+/// longer than a line, such as the name of a metric, makes a line longer: no figure and no name is cut.
 pub fn text(c: &Comparison, width: usize, all: bool) -> String {
-    let width = width.max(MIN_WIDTH);
     let mut out = String::new();
     let mut put = |line: &str| {
         out.push_str(line.trim_end());
         out.push('\n');
     };
-    for g in [&c.a, &c.b] {
-        put(&fit(&figure::group(g), width));
-    }
     let rows = shown(c, all);
-    let name_width = width - WORD - 2 * (SIDE + 1) - CHANGE - 2;
+    let mut body: Vec<String> =
+        [&c.a, &c.b].into_iter().flat_map(|g| wrapped(&figure::group(g), width)).collect();
     for row in &rows {
-        put(&fit(&line(row, name_width), width));
+        body.extend(lines(row, width));
         if let Some(why) = row.verdict.why().filter(|_| all) {
-            put(&fit(&format!("{:WORD$} {why}", ""), width));
+            let room = width.saturating_sub(INDENT);
+            body.extend(wrapped(why, room).into_iter().map(|line| format!("{:INDENT$}{line}", "")));
         }
+    }
+    for line in &body {
+        put(line);
     }
     let changed = c.rows.iter().filter(|r| r.verdict.is_change()).count();
     let listed = rows.iter().filter(|r| r.verdict.is_change()).count();
     if changed > listed {
-        put(&format!("{:WORD$} and {} more that changed: -v", "", changed - listed));
+        let more = format!("{:WORD$} and {} more that changed: -v", "", changed - listed);
+        let lines = if more.len() <= width { vec![more] } else { wrapped(&more, width) };
+        for line in &lines {
+            put(line);
+        }
     }
     let mut say = |text: String| {
-        let lines = wrapped(&text, width);
+        let lines = if text.is_empty() { Vec::new() } else { wrapped(&text, width) };
         let most = if all { lines.len() } else { LINES };
         for (i, line) in lines.iter().take(most).enumerate() {
             let is_cut = i + 1 == most && lines.len() > most;
-            put(&if is_cut { fit(&format!("{line} .."), width) } else { line.clone() });
+            let whole = |line: &str| wrapped(line, width.saturating_sub(3)).swap_remove(0);
+            put(&if is_cut { format!("{} ..", whole(line)) } else { line.clone() });
         }
     };
     let advice = c.advice.clone().unwrap_or_default();
@@ -92,11 +99,26 @@ pub(super) fn name(row: &Row) -> String {
     std::iter::once(row.id.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn line(row: &Row, name_width: usize) -> String {
-    let name = fit(&name(row), name_width);
+/// A row in one line of aligned columns, or in several where its parts do not fit beside each other.
+fn lines(row: &Row, width: usize) -> Vec<String> {
+    let name = ascii(&name(row));
     let word = if let Verdict::NotComparable { .. } = row.verdict { "-" } else { figure::word(&row.verdict) };
     let ([a, b], change) = ([&row.a, &row.b].map(|s| figure::value(s, row)), figure::change_and_range(row));
-    format!("{word:WORD$} {name} {a:>SIDE$} {b:>SIDE$} {change}")
+    let name_width = width.saturating_sub(WORD + 2 * (SIDE + 1) + CHANGE + 2);
+    let line = format!("{word:WORD$} {name:<name_width$} {a:>SIDE$} {b:>SIDE$} {change}");
+    if line.trim_end().len() <= width {
+        return vec![line];
+    }
+    let (first, room) = (format!("{word:WORD$} {name}"), width.saturating_sub(INDENT));
+    let figures = format!("{a:>SIDE$} {b:>SIDE$} {change}");
+    let (mut out, rest) = if first.len() <= width {
+        (vec![first], vec![figures.trim_end().to_owned()])
+    } else {
+        (vec![word.to_owned()], vec![name, figures.trim().to_owned()])
+    };
+    let whole = |text: String| if text.len() <= room { vec![text] } else { wrapped(&text, room) };
+    out.extend(rest.into_iter().flat_map(whole).map(|line| format!("{:INDENT$}{line}", "")));
+    out
 }
 
 /// Why rows are not comparable, the commonest reason first.
@@ -113,24 +135,22 @@ fn not_comparable(c: &Comparison) -> String {
     if words.is_empty() { String::new() } else { format!("not comparable: {}", words.join("; ")) }
 }
 
-/// Exactly `width` ASCII columns; what is cut ends in `..`.
-fn fit(s: &str, width: usize) -> String {
-    let ascii: String = s.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
-    if ascii.len() <= width { format!("{ascii:width$}") } else { format!("{}..", &ascii[..width - 2]) }
+/// Text with `?` for what is no printable ASCII.
+fn ascii(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect()
 }
 
-/// `text` broken at spaces into lines of at most `width`; a word longer than a line is cut.
+/// `text` broken at spaces into lines of at most `width`; a word longer than that has a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let word = fit(word, word.chars().count().min(width));
+    for word in ascii(text).split_whitespace() {
         match lines.last_mut() {
             Some(line) if line.len() + 1 + word.len() <= width => {
                 line.push(' ');
-                line.push_str(&word);
+                line.push_str(word);
             }
-            _ => lines.push(word),
+            _ => lines.push(word.to_owned()),
         }
     }
-    lines
+    if lines.is_empty() { vec![String::new()] } else { lines }
 }

@@ -8,7 +8,7 @@ use super::cost::{COST, MODE, MODE_SHARE, NOT_MEASURED};
 use super::{arithmetic, calls, decades, processes};
 
 machmeter_data::rows! { ROWS:
-    "OPERATIONS" {
+    "OPS" {
         row "system call": ["getppid" "ops.cost{operation=getppid,code=libc}"];
         row "page fault": ["4 KiB" "ops.cost{operation=page_fault_4k}"];
         row "start and end": [

@@ -9,7 +9,7 @@ use super::{contention, locks, models, transfer, trips, wakeups};
 use machmeter_engine::disturbance::placement::MOVES;
 
 machmeter_data::rows! { ROWS:
-    "CORES" {
+    "SYNC" {
         row "line": [
             "CPU {from} to {to}" "memory.core_to_core{kind=cas,placement=near}" least,
             "{from} to {to}" "memory.core_to_core{kind=cas,placement=near}" greatest,

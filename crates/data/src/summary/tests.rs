@@ -1,7 +1,7 @@
 //! Rows found among metrics, and judgments of several probes.
 
 use super::*;
-use crate::metric::{Interval, MetricInfo, params};
+use crate::metric::{Interval, MetricInfo, Population, Quality, params};
 
 const INFO: MetricInfo = MetricInfo::of("memory.bandwidth", Unit::BytesPerSecond);
 
@@ -82,7 +82,7 @@ fn the_worst_figure_is_none_where_one_is_unknown() {
     const TAIL: RowInfo =
         RowInfo::new("MEMORY", "tail", &[Pick::new("", "memory.bandwidth").quantile("0.99").worst()]);
     let mut all = metrics();
-    let told = |info, all: &[Metric]| rows(&[info], all).first()?.told(all).map(|t| t.figures);
+    let told = |info, all: &[Metric]| rows(&[info], all).first()?.text(all).map(|t| t.line());
     for (better, worst) in [(Better::Higher, "500 MB/s"), (Better::Lower, "4.00 GB/s")] {
         for m in &mut all {
             (m.better, m.quantiles) = (better, [("0.99".to_owned(), 1e9)].into());
@@ -99,24 +99,54 @@ fn the_worst_figure_is_none_where_one_is_unknown() {
 #[test]
 fn the_worse_of_two_judgments_stands() {
     let of = |purpose: &str, fit| Fitness { purpose: purpose.to_owned(), fit, reason: format!("{fit:?}") };
-    let mut all = Summary { fitness: vec![of(PURPOSES[2], Fit::Yes)], ..Summary::default() };
-    let fitness = vec![of(PURPOSES[2], Fit::Partly), of(PURPOSES[0], Fit::No)];
+    let mut all = Summary { fitness: vec![of(Purpose::Throughput.name(), Fit::Yes)], ..Summary::default() };
+    let fitness = vec![of(Purpose::Throughput.name(), Fit::Partly), of(Purpose::Latency.name(), Fit::No)];
     all.add(Summary { fitness, ..Summary::default() });
-    all.add(Summary { fitness: vec![of(PURPOSES[0], Fit::Unknown)], ..Summary::default() });
+    all.add(Summary { fitness: vec![of(Purpose::Latency.name(), Fit::Unknown)], ..Summary::default() });
     let reasons: Vec<&str> = all.fitness.iter().map(|f| f.reason.as_str()).collect();
     assert_eq!(reasons, ["No", "Partly"]);
 }
 
 #[test]
-fn an_interval_that_reaches_far_is_told_by_its_ends() {
+fn a_wide_interval_is_printed_by_its_ends() {
     const COPY: RowInfo = RowInfo::new("MEMORY", "copy", &[Pick::new("", "memory.bandwidth{kernel=copy}")]);
     let words = |low: f64, high: f64| {
         let metrics = [rate("copy", 1, 1e9).with_ci(Interval::new(0.95, low, high, "rank"))];
-        rows(&[COPY], &metrics)[0].told(&metrics).unwrap().interval
+        rows(&[COPY], &metrics)[0].text(&metrics).unwrap().interval
     };
     assert_eq!(words(0.96e9, 1.02e9).as_deref(), Some("± 4.00 %"));
     assert_eq!(words(0.13e9, 2.9e9).as_deref(), Some("130 MB/s to 2.90 GB/s"));
     assert_eq!(words(0.92e9, 1e9).as_deref(), Some("at least 920 MB/s"));
     assert_eq!(words(1e9, 1.2e9).as_deref(), Some("at most 1.20 GB/s"));
     assert_eq!(words(1e9, 1e9), None);
+}
+
+#[test]
+fn each_figure_has_its_unit_and_shares_have_intervals_in_points() {
+    const SHARE: MetricInfo = MetricInfo::of("noise.stolen_fraction", Unit::One);
+    const WAIT: MetricInfo = MetricInfo::of("noise.wait", Unit::Nanoseconds);
+    const TAKEN: RowInfo = RowInfo::new("NOISE", "x", &[Pick::new("", "noise.stolen_fraction")]);
+    const WAITS: RowInfo = RowInfo::new(
+        "NOISE",
+        "x",
+        &[Pick::new("a", "noise.wait{kind=a}"), Pick::new("b", "noise.wait{kind=b}")],
+    );
+    let row = |name: &str, info: RowInfo, metrics: &[Metric]| {
+        let text = rows(&[info], metrics)[0].text(metrics).unwrap();
+        assert_eq!(text.name, name);
+        (text.line(), text.interval, text.marks)
+    };
+    let share = |low, high| {
+        let mut m = Metric::new(&SHARE, Params::new(), 0.0232, "time-share", 30);
+        m = m.with_ci(Interval::new(0.95, low, high, "rank"));
+        row("x", TAKEN, &[m])
+    };
+    assert_eq!(share(0.0191, 0.0262), ("2.32 %".to_owned(), Some("± 0.41".to_owned()), vec![]));
+    assert_eq!(share(0.0101, 0.0462).1.as_deref(), Some("1.01 % to 4.62 %"));
+    let of = |kind: &str, ns| Metric::new(&WAIT, params([("kind", kind.into())]), ns, "median", 30);
+    let mut metrics = [of("a", 210_000.0), of("b", 2_040_000.0)];
+    metrics[1].quality = Quality::Suspect;
+    metrics[1].population = Some(Population::CoreShared);
+    let marks = vec![Mark::CoreShared, Mark::Suspect];
+    assert_eq!(row("x, a | b", WAITS, &metrics), ("210 us | 2.04 ms".to_owned(), None, marks));
 }

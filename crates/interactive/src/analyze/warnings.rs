@@ -59,16 +59,20 @@ pub(super) fn all(samples: &Samples, views: &[CellView<'_>], accounts: &[Option<
     out
 }
 
-/// Misses that are not the load's: those without load, and those of a ramp's last step, which asks for all of the CPU.
-pub(super) fn unavoidable<'a>(view: &CellView<'_>, views: impl Iterator<Item = &'a CellView<'a>>) -> f64 {
-    let by_stream = match view.stream().demand {
+/// Misses that the stream asks for: those of a ramp's last step, which needs the whole CPU.
+pub(super) fn of_stream(view: &CellView<'_>) -> f64 {
+    match view.stream().demand {
         Demand::Ramp { steps, .. } | Demand::RampTurns { steps, .. } => 2.0 / f64::from(steps.max(2)),
         _ => 0.0,
-    };
+    }
+}
+
+/// Misses that the load does not cause: those on the idle machine and those of the stream.
+pub(super) fn unavoidable<'a>(view: &CellView<'_>, views: impl Iterator<Item = &'a CellView<'a>>) -> f64 {
     let alone = views.filter(|v| v.cell.load == "none" && v.cell.task == view.cell.task);
     let same = alone.filter(|_| view.cell.load != "none");
     let without_load = same.filter_map(|v| Some(1.0 - met_share(v)?)).fold(0.0, f64::max);
-    f64::max(by_stream, without_load)
+    f64::max(of_stream(view), without_load)
 }
 
 /// Whether a share of misses in so many jobs is above `limit`, and not by chance: one time in a hundred at most.
@@ -76,6 +80,16 @@ fn beyond_chance(missed: f64, jobs: usize, limit: f64) -> bool {
     let misses = (missed * jobs as f64).round() as u64;
     let fewer = misses.checked_sub(1).and_then(|k| binomial_cdf(k, jobs as u64, limit.min(1.0)));
     missed > limit && fewer.is_some_and(|p| 1.0 - p < 0.01)
+}
+
+/// The greatest share of misses that this sample excludes, at 99 %: the lower bound of Clopper and Pearson.
+pub(super) fn least_share(missed: f64, jobs: usize) -> f64 {
+    let (mut low, mut high) = (0.0, missed);
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if beyond_chance(missed, jobs, middle) { low = middle } else { high = middle }
+    }
+    low
 }
 
 /// Cells with what is said of them, where there is something to say.

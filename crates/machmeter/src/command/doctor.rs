@@ -9,7 +9,7 @@ use machmeter_data::record::SummaryLine;
 use machmeter_data::{Check, Facts, Hazard};
 use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
 use machmeter_engine::Deadline;
-use machmeter_report::terminal::{TerminalStyle, printable, push_wrapped, wrap};
+use machmeter_report::terminal::{self, TerminalStyle, printable, push_wrapped};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::mpi::{Flavor, Installed, installed};
 use machmeter_sys::topology::CpuSet;
@@ -63,10 +63,11 @@ pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Re
         record.run.wall_ns = budget.spent_ns();
         record.clock = Some(machmeter_engine::host::clock_record(&clock));
         record.checks = found;
-        let parts = doctor::verdict(&record.checks);
-        let lines = parts.parts().map(|(title, purposes)| format!("{title}: {purposes}"));
-        let lines = lines.chain(mpis.iter().map(|m| format!("MPI: {m}"))).collect();
-        record.summary.lines.push(SummaryLine { section: "DOCTOR".to_owned(), lines });
+        record.summary.fitness = doctor::verdict(&record.checks);
+        let lines: Vec<String> = mpis.iter().map(|m| format!("MPI: {m}")).collect();
+        if !lines.is_empty() {
+            record.summary.lines.push(SummaryLine { section: "DOCTOR".to_owned(), lines });
+        }
         record.machine.changed = before.changed(&after);
         (record.machine.before, record.machine.after) = (before, after);
         machmeter_store::json::to_string(&record).map_err(Failure::cannot)?
@@ -110,9 +111,9 @@ fn page(
     style: &TerminalStyle,
 ) -> String {
     let mut out = String::new();
-    let mpis = mpis.iter().map(|m| ("MPI", m.clone()));
-    for (title, purposes) in doctor::verdict(checks).parts().chain(mpis) {
-        push_wrapped(&mut out, style, &format!(" {title:<11}"), &" ".repeat(12), &purposes, None);
+    terminal::verdicts(&mut out, &doctor::verdict(checks), style);
+    for mpi in mpis {
+        push_wrapped(&mut out, style, &format!(" {:<11}", "MPI"), &" ".repeat(12), mpi, None);
     }
     out.push('\n');
     let of = |state| checks.iter().filter(move |c| c.state == state);
@@ -128,7 +129,7 @@ fn page(
         rows.extend(Row::of_rights(&rights, is_root));
         let name_width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
         for row in &rows {
-            out.push_str(&row.line(name_width, style));
+            row.push(&mut out, name_width, style);
         }
         let unseen: Vec<String> = of(Unknown).map(|c| format!("{} {}", c.name, c.id)).collect();
         if !unseen.is_empty() {
@@ -165,7 +166,7 @@ struct Row {
 
 impl Row {
     fn of(c: &Check) -> Self {
-        let with_limit = c.limit.as_ref().map(|limit| format!("{} (limit {limit})", c.observed));
+        let with_limit = limit(c).map(|limit| format!("{} (limit {limit})", c.observed));
         let texts = with_limit.into_iter().chain([c.observed.clone()]).collect();
         Self { state: c.state, name: c.name.clone(), texts, codes: c.id.clone() }
     }
@@ -183,25 +184,37 @@ impl Row {
         Some(Self { state: Warn, name, texts: vec![texts.join(", ")], codes })
     }
 
-    fn line(&self, name_width: usize, style: &TerminalStyle) -> String {
+    /// One line if it fits without the limit at least, else as many as its text needs.
+    fn push(&self, out: &mut String, name_width: usize, style: &TerminalStyle) {
+        let (plain, name) = (word(self.state, &TerminalStyle { color: false, ..*style }), &self.name);
+        let first = format!(" {plain}  {name:<name_width$}  ");
         let room = style.width.saturating_sub(7 + name_width + 2 + 2 + self.codes.len()).max(20);
         let texts: Vec<String> = self.texts.iter().map(|t| printable(t)).collect();
-        let text = texts.iter().find(|t| t.chars().count() <= room).cloned().unwrap_or_else(|| {
-            let shortest = texts.last().map_or("", String::as_str);
-            let begin = wrap(shortest, room - 3).swap_remove(0);
-            format!("{} ..", begin.trim_end_matches([',', ';', ':']))
-        });
-        let (word, name) = (word(self.state, style), &self.name);
-        format!(" {word}  {name:<name_width$}  {text:<room$}  {}\n", self.codes)
+        let mut lines = String::new();
+        if let Some(text) = texts.iter().find(|t| t.chars().count() <= room) {
+            lines += &format!("{first}{text:<room$}  {}\n", self.codes);
+        } else {
+            let text = format!("{} ({})", texts.last().map_or("", String::as_str), self.codes);
+            push_wrapped(&mut lines, style, &first, &" ".repeat(9 + name_width), &text, None);
+        }
+        // Escape sequences take no columns.
+        *out += &lines.replacen(&plain, &word(self.state, style), 1);
     }
+}
+
+/// The limit of a check, but for properties that a machine has or has not.
+fn limit(c: &Check) -> Option<&str> {
+    c.limit.as_deref().filter(|limit| *limit != "none")
 }
 
 /// A check with all that is known, and for what is no pass, what it weakens and what to do.
 fn in_full(out: &mut String, c: &Check, style: &TerminalStyle) {
     const INDENT: &str = "             ";
-    let limit = c.limit.as_ref().map_or(String::new(), |l| format!(" (limit {l})"));
+    let limit = limit(c).map_or(String::new(), |l| format!(" (limit {l})"));
     let text = printable(&format!("{}: {}{limit}", c.name, c.observed));
-    push_wrapped(out, style, &format!(" {}  {}  ", word(c.state, style), c.id), INDENT, &text, None);
+    let (mut head, plain) = (String::new(), word(c.state, &TerminalStyle { color: false, ..*style }));
+    push_wrapped(&mut head, style, &format!(" {plain}  {}  ", c.id), INDENT, &text, None);
+    *out += &head.replacen(&plain, &word(c.state, style), 1);
     let weakens = (c.state == Fail && !c.of_machine).then(|| Hazard::names(&c.hazards));
     for (title, text) in [("weakens", &weakens), ("do", &c.next), ("undo", &c.undo)] {
         if let Some(text) = text {
@@ -227,7 +240,7 @@ pub(crate) mod tests {
         let checks = [
             check("E101", Pass, "rdtsc"),
             check("E104", Fail, load),
-            check("E111", Warn, "guest of kvm: worst cases are the host's"),
+            check("E111", Warn, "runs under kvm: worst-case latencies depend on the host"),
             check("E114", Unknown, "no product name"),
             check("E201", NotApplicable, "the host decides"),
             check("E202", Unknown, "hidden"),
@@ -245,10 +258,17 @@ pub(crate) mod tests {
                 let found = |l: &&str| l.starts_with(begin) && l.ends_with(end);
                 assert_eq!(text.lines().filter(found).count(), 1, "{begin} ... {end}: {text}");
             };
-            row(" Not for    tail latency", "noise");
-            row(" FAIL  load             a thread waited", "E104");
-            row(" WARN  virtual machine  guest of kvm: worst cases are the host's", "E111");
-            row(" WARN  not root         no real-time policy, no names of culprits", "E501-E504");
+            row(" VERDICT     no latency under 1 ms", "");
+            row(" FAIL  load             a thread waited", "");
+            row(" WARN  virtual machine  runs under kvm: worst-case latencies depend on the host", "");
+            row(" WARN  not root         no real-time policy, no names of culprits", "");
+            // Nothing is cut: what does not fit goes on in the next line.
+            let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for whole in
+                ["a program with a [2J name 16 %, ld 9 % (E104)", "E111", "8.00 MiB lockable", "E501-E504"]
+            {
+                assert!(flat.contains(whole), "{whole}: {text}");
+            }
             row(" ?     cannot be seen from here: burst credits E114, SMT siblings E202", "");
             row(" 1 pass, 1 cannot apply here; exit code 3", "");
             row(" How to fix: machmeter doctor -v, or machmeter explain E104", "");
@@ -262,7 +282,7 @@ pub(crate) mod tests {
         let color = TerminalStyle { color: true, ..TerminalStyle::default() };
         let plain = page(&checks, &[], Exit::Fine, false, false, &TerminalStyle::default());
         let painted = page(&checks, &[], Exit::Fine, false, false, &color);
-        let codes = ["\u{1b}[31m", "\u{1b}[33m", "\u{1b}[0m"];
+        let codes = ["\u{1b}[1m", "\u{1b}[31m", "\u{1b}[33m", "\u{1b}[0m"];
         assert_eq!(codes.iter().fold(painted, |text, code| text.replace(code, "")), plain);
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn keep_figures(record: Record, globals: &Globals) -> Exit {
 
 /// Stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be written in one place is still
 /// written in the others. Beside the files of the options: the history, or why there is none, files that parameters ask for, and a record
-/// and a report in this directory whose names begin with `stem`.
+/// and a report in this directory whose names begin with `stem`; the history keeps their raw tables.
 pub(super) fn keep(
     mut record: Record,
     tables: Vec<Table>,
@@ -44,7 +44,7 @@ pub(super) fn keep(
     let tables = if is_kept { tables } else { Vec::new() };
     let (mut saved, mut trouble) = (Vec::new(), Vec::new());
     let made: Vec<_> = outputs.into_iter().map(|output| write_output(&mut record, output)).collect();
-    for written in made.into_iter().chain(write_all(&mut record, &tables, stem, &globals.output)) {
+    for written in made.into_iter().chain(write_all(&mut record, &tables, stem, globals)) {
         match written {
             Ok(name) => saved.push(name),
             Err(why) => trouble.push(why),
@@ -112,16 +112,12 @@ fn write_output(record: &mut Record, Output { path, content }: Output) -> Writte
     Ok(format!("{} ({} kB)", path.display(), bytes.len().div_ceil(1000)))
 }
 
-/// Writes the files of `stem` and those asked for.
-fn write_all(
-    record: &mut Record,
-    tables: &[Table],
-    stem: Option<&str>,
-    asked_for: &[PathBuf],
-) -> Vec<Written> {
+/// Writes the files of `stem`, without raw tables unless all are asked for, and the files of `-o`.
+fn write_all(record: &mut Record, tables: &[Table], stem: Option<&str>, globals: &Globals) -> Vec<Written> {
     let files = stem.map(free_files);
-    let asked_for = files.iter().flatten().chain(asked_for);
-    let mut written: Vec<Written> = asked_for.map(|path| write(record, tables, path)).collect();
+    let beside = if globals.raw == Raw::All { tables } else { &[] };
+    let mut written: Vec<Written> = files.iter().flatten().map(|path| write(record, beside, path)).collect();
+    written.extend(globals.output.iter().map(|path| write(record, tables, path)));
     // Record and report of one stem are one line.
     if let (Some([_, html]), [Ok(record), Ok(report), ..]) = (&files, written.as_slice()) {
         let size = report.strip_prefix(&html.display().to_string()).unwrap_or_default();

@@ -171,7 +171,9 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
         .filter(|n| n.is_empty() || n.starts_with('-'))
         .map_or(format!("-{name}"), str::to_owned);
     let stem = format!("machmeter{name}-{}", date::now_stamp());
-    Ok(finish(session, CHARACTERIZE, outcomes, globals, Some(stem.as_str()).filter(|_| globals.runs == 1)))
+    // Files that are named stand in place of those of this directory.
+    let has_stem = globals.runs == 1 && globals.output.is_empty();
+    Ok(finish(session, CHARACTERIZE, outcomes, globals, has_stem.then_some(stem.as_str())))
 }
 
 /// Refuses files that could not be written now.

@@ -126,9 +126,11 @@ pub(super) fn with_tables(name: &Path) -> Result<(Record, Vec<machmeter_data::Ta
     Ok((record, tables))
 }
 
-/// Raw tables of a run of ours, where they are still there.
+/// Raw tables of a run of ours: beside the record, or beside its copy in the state directory.
 pub(super) fn tables(record: &Record, path: &Path) -> Result<Vec<machmeter_data::Table>> {
-    history::raw_tables(record, path).map_err(Failure::usage)
+    let copy = record.raw.is_empty().then(|| state::past().ok()?.copy_of(record)).flatten();
+    let read = |path: &Path| history::raw_tables(&json::read(path)?, path);
+    copy.map_or_else(|| history::raw_tables(record, path), |copy| read(&copy)).map_err(Failure::usage)
 }
 
 fn record_of(registries: &Registries, imported: foreign::Imported) -> Record {

@@ -22,7 +22,7 @@ const EXAMPLES: &[(&str, &[i32], &str)] = &[
     // Too short for the first figures of everything: it may be partial.
     ("-l quick -t 500ms -o page.html", &[0, 5], "NOISE"),
     ("noise -t 100ms -o noise.json", &[0], "NOISE"),
-    ("interactive -t 2 --tasks audio --loads none", &[0], "WAKE-UP"),
+    ("interactive -t 2 --tasks audio --loads none", &[0], "INTERACTIVE"),
     ("memory -t 100ms", &[0], "CPUs"),
     ("sync -t 100ms", &[0], "CPUs"),
     ("ops -t 100ms", &[0], "CPUs"),
@@ -41,7 +41,7 @@ const EXAMPLES: &[(&str, &[i32], &str)] = &[
     ("list", &[0], "noise.stolen_fraction"),
     ("man", &[0], ".TH machmeter"),
     ("man pages", &[0], ""),
-    ("predict --expr 2*3 --on link.json", &[0], "6.00"),
+    ("predict --expr 2*3.25 --on link.json", &[0], "6.50"),
     // No history to keep it in: neither HOME nor a state directory is set.
     ("reference add link.json", &[2, 4], "link.json"),
     ("report noise.json", &[0], "NOISE"),

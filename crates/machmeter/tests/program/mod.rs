@@ -89,6 +89,8 @@ impl Lab {
             .current_dir(self.work())
             .env("MACHMETER_STATE", self.state())
             .env_remove("NO_COLOR")
+            .env_remove("TERM")
+            .env("LC_ALL", "C.UTF-8")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -78,7 +78,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     for w in &weaknesses {
         warnings::flag(&mut metrics, w);
     }
-    let summary = summary::write(&views, &metrics);
+    let summary = summary::write(samples, &views, &metrics);
     if !samples.setup.ranks.is_empty() {
         ranks::rename(&mut metrics);
         metrics.extend(ranks::metrics(samples));

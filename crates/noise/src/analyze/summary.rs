@@ -3,62 +3,88 @@
 use machmeter_data::Metric;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Summary};
-use machmeter_data::summary::{Fit, Fitness, PURPOSES};
+use machmeter_data::summary::{Bounds, Evidence, Fit, Purpose, SHARE_TAKEN, of_cpus};
 
 use super::figures::CpuView;
 use super::finding;
+use crate::attribute::activity_log::SourceKind;
+use crate::info;
 use crate::samples::Samples;
 
-/// Stolen share under which a CPU is fit for work that synchronizes often; gap that tail-sensitive work bears, ns.
-const FIT_SHARE: f64 = 0.01;
-const FIT_LONGEST_NS: f64 = 1e6;
+/// A longer gap breaks a reaction time of 1 ms, ns.
+const LONGEST: Bounds = Bounds::at(1e6);
+/// Short gaps delay reactions, but break none.
+const SHORT_GAPS: Bounds = Bounds { fit: SHARE_TAKEN.fit, unfit: f64::INFINITY };
+/// Share taken of each CPU beyond which programs that wait for each other lose: each waits for the gaps of all others.
+const SYNCHRONOUS: Bounds = Bounds::at(SHARE_TAKEN.fit);
+/// A message waits through the gap of its receiver; a gap over 1 ms delays all ranks, rarely.
+const RARE: Bounds = Bounds { fit: 1e6, unfit: f64::INFINITY };
 
-/// What the machine is fit for. Imported series of counts tell too little for that.
-pub(super) fn write(views: &[CpuView<'_>], metrics: &[Metric]) -> Summary {
-    let stolen = |m: &&Metric| m.id == "noise.stolen_fraction" && m.params.get("cpu") == Some(&"all".into());
-    let Some(all) = metrics.iter().find(stolen).filter(|m| m.value.is_some()) else {
+/// Verdicts on CPU time that others took. Imported series of counts hold no share of it and give none.
+pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]) -> Summary {
+    let is_total = |m: &&Metric| m.id == info::STOLEN.id && m.params.get("cpu") == Some(&"all".into());
+    let Some(taken) = metrics.iter().find(is_total).filter(|m| m.value.is_some()) else {
         return Summary::default();
     };
-    let durations = metrics.iter().filter(|m| m.id == "noise.detour_duration");
+    let durations = metrics.iter().filter(|m| m.id == info::DURATION.id);
     let longest_ns = durations.filter_map(|m| m.max).fold(0.0, f64::max);
     let wall_s = views.iter().map(CpuView::wall_s).fold(f64::INFINITY, f64::min);
-    Summary { fitness: fitness(all, longest_ns, wall_s), ..Summary::default() }
+    let mut summary = Summary::default();
+    for fact in evidence(taken, &taker(samples, views, metrics), longest_ns, views.len()) {
+        let mut fitness = fact.fitness();
+        if fitness.fit == Fit::Yes {
+            fitness.reason += &format!(", in {}", human(wall_s * 1e9, Unit::Nanoseconds));
+        }
+        summary.add(Summary { fitness: vec![fitness], ..Summary::default() });
+    }
+    summary
 }
 
-/// Praise needs an interval; blame of single delays needs one delay.
-fn fitness(stolen: &Metric, longest_ns: f64, wall_s: f64) -> Vec<Fitness> {
-    let share = human(stolen.value.unwrap_or(0.0), Unit::One);
-    let (longest, wall) = (human(longest_ns, Unit::Nanoseconds), human(wall_s * 1e9, Unit::Nanoseconds));
-    let taken = format!("others take {share} of the CPUs, up to {longest} at a stretch");
-    let short = format!("{taken}, in {wall}");
-    let unsure = format!("others take {share} of the CPUs; too little was seen to be sure: measure longer");
-    let is_long = longest_ns > FIT_LONGEST_NS;
-    let few = stolen.value.is_some_and(|v| v <= FIT_SHARE);
-    let high = stolen.ci.as_ref().map(|c| c.high);
-    let (calm, reason) = match high {
-        Some(high) if high <= FIT_SHARE => (Fit::Yes, short.clone()),
-        _ if few => (Fit::Unknown, unsure.clone()),
-        _ => (Fit::Partly, taken.clone()),
-    };
-    let each = format!("gaps of one CPU delay all: {share} taken of each, up to {longest}");
-    let latency = match calm {
-        _ if is_long => (Fit::No, taken),
-        Fit::Yes => (Fit::Yes, short),
-        _ => (Fit::Unknown, unsure.clone()),
-    };
-    let messages = match calm {
-        Fit::Unknown => (Fit::Unknown, unsure),
-        Fit::Yes if !is_long => (Fit::Yes, reason.clone()),
-        Fit::Yes => (Fit::Partly, each),
-        _ => (Fit::No, each),
-    };
-    [(PURPOSES[0], latency), (PURPOSES[2], (calm, reason)), (PURPOSES[3], messages)]
-        .into_iter()
-        .map(|(purpose, (fit, reason))| Fitness { purpose: purpose.to_owned(), fit, reason })
-        .collect()
+/// The share and the longest gap as evidence on each purpose, those of the share first.
+fn evidence(taken: &Metric, taker: &str, longest_ns: f64, cpus: usize) -> Vec<Evidence> {
+    let share = human(taken.value.unwrap_or(0.0), Unit::One);
+    let longest = human(longest_ns, Unit::Nanoseconds);
+    let whole = format!("{taker} took {share} of {}, up to {longest} at once", of_cpus(cpus));
+    let gap = format!("the longest gap was {longest}: {taker} took {share} of {}", of_cpus(cpus));
+    let range = Evidence::range(taken);
+    let of =
+        |purpose, range, bounds, reason: &str| Evidence { purpose, range, bounds, reason: reason.to_owned() };
+    vec![
+        of(Purpose::Latency, [longest_ns; 2], LONGEST, &whole),
+        of(Purpose::Latency, range, SHORT_GAPS, &whole),
+        of(Purpose::Throughput, range, SHARE_TAKEN, &whole),
+        of(Purpose::Messages, range, SYNCHRONOUS, &format!("each gap delays all ranks: {whole}")),
+        of(Purpose::Messages, [longest_ns; 2], RARE, &gap),
+    ]
 }
 
-/// What counters say beside the loops: interrupts by name and steal.
+/// Who took most of the time: of sources by name where the kernel's trace gave them, else by the kernel's counters.
+fn taker(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]) -> String {
+    let of_kind = |kinds: &[SourceKind]| {
+        let is_kind = |m: &&Metric| {
+            m.id == info::SOURCE.id && kinds.iter().any(|k| m.params.get("kind") == Some(&k.name().into()))
+        };
+        metrics.iter().filter(is_kind).filter_map(|m| m.value).sum::<f64>()
+    };
+    let wall_ns: f64 = views.iter().map(|v| v.wall_s() * 1e9).sum();
+    let counted = |ns: &dyn Fn(usize) -> Option<u64>| {
+        (0..views.len()).filter_map(ns).sum::<u64>() as f64 / wall_ns.max(1.0) * views.len() as f64
+    };
+    let waited = counted(&|i| samples.cpus.get(i)?.thread?.run_delay_ns);
+    let steal = counted(&|i| *samples.activity_log.steal_ns.get(i)?);
+    let stolen = |m: &&Metric| m.id == info::STOLEN.id && m.params.get("cpu") != Some(&"all".into());
+    let total: f64 = metrics.iter().filter(stolen).filter_map(|m| m.value).sum();
+    let outside = if steal > 0.0 { "the hypervisor" } else { "the hypervisor or firmware" };
+    let shares = [
+        ("other programs", of_kind(&[SourceKind::Thread]).max(waited)),
+        (outside, of_kind(&[SourceKind::Outside]).max(steal)),
+        ("interrupts", of_kind(&[SourceKind::Irq, SourceKind::Softirq, SourceKind::Tick])),
+    ];
+    let most = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    most.filter(|(_, share)| *share > total / 2.0).map_or("interruptions", |(name, _)| name).to_owned()
+}
+
+/// The kernel's counters over the recording: interrupts by name, and steal.
 pub(super) fn counters(samples: &Samples) -> Option<Finding> {
     let t = &samples.activity_log;
     let mut evidence: Vec<String> = samples
@@ -76,7 +102,7 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
     for c in &samples.cpus {
         if let Some(thread) = c.thread {
             let delay =
-                thread.run_delay_ns.map_or("not told".to_owned(), |ns| human(ns as f64, Unit::Nanoseconds));
+                thread.run_delay_ns.map_or("unknown".to_owned(), |ns| human(ns as f64, Unit::Nanoseconds));
             evidence.push(format!(
                 "{}: the meter waited {delay} for the CPU, {} involuntary switches",
                 samples.setup.name(c.cpu),
@@ -84,6 +110,49 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
             ));
         }
     }
-    let text = "What the kernel's counters gained during the recording.".to_owned();
+    let text = "Increase of the kernel's counters during the recording.".to_owned();
     (!evidence.is_empty()).then(|| finding("noise.counters", "seen", text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_data::metric::{Interval, Params};
+
+    /// The verdicts of a share with its interval and a longest gap: latency, throughput, messages.
+    fn fits(share: f64, half: f64, longest_ns: f64) -> [Fit; 3] {
+        let ends = [(share - half).max(0.0), (share + half).min(1.0)];
+        let ci = (half >= 0.0).then(|| Interval::new(0.95, ends[0], ends[1], "block-bootstrap")).flatten();
+        let taken = Metric::new(&info::STOLEN, Params::new(), share, "time-share", 100).with_ci(ci);
+        let mut all = Summary::default();
+        for fact in evidence(&taken, "other programs", longest_ns, 2) {
+            all.add(Summary { fitness: vec![fact.fitness()], ..Summary::default() });
+        }
+        let of = |p: Purpose| all.fitness.iter().find(|f| f.purpose == p.name()).unwrap();
+        assert!(of(Purpose::Throughput).reason.starts_with("other programs took "), "{all:?}");
+        [Purpose::Latency, Purpose::Throughput, Purpose::Messages].map(|p| of(p).fit)
+    }
+
+    #[test]
+    fn verdicts_follow_share_and_gap_over_the_whole_range() {
+        use Fit::{No, Partly, Unknown, Yes};
+        for percent in 0..=100 {
+            let share = f64::from(percent) / 100.0;
+            let throughput = match percent {
+                0 | 1 => Yes,
+                2..=10 => Partly,
+                _ => No,
+            };
+            let messages = if percent > 1 { No } else { Yes };
+            let latency = if percent > 1 { Partly } else { Yes };
+            assert_eq!(fits(share, 0.0, 1e5), [latency, throughput, messages], "{percent} %");
+            let rare = if messages == Yes { Partly } else { messages };
+            assert_eq!(fits(share, 0.0, 5e6), [No, throughput, rare], "{percent} %, a gap of 5 ms");
+            // Without an interval nothing is praised, and nothing blamed but the gap that was seen.
+            assert_eq!(fits(share, -1.0, 1e5), [Unknown; 3], "{percent} %");
+        }
+        assert_eq!(fits(0.86, 0.02, 2e7), [No; 3]);
+        assert_eq!(fits(0.009, 0.005, 1e5), [Unknown; 3]);
+        assert_eq!(fits(0.1, 0.02, 1e5), [Partly, Partly, No], "the interval reaches below a tenth");
+    }
 }

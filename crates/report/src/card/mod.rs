@@ -6,6 +6,7 @@ use machmeter_data::{Dataset, Record, finite};
 use crate::chart::{self, Size};
 use crate::identity::Identity;
 use crate::svg::{Anchor, Svg};
+use crate::terminal::wrap;
 use crate::{html, label, pictures, tiles};
 
 /// A4 portrait at 96 units per inch; on Letter it fits with wider side margins.
@@ -18,7 +19,7 @@ const TILES: usize = 8;
 const ACROSS: usize = 4;
 const GAP: f64 = 10.0;
 /// A picture without its title.
-const PICTURE: Size = Size { width: 348.0, height: 222.0 };
+const PICTURE: Size = Size { width: 348.0, height: 204.0 };
 /// Widths of letters by size of the text, of the fonts that are wide: plain, bold.
 const LETTER: [f64; 2] = [0.56, 0.64];
 
@@ -41,8 +42,15 @@ pub fn render(record: &Record) -> String {
 }
 
 fn heading(svg: &mut Svg, record: &Record, id: &Identity) {
-    svg.text("title", LEFT, 66.0, Anchor::Start, &fitted(&id.name, 29.0, true, 520.0));
-    svg.text("lead", LEFT, 90.0, Anchor::Start, &fitted(&id.line(), 13.5, false, RIGHT - LEFT));
+    let machine = parts(&id.machine(), ", ", 24.0, true, 540.0);
+    svg.text("title", LEFT, 66.0, Anchor::Start, &machine);
+    svg.text(
+        "lead",
+        LEFT,
+        90.0,
+        Anchor::Start,
+        &parts(&format!("{}, {}", id.name, id.kernel), ", ", 13.5, false, RIGHT - LEFT),
+    );
     svg.text("key", RIGHT, 50.0, Anchor::End, &record.run.started.replace('T', " "));
     let tool = format!("{} {}", record.tool.name, record.tool.version);
     let took = label::duration(record.run.wall_ns as f64);
@@ -50,7 +58,7 @@ fn heading(svg: &mut Svg, record: &Record, id: &Identity) {
     svg.line("rule", (LEFT, 104.0), (RIGHT, 104.0));
 }
 
-/// What the machine is fit for, a line each; returns where it ends.
+/// The verdicts, each with its reason; returns where they end.
 fn verdict(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let mut y = top;
     for f in &record.summary.fitness {
@@ -62,14 +70,11 @@ fn verdict(svg: &mut Svg, record: &Record, top: f64) -> f64 {
         };
         svg.text(class, LEFT, y, Anchor::Start, label::fit(f.fit));
         svg.text("head", LEFT + 130.0, y, Anchor::Start, &f.purpose);
-        let reason = fitted(&f.reason, 12.0, false, RIGHT - LEFT - 282.0);
-        svg.text("value", LEFT + 282.0, y, Anchor::Start, &reason);
-        y += 20.0;
+        y = paragraph(svg, "value", (LEFT + 282.0, y), &f.reason, 12.0, RIGHT - LEFT - 282.0) + 4.0;
     }
     if !record.complete {
         let text = format!("incomplete: ended by {}", record.stopped_by);
-        svg.text("warn", LEFT, y, Anchor::Start, &fitted(&text, 12.0, true, RIGHT - LEFT));
-        y += 20.0;
+        y = paragraph(svg, "warn", (LEFT, y), &text, 13.0, RIGHT - LEFT) + 4.0;
     }
     y
 }
@@ -82,25 +87,29 @@ fn figures(svg: &mut Svg, record: &Record, top: f64) -> f64 {
         let y = top + 72.0 * (i / ACROSS) as f64;
         let room = width - 18.0;
         svg.rect("tile", x, y, width, 64.0);
-        svg.text("key", x + 9.0, y + 16.0, Anchor::Start, &fitted(&t.name, 11.0, false, room));
-        svg.text("figure", x + 9.0, y + 40.0, Anchor::Start, &fitted(&t.value, 20.0, true, room));
-        svg.text("note", x + 9.0, y + 56.0, Anchor::Start, &fitted(&t.note, 11.0, false, room));
+        svg.text("key", x + 9.0, y + 16.0, Anchor::Start, &parts(&t.name, ", ", 11.0, false, room));
+        svg.text("figure", x + 9.0, y + 40.0, Anchor::Start, &t.value);
+        svg.text("note", x + 9.0, y + 56.0, Anchor::Start, &parts(&t.note, "; ", 11.0, false, room));
     }
     top + 72.0 * tiles.len().div_ceil(ACROSS) as f64
 }
 
-/// The main pictures two in a row, and tasks by loads where these leave room.
+/// The main pictures two in a row with their legends, and tasks by loads if these leave room.
 fn drawn(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let found = pictures::all(record, PICTURE);
     let mut y = top;
     for pair in found.chunks(2) {
+        let mut end = y;
         for (i, p) in pair.iter().enumerate() {
             let x = LEFT + (PICTURE.width + GAP) * i as f64;
-            svg.text("head", x, y + 14.0, Anchor::Start, &fitted(&p.title, 13.0, true, PICTURE.width));
-            svg.text("note", x, y + 30.0, Anchor::Start, &fitted(&p.about, 11.0, false, PICTURE.width));
-            place(svg, &p.svg, (x, y + 36.0), PICTURE);
+            svg.text("head", x, y + 14.0, Anchor::Start, &p.title);
+            // Room for two lines, so that pictures beside each other begin at one height.
+            paragraph(svg, "note", (x, y + 30.0), &p.about, 11.0, PICTURE.width);
+            place(svg, &p.svg, (x, y + 50.0), PICTURE);
+            let names: Vec<&str> = p.legend.iter().map(String::as_str).collect();
+            end = end.max(legend(svg, &names, (x, y + PICTURE.height + 62.0)));
         }
-        y += PICTURE.height + 50.0;
+        y = end + 8.0;
     }
     let grid = |d: &Dataset| d.shape.matrix().filter(|m| m.column_names.len() > 2).map(|m| m.rows.len());
     let grid = record.datasets.iter().find_map(|d| Some((d, grid(d)?)));
@@ -110,9 +119,24 @@ fn drawn(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     y
 }
 
+/// The lines of a picture with their names, as many beside each other as fit; returns where they end.
+fn legend(svg: &mut Svg, names: &[&str], (left, top): (f64, f64)) -> f64 {
+    let (mut x, mut y) = (left, top);
+    for (i, name) in names.iter().enumerate() {
+        let width = 26.0 + 11.0 * LETTER[0] * name.chars().count() as f64 + 14.0;
+        if x > left && x + width > left + PICTURE.width {
+            (x, y) = (left, y + 15.0);
+        }
+        svg.line(&chart::line_class(i), (x, y - 4.0), (x + 22.0, y - 4.0));
+        svg.text("note", x + 26.0, y, Anchor::Start, name);
+        x += width;
+    }
+    if names.is_empty() { y - 12.0 } else { y + 8.0 }
+}
+
 fn named(svg: &mut Svg, dataset: &Dataset, rows: usize, y: f64) -> f64 {
     let size = Size { width: RIGHT - LEFT, height: (20.0 + 18.0 * rows as f64).min(190.0) };
-    svg.text("head", LEFT, y + 14.0, Anchor::Start, &fitted(&dataset.title, 13.0, true, size.width));
+    svg.text("head", LEFT, y + 14.0, Anchor::Start, &dataset.title);
     if let Some(part) = chart::draw(dataset, size) {
         place(svg, &part, (LEFT, y + 22.0), size);
     }
@@ -124,28 +148,59 @@ fn place(svg: &mut Svg, part: &str, (x, y): (f64, f64), size: Size) {
     svg.raw(&part.replacen("<svg xmlns=\"http://www.w3.org/2000/svg\" ", &head, 1));
 }
 
-/// What failed and what changes what is read, as far as there is room.
+/// Failed checks and important notes, each whole, as far as there is room.
 fn notes(svg: &mut Svg, record: &Record, top: f64) {
-    let all = label::notes(record);
-    let room = ((HEIGHT - 74.0 - top) / 17.0).max(0.0) as usize;
-    for (i, text) in all.iter().take(room).enumerate() {
-        let text = fitted(text, 12.0, false, RIGHT - LEFT);
-        svg.text("value", LEFT, top + 17.0 * i as f64, Anchor::Start, &text);
+    let mut y = top;
+    for text in &label::notes(record) {
+        let lines = wrapped(text, 12.0, RIGHT - LEFT).len() as f64;
+        if y + LINE * (lines - 1.0) > HEIGHT - 90.0 {
+            break;
+        }
+        y = paragraph(svg, "value", (LEFT, y), text, 12.0, RIGHT - LEFT);
     }
 }
 
 fn foot(svg: &mut Svg, record: &Record, id: &Identity) {
     svg.line("rule", (LEFT, HEIGHT - 66.0), (RIGHT, HEIGHT - 66.0));
-    let facts =
-        format!("Memory {}. Weaknesses of the CPU: {}. Clock {}.", id.memory, id.mitigations, id.clock);
-    svg.text("note", LEFT, HEIGHT - 50.0, Anchor::Start, &fitted(&facts, 11.0, false, RIGHT - LEFT));
-    let command = fitted(&record.run.command.join(" "), 11.0, true, 420.0);
+    let facts = format!("Memory {}. Mitigations: {}. Clock {}.", id.memory, id.mitigations, id.clock);
+    svg.text("note", LEFT, HEIGHT - 50.0, Anchor::Start, &parts(&facts, ", ", 11.0, false, RIGHT - LEFT));
+    let command = parts(&record.run.command.join(" "), " ", 11.0, true, 420.0);
     svg.text("code", LEFT, HEIGHT - 34.0, Anchor::Start, &command);
     let digest = format!("data sha256 {}", html::data_digest(record));
     svg.text("code", RIGHT, HEIGHT - 34.0, Anchor::End, &digest);
 }
 
-/// As much of a text of this size as fits; what is cut ends in two dots.
-fn fitted(text: &str, size: f64, is_bold: bool, room: f64) -> String {
-    label::clipped(text, (room / (size * LETTER[usize::from(is_bold)])) as usize)
+/// Height of a line of text.
+const LINE: f64 = 16.0;
+
+/// Letters of this size that fit.
+fn letters(size: f64, is_bold: bool, room: f64) -> usize {
+    (room / (size * LETTER[usize::from(is_bold)])) as usize
+}
+
+fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
+    wrap(text, letters(size, false, room))
+}
+
+/// A text in as many lines as it needs; returns where the next one begins.
+fn paragraph(svg: &mut Svg, class: &str, (x, top): (f64, f64), text: &str, size: f64, room: f64) -> f64 {
+    let lines = wrapped(text, size, room);
+    for (i, line) in lines.iter().enumerate() {
+        svg.text(class, x, top + LINE * i as f64, Anchor::Start, line);
+    }
+    top + LINE * lines.len() as f64
+}
+
+/// The first parts of a text that fit, each whole; the first in any case.
+fn parts(text: &str, between: &str, size: f64, is_bold: bool, room: f64) -> String {
+    let (most, mut out) = (letters(size, is_bold, room), String::new());
+    for part in text.split(between) {
+        let gap = if out.is_empty() { "" } else { between };
+        if !out.is_empty() && (out.chars().count() + gap.len() + part.chars().count()) > most {
+            break;
+        }
+        out.push_str(gap);
+        out.push_str(part);
+    }
+    out
 }

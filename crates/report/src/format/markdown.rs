@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use machmeter_data::quantity::{digits, human};
 use machmeter_data::shape::Matrix;
-use machmeter_data::summary::Row;
-use machmeter_data::{Metric, Record, Table, Unit, finite};
+use machmeter_data::summary::{Mark, Row, interval_text};
+use machmeter_data::{Metric, Record, Table, finite};
 
 use super::ExportError;
 use crate::identity::Identity;
@@ -30,19 +29,21 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     let columns = Columns { widths: WIDTHS.to_vec(), left: 1 };
     writeln!(out, "{}\n{}", columns.row(&["metric", "value", "+-", "n"]), columns.rule())?;
     for m in &record.metrics {
-        let value = if m.flags.is_empty() { label::value(m) } else { format!("{} !", label::value(m)) };
-        let name = if m.is_shared() { format!("~ {}", name(m)) } else { name(m) };
-        let cells = [name, value, half_width(m), m.n.to_string()];
+        let value = [label::value(m), signs(&Mark::of(m))].join(" ");
+        let cells = [name(m), value.trim_end().to_owned(), interval(m), m.n.to_string()];
         writeln!(out, "{}", columns.row(&cells.map(|c| clean(&c))))?;
     }
-    if record.metrics.iter().any(Metric::is_shared) {
-        writeln!(out, "\n~ core shared: too few samples without another hardware thread at work")?;
+    let mut marks: Vec<Mark> = record.metrics.iter().flat_map(Mark::of).collect();
+    marks.sort_unstable();
+    marks.dedup();
+    for mark in marks {
+        writeln!(out, "\n{} {}", mark.sign(), mark.legend())?;
     }
     let codes: BTreeSet<&str> = record.metrics.iter().flat_map(|m| &m.flags).map(String::as_str).collect();
     if !codes.is_empty() {
-        writeln!(out, "\n! weakened by {}", Vec::from_iter(codes).join(", "))?;
+        writeln!(out, "\nCodes: {}", Vec::from_iter(codes).join(", "))?;
     }
-    writeln!(out, "\n+- is the farther end of the interval, as a share of the value.")?;
+    writeln!(out, "\n+-: half-width of the 95 % interval (its longer side), of shares in points.")?;
     Ok(())
 }
 
@@ -56,17 +57,25 @@ fn summary(out: &mut dyn io::Write, record: &Record) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let columns = Columns { widths: vec![10, 34, 16, 7], left: 2 };
+    let columns = Columns { widths: vec![10, 28, 16, 12], left: 2 };
     writeln!(out, "\n{}\n{}", columns.row(&["", "what", "figure", "+-"]), columns.rule())?;
     for row in rows {
-        let Some(told) = row.told(&record.metrics) else { continue };
-        let mark = if told.is_shared { "~ " } else { "" };
-        let figures = clean(&format!("{mark}{}", told.figures));
-        let half_width = told.half_width.map(|h| human(h, Unit::One)).unwrap_or_default();
-        let cells = [clean(&row.section), clean(&told.name), figures, half_width];
+        let Some(text) = row.text(&record.metrics) else { continue };
+        let figures = [text.line(), signs(&text.marks)].join(" ");
+        let interval = ascii(&text.interval.unwrap_or_default());
+        let cells = [clean(&row.section), clean(&text.name), clean(figures.trim_end()), interval];
         writeln!(out, "{}", columns.row(&cells))?;
     }
     writeln!(out)
+}
+
+fn signs(marks: &[Mark]) -> String {
+    marks.iter().map(|m| m.sign()).collect()
+}
+
+/// `4.13 %`, `at most 8 ns`: the sign is in the heading.
+fn ascii(interval: &str) -> String {
+    interval.trim_start_matches("± ").to_owned()
 }
 
 /// A matrix of named things under its title, in parts of at most 80 columns.
@@ -105,14 +114,10 @@ fn name(m: &Metric) -> String {
     format!("{}{{{}}}", m.id, values.join(","))
 }
 
-/// The farther end of the 95 % interval as a share of the value, `3.9 %`.
-fn half_width(m: &Metric) -> String {
-    match (m.value, &m.ci) {
-        (Some(v), Some(ci)) if v != 0.0 => {
-            format!("{} %{}", digits((ci.high - v).max(v - ci.low) / v.abs() * 100.0), label::runs(m))
-        }
-        _ => String::new(),
-    }
+/// The interval as rows of the page print it, and the number of runs behind it.
+fn interval(m: &Metric) -> String {
+    let text = m.value.zip(m.ci.as_ref()).and_then(|(v, ci)| interval_text(v, ci, m.unit));
+    text.map(|t| ascii(&t) + &label::runs(m)).unwrap_or_default()
 }
 
 /// A table: widths of its columns, and how many from the first on stand left.

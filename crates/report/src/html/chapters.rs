@@ -1,6 +1,7 @@
 //! A chapter a probe: its rows, one or two pictures, and folded below them all its other figures, tables and findings.
 
 use machmeter_data::record::Finding;
+use machmeter_data::summary::Mark;
 use machmeter_data::summary::Row;
 use machmeter_data::{Dataset, Record, Shape};
 
@@ -15,7 +16,11 @@ fn probe(id: &str) -> &str {
     id.split('.').next().unwrap_or(id)
 }
 
-/// The probes of a record in the order of their data.
+/// Probes in the order of the page.
+const ORDER: [&str; 11] =
+    ["noise", "interactive", "memory", "sync", "ops", "net", "flow", "mpi", "trace", "simulate", "predict"];
+
+/// The probes of a record in the order of the page, others behind them in the order of their data.
 pub(super) fn probes(record: &Record) -> Vec<&str> {
     let rows = record.summary.rows.iter().flat_map(|r| &r.figures).map(|f| probe(&f.id));
     let datasets = record.datasets.iter().map(|d| probe(&d.id));
@@ -26,6 +31,7 @@ pub(super) fn probes(record: &Record) -> Vec<&str> {
             out.push(name);
         }
     }
+    out.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
     out
 }
 
@@ -83,7 +89,7 @@ fn boxes(page: &mut String, record: &Record, name: &str) -> bool {
     put!(
         page,
         "<figure class=\"fig boxes\" aria-labelledby=\"boxes\"><h3 id=\"boxes\">The machine</h3><figcaption>Sizes and \
-         latencies as measured. Between two boxes: what a pair of CPUs pays one way, the median of such pairs.</figcaption>\
+         latencies as measured. Between two boxes: one-way latency of a cache line between CPUs, over all pairs.</figcaption>\
          <div class=\"plot\" tabindex=\"0\" role=\"group\" aria-label=\"Boxes of the machine\">{svg}</div></figure>"
     );
     true
@@ -97,15 +103,24 @@ fn is_picture(dataset: &Dataset) -> bool {
     }
 }
 
-/// The rows of a probe but those of which a table has all: what, figure, and its interval.
+/// The rows of a probe except those that a table lists: name, figures, interval, marks.
 fn rows(page: &mut String, record: &Record, name: &str) {
     let own = |r: &&Row| r.section != "TAKEN" && r.figures.first().is_some_and(|f| probe(&f.id) == name);
-    let told: Vec<_> =
-        record.summary.rows.iter().filter(own).filter_map(|r| r.told(&record.metrics)).collect();
-    each(page, ("<dl class=\"rows\">", "</dl>"), &told, |page, t| {
-        let shared = t.is_shared.then(|| "core shared".to_owned());
-        let beside = t.interval.clone().into_iter().chain(shared).collect::<Vec<_>>().join(", ");
-        let (name, figures) = (esc(&t.name), esc(&t.figures));
-        put!(page, "<div><dt>{name}</dt><dd><b>{figures}</b> <span>{beside}</span></dd></div>");
+    let texts: Vec<_> =
+        record.summary.rows.iter().filter(own).filter_map(|r| r.text(&record.metrics)).collect();
+    each(page, ("<dl class=\"rows\">", "</dl>"), &texts, |page, t| {
+        let interval = esc(t.interval.as_deref().unwrap_or_default());
+        let (name, figures) = (esc(&t.name), esc(&t.line()));
+        put!(
+            page,
+            "<div><dt>{name}</dt><dd><b>{figures}</b> <span>{interval}</span>{}</dd></div>",
+            marks(&t.marks)
+        );
     });
+}
+
+/// Marks of a figure, each with its meaning for the pointer.
+pub(super) fn marks(marks: &[Mark]) -> String {
+    let mark = |m: &Mark| format!(" <span class=\"mark\" title=\"{}\">{}</span>", m.legend(), m.name());
+    marks.iter().map(mark).collect()
 }

@@ -1,6 +1,7 @@
 //! Tables of named rows: one alone with bars for its shares, or several of one kind side by side.
 
 use machmeter_data::Unit;
+use machmeter_data::quantity::human;
 use machmeter_data::shape::{Cell, CostTable, TableRow};
 
 use super::{END, esc, open_table};
@@ -42,7 +43,7 @@ fn largest_share(t: &CostTable, column: usize) -> f64 {
 
 /// The bar stands after its figure, so that bars of one column begin at one line.
 fn number(page: &mut String, v: f64, unit: Unit, largest: f64) {
-    put!(page, "<td>{}", esc(&label::amount(v, unit)));
+    put!(page, "<td>{}", esc(&human(v, unit)));
     if largest > 0.0 {
         let width = (v / largest * 60.0).clamp(0.0, 60.0);
         put!(page, "<svg class=\"share\"><path d=\"M0 4h{width:.0}\"/></svg>");

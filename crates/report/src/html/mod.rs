@@ -141,11 +141,12 @@ fn head(page: &mut String, record: &Record) {
          img-src data:; base-uri 'none'; form-action 'none'\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"generator\" content=\"{} {}\">\
-         <title>{}: {} report</title><style>{STYLE}</style></head><body>",
+         <title>{}, {}: machmeter {}</title><style>{STYLE}</style></head><body>",
         digest::policy_source(STYLE),
         digest::policy_source(&SCRIPT),
         esc(&record.tool.name),
         esc(&record.tool.version),
+        esc(&identity.machine()),
         esc(&identity.name),
         esc(&record.run.verb)
     );

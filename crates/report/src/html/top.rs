@@ -1,7 +1,7 @@
 //! Heading and summary: who the machine is, what was asked, what came out.
 
-use machmeter_data::Record;
 use machmeter_data::summary::{Compared, Fit, Place};
+use machmeter_data::{CheckState, Record};
 
 use super::{chapters, each, esc, figures};
 use crate::chart::Size;
@@ -39,14 +39,15 @@ pub(super) fn header(page: &mut String, record: &Record) {
     page.push_str("<button type=\"button\" id=\"theme\" class=\"js\" hidden>Theme: auto</button></nav>");
     put!(
         page,
-        "<div class=\"column\"><header><h1>{}</h1><p class=\"lead\">{}. ",
+        "<div class=\"column\"><header><h1>{}</h1><p class=\"lead\">{}, {}. ",
+        esc(&id.machine()),
         esc(&id.name),
-        esc(&id.line())
+        esc(&id.kernel)
     );
     put!(page, "{what} {start} UTC{took} with {tool} {version}.</p></header>");
 }
 
-/// What the machine is fit for, the main figures and the main pictures.
+/// Verdicts, the main figures and the main pictures.
 pub(super) fn glance(page: &mut String, record: &Record) {
     page.push_str("<section id=\"glance\" aria-label=\"At a glance\">");
     if !record.complete {
@@ -60,14 +61,43 @@ pub(super) fn glance(page: &mut String, record: &Record) {
     fitness(page, record);
     each(page, ("<ul class=\"tiles\">", "</ul>"), &tiles::tiles(record, TILES), |page, t| {
         let title = esc(&chapters::title(&t.section.to_lowercase()));
-        put!(page, "<li><span class=\"label\">{title}: {}</span>", esc(&t.name));
+        let (probe, name) = (esc(t.probe), esc(&t.name));
+        put!(page, "<li><a class=\"label\" href=\"#c-{probe}\">{title}: {name}</a>");
         put!(page, "<strong>{}{}</strong>", esc(&t.value), trend(&t.trend));
         page.push_str(&t.compared.as_ref().map_or_else(String::new, strip));
         put!(page, "<span class=\"note\">{}</span></li>", esc(&t.note));
     });
+    important(page, record);
     lines(page, record);
     main_pictures(page, record);
     page.push_str("</section>");
+}
+
+/// Findings beside the verdicts, at most.
+const IMPORTANT: usize = 3;
+
+/// Failed checks and the notes that change how figures are read, each with what to do about it.
+fn important(page: &mut String, record: &Record) {
+    let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
+    let failed =
+        failed.map(|c| (&c.id, format!("{}: {}", c.name, c.observed), c.next.clone().unwrap_or_default()));
+    let changing = record.warnings.iter().filter(|w| w.changes);
+    let changing = changing.map(|w| (&w.code, w.text.clone(), w.next.clone()));
+    let all: Vec<_> = failed.chain(changing).take(IMPORTANT).collect();
+    each(
+        page,
+        ("<ul class=\"important\" aria-label=\"Important notes\">", "</ul>"),
+        &all,
+        |page, (code, text, next)| {
+            put!(
+                page,
+                "<li><code>{}</code> {} <span class=\"note\">{}</span></li>",
+                esc(code),
+                esc(text),
+                esc(next)
+            );
+        },
+    );
 }
 
 /// Earlier runs as a line that ends in a dot: this run. Drawn from zero, so that small changes look small.
@@ -129,7 +159,7 @@ fn main_pictures(page: &mut String, record: &Record) {
     });
 }
 
-/// What the machine is fit for: a line a purpose, with the reason.
+/// Verdicts: a line for each purpose, with its reason.
 fn fitness(page: &mut String, record: &Record) {
     each(page, ("<ul class=\"fitness\">", "</ul>"), &record.summary.fitness, |page, f| {
         let (word, purpose, reason) = (label::fit(f.fit), esc(&f.purpose), esc(&f.reason));

@@ -1,9 +1,10 @@
-//! What speaks for and against the result: warnings, checks, findings.
+//! Reasons to trust or doubt the result: warnings, checks, findings.
 
 use machmeter_data::record::Finding;
 use machmeter_data::{Check, CheckState, Hazard, Record};
 
 use super::{END, each, esc, open_table};
+use crate::label::counted;
 
 /// Notes and checks, folded behind how many there are.
 pub(super) fn section(page: &mut String, record: &Record) {
@@ -11,11 +12,13 @@ pub(super) fn section(page: &mut String, record: &Record) {
     let others = record.warnings.len() - changing;
     let count = |state: CheckState| record.checks.iter().filter(|c| c.state == state).count();
     let against = count(CheckState::Fail) + count(CheckState::Warn);
+    let unseen = count(CheckState::Unknown);
     put!(
         page,
-        "<section id=\"notes\" aria-labelledby=\"h-notes\"><details class=\"more\"><summary id=\"h-notes\">Notes that change \
-         what is read: {changing}, others: {others}; checks that speak against the figures: {against}, that could not be seen: {}</summary>",
-        count(CheckState::Unknown)
+        "<section id=\"notes\" aria-labelledby=\"h-notes\"><details class=\"more\"><summary id=\"h-notes\">{}, {others} minor; \
+         {}, {unseen} unavailable</summary>",
+        counted(changing, "important note"),
+        counted(against, "environment warning")
     );
     warnings(page, record);
     checks(page, &record.checks);
@@ -49,7 +52,9 @@ fn state(state: CheckState) -> (&'static str, &'static str) {
 
 fn checks(page: &mut String, checks: &[Check]) {
     if checks.is_empty() {
-        page.push_str("<p class=\"quiet\">No environment checks are part of this record: nothing is known about what disturbed it.</p>");
+        page.push_str(
+            "<p class=\"quiet\">This record has no environment checks: its disturbances are unknown.</p>",
+        );
         return;
     }
     let in_states = |states: &[CheckState]| -> Vec<&Check> {
@@ -62,18 +67,18 @@ fn checks(page: &mut String, checks: &[Check]) {
     put!(page, "<h3>Environment checks <small>{}</small></h3>", counts.collect::<Vec<_>>().join(" · "));
     let against = in_states(&[CheckState::Fail, CheckState::Warn]);
     if against.is_empty() {
-        page.push_str("<p class=\"quiet\">Nothing that was seen speaks against the figures.</p>");
+        page.push_str("<p class=\"quiet\">No check speaks against the figures.</p>");
     } else {
         table(page, "Checks that speak against the figures", &against);
     }
     let unknown = in_states(&[CheckState::Unknown]);
-    if open_folded(page, "", "could not be seen", &unknown) {
-        table(page, "Checks that could not be seen", &unknown);
+    if open_folded(page, "", "unavailable", &unknown) {
+        table(page, "Unavailable checks", &unknown);
         page.push_str("</details>");
     }
     let quiet = in_states(&[CheckState::Pass, CheckState::NotApplicable]);
-    if open_folded(page, " id=\"quiet-checks\"", "pass or cannot apply here", &quiet) {
-        page.push_str("<p class=\"need quiet\">What was seen: listed by this page's script.</p></details>");
+    if open_folded(page, " id=\"quiet-checks\"", "passed or not applicable", &quiet) {
+        page.push_str("<p class=\"need quiet\">This page's script lists them.</p></details>");
     }
 }
 
@@ -122,7 +127,7 @@ fn row(page: &mut String, c: &Check) {
 
 /// Findings of a probe, folded.
 pub(super) fn findings(page: &mut String, findings: &[&Finding]) {
-    let summary = format!("<summary>{} findings with their evidence</summary>", findings.len());
+    let summary = format!("<summary>{} with evidence</summary>", counted(findings.len(), "finding"));
     let open = format!("<details class=\"more\">{summary}<div class=\"findings\">");
     each(page, (&open, "</div></details>"), findings, |page, f| {
         let (verdict, text) = (esc(&f.verdict.replace('_', " ")), esc(&f.text));

@@ -86,7 +86,7 @@ fn costs(table: &CostTable, style: &TerminalStyle) -> String {
     let mut t = Columns::new(&heads.collect::<Vec<_>>(), &numeric.collect::<Vec<_>>());
     for r in &table.rows {
         let cells = r.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
-            Cell::Number(v) => label::amount(*v, column.unit.unwrap_or(Unit::Count)),
+            Cell::Number(v) => human(*v, column.unit.unwrap_or(Unit::Count)),
             Cell::Text(text) => text.clone(),
             Cell::Empty(()) => "-".to_owned(),
         });

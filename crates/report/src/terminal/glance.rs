@@ -1,29 +1,20 @@
 //! The page: what the machine is fit for, a row for each figure, pictures of them, and the notes that change what is read. Of several
 //! probes it is short, to be read in ten seconds; of one it has all rows.
 
-use machmeter_data::quantity::human;
 use machmeter_data::record::Warning;
-use machmeter_data::summary::{Compared, Fit, Fitness, Place, Row, Told, span};
-use machmeter_data::{Check, CheckState, Record, Shape, Unit};
+use machmeter_data::summary::{Fit, Fitness};
+use machmeter_data::{Check, CheckState, Record, Shape};
 
+use super::layout::{flow, indented, length, room, under};
+use super::rows::{Signs, rows};
 use super::{TerminalStyle, decades, pictures, printable, push_wrapped, wrap};
 use crate::identity::Identity;
 use crate::label;
 
-/// Columns of headings and of names.
-pub(super) const HEADING: usize = 12;
-const NAME: usize = 35;
-const FIGURE: usize = 16;
-/// Most and fewest columns of the strip that shows what is usual.
-const STRIP: [usize; 2] = [26, 9];
-/// Columns for what stands beside a figure.
-const BESIDE: usize = 16;
-/// Notes that are told; the others are counted.
+/// Notes that are printed; the others are counted.
 const NOTES: usize = 4;
-/// Rows of a section on the page of several probes.
-const ROWS: usize = 3;
 
-/// How much of a record is told.
+/// How much of a record is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Depth {
     /// Three rows of a probe, four notes of a line.
@@ -42,24 +33,26 @@ pub(super) fn page(record: &Record, style: &TerminalStyle, depth: Depth) -> Stri
         push_wrapped(&mut out, style, " ! ", "   ", &printable(&text), Some("33"));
     }
     out.push('\n');
-    verdicts(&mut out, record, style);
-    rows(&mut out, record, style, depth);
+    verdicts(&mut out, &record.summary.fitness, style);
+    if !record.summary.fitness.is_empty() {
+        out.push('\n');
+    }
+    let mut signs = Signs::default();
+    rows(&mut out, record, style, depth, &mut signs);
     lines(&mut out, record, style);
-    let ladder = (pictures::LADDER, pictures::ladder(record, style));
-    let taken = (pictures::TAKEN, pictures::taken(record, style));
+    let ladder = (pictures::LADDER, pictures::ladder(record, style, &mut signs));
+    let taken = (pictures::TAKEN, pictures::taken(record, style, &mut signs));
     if ladder.1.len() + taken.1.len() > 0 {
         out.push('\n');
     }
-    let room = style.width.saturating_sub(HEADING);
     for (heading, picture) in [ladder, taken] {
-        let text =
-            |line: &String| printable(line).chars().take(room).collect::<String>().trim_end().to_owned();
-        under(&mut out, style, heading, picture.iter().map(text));
+        under(&mut out, style, heading, picture.iter().map(|line| printable(line)));
     }
+    signs.legend(&mut out, style);
     for dataset in &record.datasets {
         if let Shape::Decades(costs) = &dataset.shape {
             out.push('\n');
-            out += &decades::strip(costs, style, &heading_text("COSTS", style), HEADING);
+            under(&mut out, style, "COSTS", decades::strip(costs, style, room(style)));
             if depth > Depth::Brief {
                 let title = style.paint("1", &printable(&dataset.title));
                 out += &format!("\n {title}\n{}", decades::ladder(costs, style));
@@ -84,26 +77,23 @@ fn heading(record: &Record, style: &TerminalStyle) -> String {
         ns => format!(", {}", label::duration(ns as f64)),
     };
     let right = printable(&format!("{} {}{took}", record.tool.name, record.tool.version));
-    let room = style.width.saturating_sub(right.chars().count() + 4);
-    let left = wrap(&left, room.max(20)).into_iter().next().unwrap_or_default();
-    let left = left.trim_end_matches([',', ' ']).to_owned();
-    format!(" {}   {right}\n", style.paint("1", &format!("{left:<room$}")))
-}
-
-fn heading_text(text: &str, style: &TerminalStyle) -> String {
-    let text = format!(" {:<width$}", printable(text), width = HEADING - 1);
-    if text.trim().is_empty() { text } else { style.paint("1", &text) }
-}
-
-/// Lines of which the first stands beside the heading, the others below it.
-fn under(out: &mut String, style: &TerminalStyle, heading: &str, lines: impl IntoIterator<Item = String>) {
-    for (i, line) in lines.into_iter().enumerate() {
-        *out += &format!("{}{line}\n", heading_text(if i == 0 { heading } else { "" }, style));
+    let room = style.width.saturating_sub(length(&right) + 4);
+    let parts: Vec<String> = left.split(", ").map(str::to_owned).collect();
+    let shown = flow(&parts, ", ", room).swap_remove(0);
+    if length(&shown) > room {
+        let lines = [left, right].map(|text| wrap(&text, style.width.saturating_sub(1)).join("\n "));
+        return format!(" {}\n {}\n", style.paint("1", &lines[0]), lines[1]);
     }
+    format!(" {}   {right}\n", style.paint("1", &format!("{shown:<room$}")))
 }
 
-fn verdicts(out: &mut String, record: &Record, style: &TerminalStyle) {
-    let width = record.summary.fitness.iter().map(|f| f.purpose.chars().count()).max().unwrap_or(0);
+/// Columns for the reason of a verdict, without which it stands below its purpose; and by which it is indented there.
+const REASON: usize = 24;
+const BELOW: usize = 2;
+
+/// Adds a line for each verdict: a mark, the purpose, the reason.
+pub(super) fn verdicts(out: &mut String, fitness: &[Fitness], style: &TerminalStyle) {
+    let width = fitness.iter().map(|f| f.purpose.chars().count()).max().unwrap_or(0);
     let line = |f: &Fitness| {
         let (mark, ascii, color) = match f.fit {
             Fit::Yes => ("✓", "ok", "32"),
@@ -113,107 +103,27 @@ fn verdicts(out: &mut String, record: &Record, style: &TerminalStyle) {
         };
         let mark = if style.ascii { format!("{ascii:<2}") } else { mark.to_owned() };
         let begin = format!(" {:<width$}  ", printable(&f.purpose));
-        let lead = HEADING + mark.chars().count() + begin.chars().count();
-        let reason = wrap(&printable(&f.reason), style.width.saturating_sub(lead).max(20));
-        format!("{}{begin}{}", style.paint(color, &mark), reason.join(&format!("\n{}", " ".repeat(lead))))
-    };
-    under(out, style, "VERDICT", record.summary.fitness.iter().map(line));
-    if !record.summary.fitness.is_empty() {
-        out.push('\n');
-    }
-}
-
-fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) {
-    let beside = [pictures::LADDER, pictures::TAKEN];
-    let shown = |r: &&Row| !beside.contains(&r.section.as_str()) && (depth > Depth::Brief || !r.detail);
-    let told = record.summary.rows.iter().filter(shown);
-    let all: Vec<(&Row, Told)> = told.filter_map(|r| Some((r, r.told(&record.metrics)?))).collect();
-    let longest =
-        |of: &dyn Fn(&Told) -> String| all.iter().map(|(_, t)| of(t).chars().count()).max().unwrap_or(0);
-    let figures = longest(&|t| t.figures.clone()).max(FIGURE);
-    let intervals = longest(&|t| beside_figures(t, style));
-    let beside = BESIDE.max(intervals + 4);
-    let [room, most] = [beside, 1].map(|beside| style.width.saturating_sub(HEADING + figures + beside));
-    let width = longest(&|t| t.name.clone()).min(room.max(NAME)).min(most);
-    let mut section = ("", 0);
-    for (row, told) in &all {
-        section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
-        if section.1 >= ROWS && depth == Depth::Brief {
-            continue;
+        let lead = length(&mark) + length(&begin);
+        let (text, mark) = (printable(&f.reason), style.paint(color, &mark));
+        if lead + REASON > room(style) {
+            let first = format!("{mark}{}", begin.trim_end());
+            let below = indented(&text, room(style).saturating_sub(BELOW), 0);
+            return std::iter::once(first)
+                .chain(below.into_iter().map(|l| format!("{:BELOW$}{l}", "")))
+                .collect();
         }
-        out.push_str(&heading_text(if section.1 == 0 { &row.section } else { "" }, style));
-        // A long name reaches into the room that its figures leave, to the edge where nothing stands beside them.
-        let beside = beside_figures(told, style);
-        let is_bare = beside.is_empty() && told.compared.is_none();
-        let line = if is_bare { style.width.saturating_sub(HEADING + 1) } else { width + figures };
-        let own = told.figures.chars().count();
-        let name = label::clipped(&printable(&told.name), line.saturating_sub(own).max(width));
-        let column = (width + figures).saturating_sub(name.chars().count().max(width)).max(own);
-        let room = style.width.saturating_sub(HEADING + width + figures + 4);
-        let compared = told.compared.as_ref();
-        let strip = compared.and_then(|c| strip(c, room.saturating_sub(intervals + 2), style));
-        let beside = match strip {
-            Some(strip) => format!("{beside:<intervals$}  {strip}"),
-            // A part of an interval would be another figure.
-            None if told.interval.is_some() => {
-                let fits = |text: &String| text.chars().count() <= room;
-                [beside, half_width(told, style)].into_iter().find(fits).unwrap_or_default()
-            }
-            None => beside.chars().take(room).collect(),
+        let reason = wrap(&text, room(style) - lead);
+        let line = |(i, part): (usize, &String)| {
+            if i == 0 { format!("{mark}{begin}{part}") } else { format!("{:lead$}{part}", "") }
         };
-        let figure = match compared {
-            Some(c) => style.paint(color(c.place()), &format!("{:>column$}", told.figures)),
-            None => format!("{:>column$}", told.figures),
-        };
-        *out += &format!("{}\n", format!("{name:<width$} {figure}   {beside}").trim_end());
-    }
-}
-
-/// The interval and the mark of a shared core.
-fn beside_figures(told: &Told, style: &TerminalStyle) -> String {
-    let interval = told.interval.as_ref().map(|i| text(i, style));
-    let shared = told.is_shared.then(|| "core shared".to_owned());
-    interval.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
-}
-
-fn half_width(told: &Told, style: &TerminalStyle) -> String {
-    told.half_width.map(|h| text(&format!("± {}", human(h, Unit::One)), style)).unwrap_or_default()
-}
-
-fn text(interval: &str, style: &TerminalStyle) -> String {
-    if style.ascii { interval.replace('±', "+-") } else { interval.to_owned() }
-}
-
-/// A figure's place in what is usual on machines of its kind, and the range where there is room: `··▒▒●▒▒··  16.1 to 105 ns`.
-fn strip(compared: &Compared, room: usize, style: &TerminalStyle) -> Option<String> {
-    let words = span(compared.usual.low, compared.usual.high, compared.unit);
-    let with_words = room.checked_sub(words.chars().count() + 2).filter(|c| *c >= STRIP[1]);
-    let columns = with_words.unwrap_or(room).min(STRIP[0]);
-    if columns < STRIP[1] {
-        return None;
-    }
-    let [empty, within, here] = if style.ascii { ['.', '=', 'o'] } else { ['·', '▒', '●'] };
-    let [low, at, high] = compared.places().map(|p| (p * (columns - 1) as f64).round() as usize);
-    let glyph = |i: usize| match i {
-        i if i == at => style.paint(color(compared.place()), &here.to_string()),
-        i if (low..=high).contains(&i) => within.to_string(),
-        _ => empty.to_string(),
+        reason.iter().enumerate().map(line).collect::<Vec<String>>()
     };
-    let strip: String = (0..columns).map(glyph).collect();
-    Some(if with_words.is_some() { format!("{strip}  {words}") } else { strip })
-}
-
-fn color(place: Place) -> &'static str {
-    match place {
-        Place::Usual => "32",
-        Place::Worse => "33",
-        Place::FarWorse => "31",
-    }
+    under(out, style, "VERDICT", fitness.iter().flat_map(line));
 }
 
 /// What is no figure: tables of other tools, statements of tests.
 fn lines(out: &mut String, record: &Record, style: &TerminalStyle) {
-    let room = style.width.saturating_sub(HEADING + 1).max(20);
+    let room = room(style).saturating_sub(1);
     for line in &record.summary.lines {
         let parts = line.lines.iter().flat_map(|text| wrap(&printable(text), room));
         under(out, style, &line.section, parts.map(|part| format!(" {part}")));
@@ -223,7 +133,7 @@ fn lines(out: &mut String, record: &Record, style: &TerminalStyle) {
 /// What failed, and what changes what is read: one line each.
 fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     let all = label::notes(record);
-    let room = style.width.saturating_sub(HEADING);
+    let room = room(style);
     let line = |text: &String| {
         let text = printable(text);
         if text.chars().count() <= room {
@@ -242,7 +152,7 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
         let how = format!("What a code means: machmeter explain {}", example.unwrap_or_default());
         let notes = if others == 1 { notes.trim_end_matches('s') } else { notes };
         let rest = printable(&format!("{others} {notes}: -v or the report. {how}"));
-        under(out, style, heading, wrap(&rest, room.max(20)));
+        under(out, style, heading, wrap(&rest, room));
     }
 }
 

@@ -5,9 +5,12 @@ mod dataset;
 mod decades;
 mod glance;
 mod glyphs;
+mod layout;
 mod matrix;
 mod pictures;
+mod rows;
 
+use machmeter_data::summary::Fitness;
 use machmeter_data::{Record, Shape, finite};
 
 use glance::Depth;
@@ -44,6 +47,11 @@ impl TerminalStyle {
 pub fn page(record: &Record, style: &TerminalStyle) -> String {
     let depth = if record.run.parameters.len() > 1 { Depth::Brief } else { Depth::Rows };
     glance::page(&finite::record(record), style, depth)
+}
+
+/// Lines with verdicts, each with a mark, the purpose, and the reason.
+pub fn verdicts(out: &mut String, fitness: &[Fitness], style: &TerminalStyle) {
+    glance::verdicts(out, fitness, style);
 }
 
 /// The page with all rows and all notes.
@@ -85,8 +93,40 @@ pub fn push_wrapped(
     }
 }
 
-/// Text broken at spaces into lines of at most `room` characters; runs of spaces inside a line stay.
+/// Units, between which and their number no line breaks.
+const UNITS: [&str; 26] = [
+    "%", "ns", "us", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "kB", "B/s", "kB/s", "MB/s", "GB/s",
+    "Hz", "kHz", "MHz", "GHz", "flop/s", "kflop/s", "Mflop/s", "Gflop/s", "ns/B", "ppm",
+];
+/// A space at which no line breaks.
+const GLUE: char = '\u{a0}';
+
+/// The same text with [`GLUE`] between numbers and their units.
+fn glued(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut is_number = false;
+    for word in text.split_inclusive(' ') {
+        let unit = word.trim_end().trim_end_matches([',', ';', ':', '.', ')']);
+        if is_number && UNITS.contains(&unit) {
+            out.pop();
+            out.push(GLUE);
+        }
+        out.push_str(word);
+        is_number =
+            word.trim_start_matches(['(', '<', '>', '+', '-', '~']).starts_with(|c: char| c.is_ascii_digit())
+                && word.trim_end().ends_with(|c: char| c.is_ascii_digit());
+    }
+    out
+}
+
+/// Text broken at spaces into lines of at most `room` characters, but not between a number and its unit; runs of spaces inside a
+/// line stay.
 pub fn wrap(text: &str, room: usize) -> Vec<String> {
+    let text = glued(text);
+    wrapped(&text, room).into_iter().map(|line| line.replace(GLUE, " ")).collect()
+}
+
+fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text.trim_end();
     while rest.chars().count() > room {
@@ -110,6 +150,7 @@ mod tests {
     fn lines_break_at_words_and_keep_inner_spaces() {
         assert_eq!(wrap("aa  bb cc", 6), ["aa  bb", "cc"]);
         assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
+        assert_eq!(wrap("took 2.3 % of 2 CPUs (4.0 us)", 7), ["took", "2.3 %", "of 2", "CPUs", "(4.0 us)"]);
         assert_eq!(wrap("ä ö ü", 3), ["ä ö", "ü"]);
         assert_eq!(wrap("éééé éé 漢字", 3), ["éééé", "éé", "漢字"]);
     }

@@ -7,8 +7,9 @@ use machmeter_data::summary::Row;
 use machmeter_data::{Record, Unit};
 
 use super::TerminalStyle;
-use super::glance::HEADING;
 use super::glyphs::level;
+use super::layout::{flow, indented, length, room};
+use super::rows::Signs;
 use crate::axis::ends;
 use crate::{label, pictures};
 
@@ -16,7 +17,7 @@ use crate::{label, pictures};
 pub(super) const LADDER: &str = "LADDER";
 /// Heading of the time lines, and of rows that say who took it.
 pub(super) const TAKEN: &str = "TAKEN";
-/// Columns of a picture at most and at least, and those kept for the text beside it.
+/// Columns of a picture at most and at least, and those kept for the text beside it: one that is longer stands below.
 const WIDTH: usize = 48;
 const LEAST_WIDTH: usize = 16;
 const BESIDE: usize = 28;
@@ -27,16 +28,17 @@ const SOURCES: usize = 2;
 const OCTAVES: f64 = 3.0;
 
 fn width(style: &TerminalStyle) -> usize {
-    style.width.saturating_sub(HEADING + BESIDE).clamp(LEAST_WIDTH, WIDTH)
+    room(style).saturating_sub(BESIDE).clamp(LEAST_WIDTH, WIDTH)
 }
 
 /// The curve with most points on logarithmic axes.
-pub(super) fn ladder(record: &Record, style: &TerminalStyle) -> Vec<String> {
+pub(super) fn ladder(record: &Record, style: &TerminalStyle, signs: &mut Signs) -> Vec<String> {
     let Some((_, curve)) = pictures::curve_of_levels(record) else { return Vec::new() };
     let Some(row) = curve.rows.iter().max_by_key(|r| r.x.len()) else { return Vec::new() };
     let Some((line, scale)) = drawn(row, curve.x.unit, style) else { return Vec::new() };
-    let mut lines = vec![line, scale, row.name.clone()];
-    beside(&mut lines, width(style), legend(record, LADDER).into_iter().map(|l| l.1).collect());
+    let texts: Vec<String> = legend(record, LADDER, signs).into_iter().map(|l| l.1).collect();
+    let mut lines = beside(&[line, scale], &texts, style);
+    lines.extend(fitted(std::slice::from_ref(&row.name), style));
     lines
 }
 
@@ -73,7 +75,7 @@ fn drawn(row: &CurveRow, unit: Unit, style: &TerminalStyle) -> Option<(String, S
 }
 
 /// A line for each of the CPUs from which most was taken, on one scale.
-pub(super) fn taken(record: &Record, style: &TerminalStyle) -> Vec<String> {
+pub(super) fn taken(record: &Record, style: &TerminalStyle, signs: &mut Signs) -> Vec<String> {
     let Some((_, series)) = pictures::shares(record) else { return Vec::new() };
     let rows = pictures::most_taken(series, CPUS);
     let width = width(style);
@@ -82,38 +84,51 @@ pub(super) fn taken(record: &Record, style: &TerminalStyle) -> Vec<String> {
     if most <= 0.0 {
         return Vec::new();
     }
-    let line = |r: &&SeriesRow| {
-        let glyphs: String = slices(r).iter().map(|v| level(v / most, style.ascii)).collect();
-        format!("{glyphs:<width$}  {}", r.name)
-    };
-    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    let line = |r: &&SeriesRow| slices(r).iter().map(|v| level(v / most, style.ascii)).collect::<String>();
+    let (drawn, names): (Vec<String>, Vec<String>) = rows.iter().map(|r| (line(r), r.name.clone())).unzip();
+    let mut lines = beside(&drawn, &names, style);
     let length_ns = series.step_ns * rows.first().map_or(0, |r| r.mean.len()) as f64;
-    let mut sources = legend(record, TAKEN);
+    let mut sources = legend(record, TAKEN, signs);
     sources.sort_by(|a, b| b.0.total_cmp(&a.0));
     let sources: Vec<String> = sources.into_iter().take(SOURCES).map(|s| s.1).collect();
     let span = format!("over {}", human(length_ns, Unit::Nanoseconds));
-    lines.push(if sources.is_empty() { span } else { format!("{span}: {}", sources.join(", ")) });
+    let last = sources.len().saturating_sub(1);
+    let sources = sources.iter().enumerate().map(|(i, s)| if i < last { format!("{s},") } else { s.clone() });
+    let span = if sources.len() > 0 { format!("{span}:") } else { span };
+    let parts: Vec<String> = std::iter::once(span).chain(sources).collect();
+    lines.extend(fitted(&flow(&parts, " ", room(style)), style));
     lines
 }
 
-/// Rows of a heading: the first figure, and name and figures in words.
-fn legend(record: &Record, section: &str) -> Vec<(f64, String)> {
-    let row = |r: &Row| {
-        let shown = r.shown(&record.metrics);
-        Some((shown.first()?.1.value, format!("{} {}", r.name, r.told(&record.metrics)?.figures)))
+/// Rows of a heading: the first figure, and name, figures and signs of marks.
+fn legend(record: &Record, section: &str, signs: &mut Signs) -> Vec<(f64, String)> {
+    let mut row = |r: &Row| {
+        let (first, text) = (r.shown(&record.metrics).first()?.1.value, r.text(&record.metrics)?);
+        signs.see(r, &record.metrics);
+        let marks: String = text.marks.iter().map(|m| format!(" {}", signs.sign(*m))).collect();
+        Some((first, format!("{} {}{marks}", r.name, text.list())))
     };
-    record.summary.rows.iter().filter(|r| r.section == section).filter_map(row).collect()
+    record.summary.rows.iter().filter(|r| r.section == section).filter_map(&mut row).collect()
 }
 
-/// Puts texts beside lines, one each.
-fn beside(lines: &mut Vec<String>, width: usize, texts: Vec<String>) {
-    for (i, text) in texts.into_iter().enumerate() {
-        if lines.len() == i {
-            lines.push(String::new());
-        }
-        let line: String = lines[i].chars().take(width).collect();
-        lines[i] = format!("{line:<width$}  {text}");
+/// Lines that are too long, broken at words.
+fn fitted(lines: &[String], style: &TerminalStyle) -> Vec<String> {
+    lines.iter().flat_map(|line| indented(line, room(style), 2)).collect()
+}
+
+/// Texts beside lines, one each, if they all fit there, and otherwise below them; texts without a line stand below each other.
+fn beside(lines: &[String], texts: &[String], style: &TerminalStyle) -> Vec<String> {
+    let width = width(style);
+    let fits = texts.iter().all(|t| width + 2 + length(t) <= room(style));
+    let text = |i: usize| texts.get(i).filter(|_| fits).map_or("", String::as_str);
+    let line = |i: usize| lines.get(i).map_or("", String::as_str);
+    let count = if fits { lines.len().max(texts.len()) } else { lines.len() };
+    let mut all: Vec<String> =
+        (0..count).map(|i| format!("{:<width$}  {}", line(i), text(i)).trim_end().to_owned()).collect();
+    if !fits {
+        all.extend(fitted(&flow(texts, "; ", room(style)), style));
     }
+    all
 }
 
 #[cfg(test)]
@@ -131,7 +146,7 @@ mod tests {
         let style = TerminalStyle::default();
         let (line, scale) = drawn(&row, Unit::Bytes, &style).unwrap();
         let at: Vec<(usize, char)> = line.chars().enumerate().filter(|(_, c)| *c != ' ').collect();
-        assert_eq!(at, [(0, '_'), (8, '='), (39, '#')], "{line}");
+        assert_eq!(at, [(0, '_'), (8, '='), (38, '#')], "{line}");
         assert!(scale.starts_with("4 KiB") && scale.contains("32 KiB") && scale.len() <= WIDTH, "{scale}");
         let one = CurveRow { name: String::new(), x: vec![4.0], y: vec![1.0] };
         assert!(drawn(&one, Unit::Bytes, &style).is_none());

@@ -180,13 +180,39 @@ impl Sheet {
         ExprError::new(format!("{name} is {} figures", own.len())).help(help)
     }
 
-    /// Nothing goes by this name: the nearest ones that do.
-    pub(super) fn unknown(&self, name: &str) -> ExprError {
+    /// All names: of operations with laws, of metrics, and of what they cost.
+    pub(super) fn names(&self) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.operations.iter().map(|o| o.name.clone()).collect();
         for m in &self.metrics {
             names.insert(m.id.clone());
             names.extend(costs(m));
         }
+        names
+    }
+
+    /// A line for each name with a figure, with the keys that tell its figures apart: `memory.latency  7 figures, by level, order`.
+    pub fn listing(&self) -> Vec<String> {
+        let line = |name: &String| {
+            let own: Vec<&Metric> =
+                self.metrics.iter().filter(|m| m.value.is_some() && Self::is_called(m, name)).collect();
+            let keys: BTreeSet<&String> = own.iter().flat_map(|m| m.params.keys()).collect();
+            let values = |key: &str| own.iter().map(|m| text(m, key)).collect::<BTreeSet<_>>().len();
+            let apart: Vec<&str> =
+                keys.into_iter().map(String::as_str).filter(|key| values(key) > 1).collect();
+            let ranks = self.operations.iter().any(|o| o.name == *name).then_some("ranks, bytes");
+            let by: Vec<&str> = ranks.into_iter().chain(apart).collect();
+            let count = if own.len() == 1 { "1 figure".to_owned() } else { format!("{} figures", own.len()) };
+            let by = if by.is_empty() { String::new() } else { format!(", by {}", by.join(", ")) };
+            (!own.is_empty() || ranks.is_some()).then(|| format!("{name}  {count}{by}"))
+        };
+        let mut lines: Vec<String> = self.names().iter().filter_map(line).collect();
+        lines.extend(self.figure(SYSTEM_CALL, &[]).is_ok().then(|| format!("{SYSTEM_CALL}  1 figure")));
+        lines
+    }
+
+    /// Nothing goes by this name: the nearest ones that do.
+    pub(super) fn unknown(&self, name: &str) -> ExprError {
+        let names = self.names();
         let distance = |known: &String| {
             let end = known.rsplit('.').next().unwrap_or(known);
             levenshtein(name, known).min(levenshtein(name, end))

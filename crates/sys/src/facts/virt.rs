@@ -86,8 +86,31 @@ fn chassis(tree: &FsRoot) -> Fact {
     })
 }
 
-/// The container runtime, `none` where nothing speaks for one.
+/// Namespaces of this process with the inode numbers that the kernel gives to the first of each kind (`include/linux/proc_ns.h`).
+const FIRST_NAMESPACES: [(&str, u64); 3] = [("pid", 0xEFFF_FFFC), ("ipc", 0xEFFF_FFFF), ("uts", 0xEFFF_FFFE)];
+
+/// Whether this process shares the namespaces of the host; `None` where they cannot be read. Marker files alone prove nothing: an image of a virtual machine
+/// may have been made from that of a container.
+fn is_on_host(tree: &FsRoot) -> Option<bool> {
+    let is_first = |(name, first): &(&str, u64)| Some(tree.inode(&format!("proc/self/ns/{name}"))? == *first);
+    let all: Option<Vec<bool>> = FIRST_NAMESPACES.iter().map(is_first).collect();
+    Some(all?.into_iter().all(|first| first))
+}
+
+/// The container runtime; `none` in the namespaces of the host and without any sign of a runtime.
 fn container(tree: &FsRoot) -> Fact {
+    match is_on_host(tree) {
+        Some(true) => Fact::known("none", "/proc/self/ns"),
+        is_on_host => {
+            let found = marked_container(tree);
+            let unnamed = is_on_host == Some(false) && found.text() == Some("none");
+            if unnamed { Fact::known("a container", "/proc/self/ns") } else { found }
+        }
+    }
+}
+
+/// The container runtime by the files that it leaves.
+fn marked_container(tree: &FsRoot) -> Fact {
     for (file, name) in [(".dockerenv", "docker"), ("run/.containerenv", "podman")] {
         if tree.exists(file) {
             return Fact::known(name, format!("/{file}"));

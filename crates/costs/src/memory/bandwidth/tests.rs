@@ -121,9 +121,9 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
     let allocating = a.metrics.iter().filter(|m| m.id == "memory.bandwidth_with_allocate").count();
     assert_eq!(allocating, 3, "streaming stores, reads and updates allocate nothing");
     close(metric(&a, "memory.scaling", &[("kernel", "read."), ("cpus", "2")]).unwrap(), 34.0 / 24.0);
-    let told = crate::testing::told(&crate::memory::info::INFO, &a);
+    let told = crate::testing::row_texts(&crate::memory::info::INFO, &a);
     for (family, row) in [
-        ("read", "4 KiB pages, 1 CPU | 2 CPUs: 24.0 | 34.0 GB/s"),
+        ("read", "4 KiB pages, 1 CPU | 2 CPUs: 24.0 GB/s | 34.0 GB/s"),
         ("write", "4 KiB pages, 1 CPU: 23.0 GB/s"),
         ("read", "L1, 1 CPU: 210 GB/s"),
     ] {
@@ -143,7 +143,7 @@ fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
     for (bytes, is_told) in [(8 << 20, false), (64 << 20, true), (128 << 20, true)] {
         rows.facts.set(&BUFFER_BYTES, bytes);
         let a = analyze(&params(&[]), &rows, 1);
-        let told = crate::testing::told(&crate::memory::info::INFO, &a);
+        let told = crate::testing::row_texts(&crate::memory::info::INFO, &a);
         assert_eq!(told.contains(&line("read", "4 KiB pages, 1 CPU: 42.0 GB/s")), is_told, "{told:?}");
         let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W406".to_owned())).count();
         assert_eq!(flagged, usize::from(bytes < 128 << 20));
@@ -165,7 +165,7 @@ fn quick_zeros_are_flagged_and_only_they() {
     assert!(finding.text.contains("write_nt") && finding.text.contains("2.78"), "{}", finding.text);
     assert!(quick.warnings.iter().any(|w| w.code == "W407"), "{:?}", quick.warnings);
     // What the page says is the bandwidth of real data.
-    let told = crate::testing::told(&crate::memory::info::INFO, &quick);
+    let told = crate::testing::row_texts(&crate::memory::info::INFO, &quick);
     assert_eq!(told, [line("write", "4 KiB pages, 1 CPU: 23.0 GB/s")]);
     let alike = analysis(vec![in_memory("write", 23e9), zeros("write", 24e9)]);
     assert_eq!(alike.findings[0].verdict, "none_seen");

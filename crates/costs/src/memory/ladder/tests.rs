@@ -245,7 +245,7 @@ fn a_planted_machine_is_described() {
     near("memory.parallelism", &[("chains", "8")], 110.0 / 15.0, 0.01);
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
     assert_eq!(a.findings[0].verdict, "equal", "{:?}", a.findings);
-    let told = crate::testing::told(&crate::memory::info::INFO, &a);
+    let told = crate::testing::row_texts(&crate::memory::info::INFO, &a);
     for row in ["latency, 2 MiB pages | 4 KiB: ", "line, L1: 64", "ways, L1: 8", "L1, size | latency: "] {
         assert!(told.iter().any(|t| t.starts_with(row)), "{row}: {told:?}");
     }

@@ -62,8 +62,8 @@ fn the_curve_of_latency_over_bandwidth_is_found() {
     assert_eq!(a.findings[0].verdict, "rises");
     assert!(["140 ns", "260 ns", "1.86"].iter().all(|said| text.contains(said)), "{text}");
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-    let told = crate::testing::told(&crate::memory::info::INFO, &a);
-    assert_eq!(told, ["latency, alone | others busy: 140 | 260 ns"]);
+    let told = crate::testing::row_texts(&crate::memory::info::INFO, &a);
+    assert_eq!(told, ["latency, alone | others busy: 140 ns | 260 ns"]);
 }
 
 #[test]

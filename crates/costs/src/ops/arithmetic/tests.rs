@@ -24,7 +24,7 @@ fn the_addition_is_found_and_the_ladder_holds() {
     assert!((add.value.unwrap() / 0.2707 - 1.0).abs() < 0.001, "{add:?}");
     assert_eq!(a.findings[0].verdict, "holds");
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-    assert_eq!(crate::testing::told(&crate::ops::info::INFO, &a), ["addition: 0.271 ns"]);
+    assert_eq!(crate::testing::row_texts(&crate::ops::info::INFO, &a), ["addition: 0.271 ns"]);
     assert_eq!(a.metrics.len(), CHAINS.len() + 1);
     // The addition is the slope, not the turn of the loop around the shortest chain.
     let loops = rows(|n| 0.2707 * (n as f64).max(2.0));

@@ -29,7 +29,7 @@ fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
 fn sound_rows_make_rows_of_the_page() {
     let call = row("getppid", 169).with("code", "libc");
     let a = analysis(vec![call, row("page_fault_4k", 2_100), row("clock_gettime", 23)]);
-    let told = crate::testing::told(&crate::ops::info::INFO, &a);
+    let told = crate::testing::row_texts(&crate::ops::info::INFO, &a);
     assert_eq!(
         told,
         ["system call, getppid: 169 ns", "page fault, 4 KiB: 2.10 us", "time of day, clock_gettime: 23.0 ns"]

@@ -86,7 +86,7 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         return out;
     }
     if params.truncate_decades {
-        let section = "OPERATIONS".to_owned();
+        let section = "OPS".to_owned();
         out.summary.lines.push(SummaryLine { section, lines: truncated(&ladder) });
     }
     for (id, name) in ALONGSIDE {

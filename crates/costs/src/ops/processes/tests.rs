@@ -20,7 +20,7 @@ fn what_happened_stands_on_the_page() {
         row("spawn", 515_000).with("program", "true"),
     ];
     let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows.into()), 1);
-    let told = crate::testing::told(&crate::ops::info::INFO, &a);
+    let told = crate::testing::row_texts(&crate::ops::info::INFO, &a);
     assert!(told.contains(&"start a program, true: 515 us".to_owned()), "{told:?}");
     assert!(a.warnings.is_empty());
     assert!(a.metrics.iter().all(|m| m.ci.is_some() && m.n == 30));
@@ -35,7 +35,7 @@ fn children_that_were_not_seen_to_end_well_have_no_price() {
     let rows = vec![unseen, refused];
     let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
-    assert!(crate::testing::told(&crate::ops::info::INFO, &a).is_empty());
+    assert!(crate::testing::row_texts(&crate::ops::info::INFO, &a).is_empty());
     assert_eq!(a.warnings.len(), 1);
     let text = &a.warnings[0].text;
     assert!(

@@ -51,7 +51,7 @@ fn the_reach_of_false_sharing_is_the_planted_line() {
         assert!((value(&a, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03);
         assert!((value(&a, &add(1, 0)) / 2.0 - 1.0).abs() < 0.03);
         assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-        let told = crate::testing::told(&crate::sync::info::INFO, &a);
+        let told = crate::testing::row_texts(&crate::sync::info::INFO, &a);
         assert!(told[0].starts_with("add to a word, alone | 2 CPUs: 1.9"), "{told:?}");
         assert!(serde_json::to_vec(&a.datasets).unwrap().len() < 10_000);
     }

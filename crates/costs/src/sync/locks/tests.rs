@@ -86,7 +86,7 @@ fn rows_of_two_members_have_costs_with_proof() {
     assert!(a.metrics.iter().any(|m| m.id == "sync.lock_fairness"));
     assert!(a.metrics.iter().any(|m| m.id == "sync.handoff" && m.value.is_some()));
     assert!(!a.warnings.iter().any(|w| w.code == BROKEN.id));
-    let told = crate::testing::told(&crate::sync::info::INFO, &a);
+    let told = crate::testing::row_texts(&crate::sync::info::INFO, &a);
     assert!(told.iter().any(|t| t.starts_with("lock handed on, spinning")), "{told:?}");
 }
 

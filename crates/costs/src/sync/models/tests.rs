@@ -118,6 +118,6 @@ fn planted_costs_come_out() {
         assert!((value / truth - 1.0).abs() < 0.01, "{value} {truth}");
     }
     assert!(a.warnings.is_empty() && a.datasets.len() == 1, "{:?}", a.warnings);
-    let told = crate::testing::told(&crate::sync::info::INFO, &a);
+    let told = crate::testing::row_texts(&crate::sync::info::INFO, &a);
     assert!(told.is_empty() || told[0].starts_with("switch to another"), "{told:?}");
 }

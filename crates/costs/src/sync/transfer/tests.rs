@@ -83,7 +83,7 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
     let needs = |m: &&machmeter_data::Metric| m.id != "sync.regime_share";
     assert!(a.metrics.iter().filter(needs).all(|m| m.ci.is_some() && m.n >= 6), "every cost has an interval");
     assert_eq!(codes(&a), [MOVES.id]);
-    let told = crate::testing::told(&crate::sync::info::INFO, &a);
+    let told = crate::testing::row_texts(&crate::sync::info::INFO, &a);
     let placement = told.iter().find(|t| t.starts_with("line placed level 2 of 3"));
     assert!(placement.is_some_and(|t| t.contains(": 2") && t.ends_with(" %")), "{told:?}");
     let matrices: Vec<&Dataset> = matrices(&a.datasets).map(|(d, _)| d).collect();

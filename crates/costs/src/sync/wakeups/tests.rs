@@ -60,7 +60,10 @@ fn a_row_whose_partner_did_not_sleep_is_refused() {
     let a = analyzed(&sound);
     assert_eq!(a.metrics[0].value, Some(10_000.0));
     assert!(a.warnings.is_empty());
-    assert_eq!(crate::testing::told(&crate::sync::info::INFO, &a), ["wake-up by futex, idle CPU: 10.0 us"]);
+    assert_eq!(
+        crate::testing::row_texts(&crate::sync::info::INFO, &a),
+        ["wake-up by futex, idle CPU: 10.0 us"]
+    );
     let none = analyzed(&planted(0, 9.0, 0));
     assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not sleep")));
     assert!(none.warnings.iter().any(|w| w.code == AWAKE.id));

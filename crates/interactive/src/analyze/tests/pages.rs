@@ -32,28 +32,28 @@ fn grid(loads: &[&str]) -> Vec<Cell> {
 fn the_short_page_has_rows_and_a_judgment() {
     let a = of(grid(&["none", "burn"]));
     let rows = machmeter_data::summary::rows(crate::info::INFO.rows, &a.metrics);
-    let told: Vec<String> = rows
-        .iter()
-        .filter_map(|r| r.told(&a.metrics))
-        .map(|t| format!("{}: {}", t.name, t.figures))
-        .collect();
-    let met = "audio-pro deadlines met, idle | under burn: 100 | 96.0 %";
+    let told: Vec<String> =
+        rows.iter().filter_map(|r| r.text(&a.metrics)).map(|t| format!("{}: {}", t.name, t.line())).collect();
+    let met = "audio-pro deadlines met, idle | under burn: 100 % | 96.0 %";
     for row in ["audio-pro p99: 59.0 us", met, "video p99: 59.0 us"] {
         assert!(told.contains(&row.to_owned()), "{row}: {told:?}");
     }
     assert!(a.summary.lines.is_empty(), "{:?}", a.summary.lines);
     let fitness = |a: &Analysis| a.summary.fitness.iter().map(|f| (f.fit, f.reason.clone())).next().unwrap();
-    assert_eq!(fitness(&a), (Fit::Partly, "audio-pro misses 4.00 % of its deadlines under burn".to_owned()));
+    assert_eq!(fitness(&a), (Fit::Partly, "video missed 24 of 600 deadlines under burn".to_owned()));
     let (fit, reason) = fitness(&of(grid(&["none"])));
     assert_eq!(fit, Fit::Yes, "{reason}");
-    assert_eq!(reason, "none late; 1 period of buffer (2.67 ms) is safe for audio-pro");
+    assert_eq!(
+        reason,
+        "at most 0.498 % of deadlines missed under any load; 1 period of buffer (2.67 ms) is safe for audio-pro"
+    );
     let mut few = grid(&["none"]);
     for segment in few.iter_mut().flat_map(|cell| &mut cell.segments) {
         segment.jobs.truncate(150);
         segment.scheduled = 150;
     }
     let few = fitness(&of(few));
-    let why = "none late, but too few were seen to be sure: measure longer";
+    let why = "video missed none of 150 deadlines on the idle machine; too little was measured to decide: measure longer (-t)";
     assert_eq!(few, (Fit::Unknown, why.to_owned()), "0 of 150 can be 2 %");
 }
 
@@ -70,14 +70,23 @@ fn late_jobs_and_what_was_not_measured_are_said() {
     };
     // Beyond the deadline means beyond the only buffer that the classic task has.
     let (fit, reason) = judged("audio", 220, &[50, 150]);
-    let expected = "at most 0.909 % late (audio under no load); even 1 period of buffer ran dry for audio under \
+    let expected = "audio missed 2 of 220 deadlines on the idle machine; even 1 period of buffer ran dry for audio under \
                     no load; video was not measured";
     assert_eq!((fit, reason.as_str()), (Fit::Partly, expected));
     let (fit, reason) = judged("video", 4000, &[1000, 3000]);
-    let expected = "at most 0.0500 % late (video under no load); audio was not measured";
-    assert_eq!((fit, reason.as_str()), (Fit::Yes, expected));
-    let (fit, reason) = judged("video", 250, &[120]);
-    assert!(fit == Fit::Unknown && reason.starts_with("at most 0.400 % late"), "{fit:?} {reason}");
+    assert!(
+        fit == Fit::Yes && reason.ends_with("under any load; audio was not measured"),
+        "{fit:?} {reason}"
+    );
+    for (jobs, late) in [(250, vec![120]), (24, vec![3, 17])] {
+        let (fit, reason) = judged("video", jobs, &late);
+        let begin =
+            format!("video missed {} of {jobs} deadlines on the idle machine; too little", late.len());
+        assert!(fit == Fit::Unknown && reason.starts_with(&begin), "{fit:?} {reason}");
+    }
+    let all: Vec<usize> = (0..24).collect();
+    let (fit, reason) = judged("video", 24, &all);
+    assert!(fit == Fit::No && reason.starts_with("video missed 100 % of its deadlines"), "{fit:?} {reason}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `machmeter predict --expr EXPR --on RECORD`: a calculator over costs and laws of records.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use machmeter_data::record::Warning;
 use machmeter_simulate::expr::{self, Answer, ExprError, Outside, Sheet};
@@ -11,7 +11,7 @@ use crate::command::keep::keep_figures;
 use crate::command::simulate::{doublings, record_of};
 use crate::command::{measure, report};
 use crate::session::warning;
-use crate::{Exit, Failure, Globals};
+use crate::{Exit, Failure, Globals, output};
 
 /// A free variable and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,17 @@ fn refused(e: &ExprError) -> Failure {
     if e.help.is_empty() { failure } else { failure.help(&e.help) }
 }
 
+/// The names that an expression can use.
+fn listed(sheet: &Sheet, globals: &Globals) -> Result<Exit, Failure> {
+    let (lines, target) = (sheet.listing(), globals.json.as_deref());
+    let text = match target {
+        Some(_) => serde_json::to_string_pretty(&lines).map_err(Failure::cannot)?,
+        None => lines.join("\n"),
+    };
+    output::put(target.unwrap_or(Path::new("-")), &format!("{text}\n")).map_err(Failure::cannot)?;
+    Ok(Exit::Fine)
+}
+
 /// `on`: the record of costs; `with`: others whose figures it lacks.
 pub(super) fn run(
     text: &str,
@@ -42,13 +53,16 @@ pub(super) fn run(
     on: &[&PathBuf],
     globals: &Globals,
 ) -> Result<Exit, Failure> {
-    let expr = expr::parse(text).map_err(|e| refused(&e))?;
     let records = report::records(on)?;
     let Some(first) = records.first() else {
         return Err(Failure::usage("no costs to calculate with")
             .help("--on RECORD, a run of any probe; --with others"));
     };
     let sheet = Sheet::of(&records);
+    if text.trim() == "list" {
+        return listed(&sheet, globals);
+    }
+    let expr = expr::parse(text).map_err(|e| refused(&e))?;
     let variable = over.map(|o| o.name.as_str());
     let bound = expr::bind(&expr, &sheet, variable).map_err(|e| refused(&e))?;
     if !bound.has_unit() {

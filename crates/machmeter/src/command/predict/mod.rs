@@ -60,7 +60,7 @@ pub(super) struct Asked {
     /// Runs, each with costs and noise drawn; one where nothing differs
     #[arg(id = "runs", long = "runs", value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     runs: u32,
-    /// Instead of a run: an expression over the costs and laws of --on
+    /// Instead of a run: an expression over the costs and laws of --on; its names: --expr list
     #[arg(long, value_name = "EXPR", conflicts_with = "run", requires = "on")]
     expr: Option<String>,
     /// Of --expr: its free variable, P=2-4096

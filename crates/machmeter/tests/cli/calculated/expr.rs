@@ -54,6 +54,14 @@ fn an_expression_has_values_over_a_variable_and_warns_beyond_what_was_measured()
     assert!(shown.contains("W911"), "{shown}");
     assert!(shown.contains("allreduce of 128 to 4096 ranks lies beyond the known ones (2 to 64)"), "{shown}");
     lab.line("predict --expr 2*3 --on mpi.json --no-save").expect(0);
+    let listed = lab.line("predict --expr list --on mpi.json --with ops.json").expect(0).stdout.clone();
+    for (name, by) in
+        [("allreduce  ", "by ranks, bytes"), ("getppid  ", "1 figure"), ("syscall  ", "1 figure")]
+    {
+        assert!(listed.lines().any(|l| l.starts_with(name) && l.contains(by)), "{name}: {listed}");
+    }
+    let json = lab.line("predict --expr list --on mpi.json --json").expect(0).stdout.clone();
+    assert!(serde_json::from_str::<Vec<String>>(&json).is_ok_and(|all| all.len() > 2), "{json}");
     lab.line("predict --expr allreduce(p=8,d=8)/syscall --on mpi.json --with ops.json --no-save").expect(0);
 }
 
