@@ -316,8 +316,8 @@ proptest! {
     }
 }
 
-/// Of two runs a side, one is marked on each side in a row: the two that are left are 10 % apart. The other rows agree within 0.4 %, but
-/// they know nothing of this row's state.
+/// One of the two runs of each side is marked in this row; the two others differ by 10 %. Runs of the other rows agree within 0.4 %, but do not show
+/// the state of this row.
 #[test]
 fn a_single_run_left_on_a_side_is_judged_as_a_lone_run() {
     let mut r = Random::new(3);

@@ -102,7 +102,7 @@ pub fn points(difference: f64) -> String {
     }
 }
 
-/// Whether a count needs no decimals.
+/// True if a value prints without decimals.
 fn is_whole(value: f64) -> bool {
     value == value.trunc() && value.abs() < 1e6
 }

@@ -28,12 +28,12 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
-/// Whether the terminal takes no escape sequences (`TERM=dumb`).
+/// True if the terminal accepts no escape sequences (`TERM=dumb`).
 pub(crate) fn is_dumb() -> bool {
     variable("TERM").is_some_and(|t| t == "dumb")
 }
 
-/// Whether output is limited to ASCII: on a dumb terminal, and where the locale names an encoding other than UTF-8, such as `LC_ALL=C`. The
+/// True if output must be ASCII: on a dumb terminal, or if the locale names an encoding other than UTF-8, such as `LC_ALL=C`. The
 /// encoding of a locale that is not set is unknown, and UTF-8 assumed.
 pub(crate) fn is_ascii() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);

@@ -30,7 +30,7 @@ fn style(width: usize, color: bool, ascii: bool) -> TerminalStyle {
 
 #[test]
 fn it_fits_a_terminal_at_every_width() {
-    for (width, most) in [(60, 75), (80, 56), (100, 49), (160, 47)] {
+    for (width, most) in [(60, 72), (80, 54), (100, 48), (160, 44)] {
         let text = page(&record(), &style(width, false, false));
         assert!(text.lines().count() <= most, "{width} columns: {} lines\n{text}", text.lines().count());
         for line in text.lines() {

@@ -65,7 +65,7 @@ pub fn html(c: &Comparison) -> String {
 /// The ends of axes of ratios: changes by 1 % to the tenfold.
 const REACHES: [f64; 10] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 9.0];
 
-/// Where values stand between -1 and 1 of an axis.
+/// A scale that maps values to -1 to 1.
 struct Scaled {
     scale: Scale,
     /// The value at the right end.

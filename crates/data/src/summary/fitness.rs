@@ -44,7 +44,7 @@ pub enum Fit {
     No,
 }
 
-/// Whether the machine is fit for a purpose, and why.
+/// The verdict on a purpose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fitness {
     /// `latency under 1 ms`, ...

@@ -131,12 +131,12 @@ fn worst<'v, 'a>(views: &[&'v CellView<'a>]) -> Vec<(&'v CellView<'a>, f64)> {
     out
 }
 
-/// Deadlines missed on the idle machine, in shares of all: none that a person hears or sees.
+/// Share of deadlines missed on the idle machine.
 const IDLE: Bounds = Bounds::at(MISSES);
-/// The same under a load, where every tenth miss is a stutter that nobody overlooks.
+/// The same under a load.
 const LOADED: Bounds = Bounds { fit: MISSES, unfit: 0.1 };
 
-/// Whether audio and video meet their deadlines under all loads measured. The worst cell decides.
+/// The verdict on audio and video over all loads measured. The worst cell decides.
 fn fitness(views: &[&CellView<'_>], metrics: &[Metric]) -> Option<Fitness> {
     let mut cells: Vec<(Fitness, [f64; 2], &CellView<'_>)> = Vec::new();
     for view in views.iter().filter(|v| v.kind() != Kind::Plain) {

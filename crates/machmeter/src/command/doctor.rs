@@ -184,7 +184,7 @@ impl Row {
         Some(Self { state: Warn, name, texts: vec![texts.join(", ")], codes })
     }
 
-    /// One line if it fits without the limit at least, else as many as its text needs.
+    /// Adds one line if the text fits, without its limit if necessary; otherwise several lines.
     fn push(&self, out: &mut String, name_width: usize, style: &TerminalStyle) {
         let (plain, name) = (word(self.state, &TerminalStyle { color: false, ..*style }), &self.name);
         let first = format!(" {plain}  {name:<name_width$}  ");

@@ -30,7 +30,8 @@ pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]
     let longest_ns = durations.filter_map(|m| m.max).fold(0.0, f64::max);
     let wall_s = views.iter().map(CpuView::wall_s).fold(f64::INFINITY, f64::min);
     let mut summary = Summary::default();
-    for fact in evidence(taken, &taker(samples, views, metrics), longest_ns, views.len()) {
+    let words = words(taken, &taker(samples, views, metrics), views.len());
+    for fact in evidence(taken, &words, longest_ns) {
         let mut fitness = fact.fitness();
         if fitness.fit == Fit::Yes {
             fitness.reason += &format!(", in {}", human(wall_s * 1e9, Unit::Nanoseconds));
@@ -40,26 +41,42 @@ pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]
     summary
 }
 
-/// The share and the longest gap as evidence on each purpose, those of the share first.
-fn evidence(taken: &Metric, taker: &str, longest_ns: f64, cpus: usize) -> Vec<Evidence> {
-    let share = human(taken.value.unwrap_or(0.0), Unit::One);
-    let longest = human(longest_ns, Unit::Nanoseconds);
-    let whole = format!("{taker} took {share} of {}, up to {longest} at once", of_cpus(cpus));
-    let gap = format!("the longest gap was {longest}: {taker} took {share} of {}", of_cpus(cpus));
+/// The share taken, with its taker: one that took nearly all of it took the share, any other one most of it.
+fn words(taken: &Metric, taker: &Taker, cpus: usize) -> String {
+    let (share, cpus) = (human(taken.value.unwrap_or(0.0), Unit::One), of_cpus(cpus));
+    match taker {
+        Taker { name: Some(name), part } if *part >= NEARLY_ALL => format!("{name} took {share} of {cpus}"),
+        Taker { name: Some(name), .. } => format!("{share} of {cpus} was taken, mostly by {name}"),
+        Taker { name: None, .. } => format!("{share} of {cpus} was taken"),
+    }
+}
+
+/// The share and the longest gap as evidence on each purpose.
+fn evidence(taken: &Metric, words: &str, longest_ns: f64) -> Vec<Evidence> {
+    let gap = format!("the longest gap was {}; {words}", human(longest_ns, Unit::Nanoseconds));
     let range = Evidence::range(taken);
     let of =
         |purpose, range, bounds, reason: &str| Evidence { purpose, range, bounds, reason: reason.to_owned() };
     vec![
-        of(Purpose::Latency, [longest_ns; 2], LONGEST, &whole),
-        of(Purpose::Latency, range, SHORT_GAPS, &whole),
-        of(Purpose::Throughput, range, SHARE_TAKEN, &whole),
-        of(Purpose::Messages, range, SYNCHRONOUS, &format!("each gap delays all ranks: {whole}")),
+        of(Purpose::Latency, [longest_ns; 2], LONGEST, &gap),
+        of(Purpose::Latency, range, SHORT_GAPS, &gap),
+        of(Purpose::Throughput, range, SHARE_TAKEN, words),
+        of(Purpose::Messages, range, SYNCHRONOUS, &format!("each gap delays all ranks: {words}")),
         of(Purpose::Messages, [longest_ns; 2], RARE, &gap),
     ]
 }
 
-/// Who took most of the time: of sources by name where the kernel's trace gave them, else by the kernel's counters.
-fn taker(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]) -> String {
+/// Part of the time taken from which on a source took all of it, but for what the page rounds.
+const NEARLY_ALL: f64 = 0.95;
+
+/// The kind of source that took more than half of the time taken, if there is one, and its part.
+struct Taker {
+    name: Option<&'static str>,
+    part: f64,
+}
+
+/// The main taker, by the sources of the kernel's trace; without any of a kind, by the kernel's counters.
+fn taker(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]) -> Taker {
     let of_kind = |kinds: &[SourceKind]| {
         let is_kind = |m: &&Metric| {
             m.id == info::SOURCE.id && kinds.iter().any(|k| m.params.get("kind") == Some(&k.name().into()))
@@ -75,13 +92,15 @@ fn taker(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]) -> String
     let stolen = |m: &&Metric| m.id == info::STOLEN.id && m.params.get("cpu") != Some(&"all".into());
     let total: f64 = metrics.iter().filter(stolen).filter_map(|m| m.value).sum();
     let outside = if steal > 0.0 { "the hypervisor" } else { "the hypervisor or firmware" };
+    let or = |traced: f64, counted: f64| if traced > 0.0 { traced } else { counted };
     let shares = [
-        ("other programs", of_kind(&[SourceKind::Thread]).max(waited)),
-        (outside, of_kind(&[SourceKind::Outside]).max(steal)),
+        ("other programs", or(of_kind(&[SourceKind::Thread]), waited)),
+        (outside, or(of_kind(&[SourceKind::Outside]), steal)),
         ("interrupts", of_kind(&[SourceKind::Irq, SourceKind::Softirq, SourceKind::Tick])),
     ];
     let most = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    most.filter(|(_, share)| *share > total / 2.0).map_or("interruptions", |(name, _)| name).to_owned()
+    let most = most.map(|(name, share)| (name, share / total)).filter(|(_, part)| *part > 0.5);
+    most.map_or(Taker { name: None, part: 0.0 }, |(name, part)| Taker { name: Some(name), part })
 }
 
 /// The kernel's counters over the recording: interrupts by name, and steal.
@@ -125,12 +144,28 @@ mod tests {
         let ci = (half >= 0.0).then(|| Interval::new(0.95, ends[0], ends[1], "block-bootstrap")).flatten();
         let taken = Metric::new(&info::STOLEN, Params::new(), share, "time-share", 100).with_ci(ci);
         let mut all = Summary::default();
-        for fact in evidence(&taken, "other programs", longest_ns, 2) {
+        for fact in evidence(
+            &taken,
+            &words(&taken, &Taker { name: Some("other programs"), part: 1.0 }, 2),
+            longest_ns,
+        ) {
             all.add(Summary { fitness: vec![fact.fitness()], ..Summary::default() });
         }
         let of = |p: Purpose| all.fitness.iter().find(|f| f.purpose == p.name()).unwrap();
         assert!(of(Purpose::Throughput).reason.starts_with("other programs took "), "{all:?}");
         [Purpose::Latency, Purpose::Throughput, Purpose::Messages].map(|p| of(p).fit)
+    }
+
+    #[test]
+    fn a_taker_of_most_did_not_take_all() {
+        let taken = Metric::new(&info::STOLEN, Params::new(), 0.0135, "time-share", 100);
+        let of = |name, part| words(&taken, &Taker { name, part }, 2);
+        assert_eq!(of(Some("the hypervisor"), 0.99), "the hypervisor took 1.35 % of both CPUs");
+        assert_eq!(
+            of(Some("the hypervisor"), 0.72),
+            "1.35 % of both CPUs was taken, mostly by the hypervisor"
+        );
+        assert_eq!(of(None, 0.0), "1.35 % of both CPUs was taken");
     }
 
     #[test]

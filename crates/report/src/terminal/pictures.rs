@@ -37,8 +37,15 @@ pub(super) fn ladder(record: &Record, style: &TerminalStyle, signs: &mut Signs) 
     let Some(row) = curve.rows.iter().max_by_key(|r| r.x.len()) else { return Vec::new() };
     let Some((line, scale)) = drawn(row, curve.x.unit, style) else { return Vec::new() };
     let texts: Vec<String> = legend(record, LADDER, signs).into_iter().map(|l| l.1).collect();
-    let mut lines = beside(&[line, scale], &texts, style);
-    lines.extend(fitted(std::slice::from_ref(&row.name), style));
+    // The name of the curve stands below its scale, beside further levels if it fits there.
+    let (mut left, mut below) = (vec![line, scale], Vec::new());
+    if length(&row.name) <= width(style) {
+        left.push(row.name.clone());
+    } else {
+        below.push(row.name.clone());
+    }
+    let mut lines = beside(&left, &texts, style);
+    lines.extend(fitted(&below, style));
     lines
 }
 

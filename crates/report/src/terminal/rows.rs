@@ -7,10 +7,9 @@
 use std::collections::BTreeSet;
 
 use machmeter_data::summary::{Compared, Mark, Place, Row, RowText, ends};
-
-use super::glance::Depth;
 use machmeter_data::{Metric, Record};
 
+use super::glance::Depth;
 use super::layout::{flow, indented, length, room, under};
 use super::{TerminalStyle, pictures, printable};
 
