@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -27,7 +28,8 @@
 extern char **environ;
 static double x[10000] __attribute__((aligned(4096))), y[10000] __attribute__((aligned(4096)));
 static char page[4096] __attribute__((aligned(4096)));
-static int zero, null, ends[2], file, event, timer, waiting, word = 0;
+static char message[16384] __attribute__((aligned(4096))), received[16384] __attribute__((aligned(4096)));
+static int zero, null, ends[2], sockets[2], file, event, timer, waiting, word = 0;
 static int ready[64];
 static struct pollfd polled[8];
 static char *data_path, *guarded, *touched;
@@ -89,6 +91,9 @@ static void pipe_byte(void) {
     char byte = 7;
     check(write(ends[1], &byte, 1) == 1 && read(ends[0], &byte, 1) == 1);
 }
+
+static void pipe_4k(void) { check(write(ends[1], message, 4096) == 4096 && read(ends[0], received, 4096) == 4096); }
+static void unix_16k(void) { check(write(sockets[1], message, 16384) == 16384 && read(sockets[0], received, 16384) == 16384); }
 
 /* Four elements a turn, as LINPACK has it. */
 static void daxpy(int elements) {
@@ -321,6 +326,8 @@ static const struct price PRICES[] = {
     {"read_zero", read_zero, 1, 0, NULL},
     {"write_null", write_null, 1, 0, NULL},
     {"pipe", pipe_byte, 1, 0, NULL},
+    {"pipe_4k", pipe_4k, 1, 0, NULL},
+    {"unix_16k", unix_16k, 1, 0, NULL},
     {"eventfd", add_event, 1, 0, NULL},
     {"timerfd", set_timer, 1, 0, NULL},
     {"epoll", ask_epoll, 1, 0, NULL},
@@ -406,8 +413,10 @@ int main(int count, char **arguments) {
     check(count > 1);
     for (int i = 0; i < 10000; i++) x[i] = 1;
     memset(from, 1, sizeof from), memset(to, 1, sizeof to);
+    memset(message, 1, sizeof message), memset(received, 1, sizeof received);
     zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
-    check(zero >= 0 && null >= 0 && pipe(ends) == 0 && asprintf(&data_path, "%s/data", arguments[1]) > 0);
+    check(zero >= 0 && null >= 0 && pipe(ends) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    check(asprintf(&data_path, "%s/data", arguments[1]) > 0);
     file = open(data_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     for (int i = 0; i < 256; i++) check(file >= 0 && write(file, page, 4096) == 4096);
     guarded = mmap((void *)0x510000000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
