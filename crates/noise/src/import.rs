@@ -93,7 +93,7 @@ fn work(t: &Table) -> Option<Dataset> {
     let unit = if hz.is_some() {
         ""
     } else {
-        " The file does not say how long a tick is: one tick is drawn as 1 ns."
+        " The file does not contain the length of a tick: one tick is drawn as 1 ns."
     };
     let caption = format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}");
     distribution("noise.imported_work", "Durations of fixed work", caption, curves(durations))
@@ -119,7 +119,7 @@ fn summary(t: &Table) -> Option<Dataset> {
         Dataset::new(
             "noise.imported_summary",
             "Imported summary",
-            "Figures as the other tool printed them; nothing can be checked without its samples.",
+            "Figures as printed by the other tool. They cannot be checked without its samples.",
             Shape::CostTable(CostTable { columns, rows }),
         )
     })

@@ -6,6 +6,7 @@ use machmeter_engine::placement::Placement;
 use machmeter_engine::{Host, ProbeError};
 use machmeter_loops::noise::{Unit, bursts};
 use machmeter_sys::clock;
+use machmeter_sys::facts::kernel_hz;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::sched::Policy;
@@ -111,6 +112,7 @@ impl Job<'_> {
             rate_error: self.host.clock.rate.as_ref().map_or(0.0, |r| r.error_ppm * 1e-6),
             step_ticks: self.host.clock.step_ticks(),
             policy: self.placement.policy.to_string(),
+            kernel_hz: kernel_hz(),
             real_time_share: real_time_share(self.placement),
             has_gaps: true,
             ranks: Vec::new(),
@@ -123,7 +125,7 @@ impl Job<'_> {
             return Ok(self.host.rate.ticks(ns as f64).max(1));
         }
         let step = self.host.clock.step_ticks();
-        threshold_ticks(&self.bursts()?, step)
+        threshold_ticks(&self.bursts()?, step, self.host.rate.ticks(STALL_NS))
             .map(|t| t.max(self.host.rate.ticks(LEAST_THRESHOLD_NS)))
             .ok_or_else(|| cannot("the calibration of the loop gave no turns"))
     }
@@ -222,7 +224,7 @@ impl Job<'_> {
             let recorded: Vec<_> = threads.into_iter().map(ScopedPlacedThread::join).collect();
             Ok((recorded, meters, wake_ups))
         })?;
-        let begun = |r: Option<Recorded>| r.ok_or_else(|| cannot("a measuring thread could not begin"));
+        let begun = |r: Option<Recorded>| r.ok_or_else(|| cannot("a measuring thread could not start"));
         let mut recorded = outcome.into_iter().map(begun).collect::<Result<Vec<_>, _>>()?;
         let lag_ticks = self.host.rate.ticks(LAG_NS);
         for Recorded { samples, t0_ticks } in &mut recorded {

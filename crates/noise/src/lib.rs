@@ -60,11 +60,11 @@ pub enum Quantum {
     #[value(name = "31")]
     #[serde(rename = "31")]
     ThirtyOne,
-    /// 32 increments and 31 decrements: bound by arithmetic, so that slowdown shows.
+    /// 32 increments and 31 decrements: bound by arithmetic, to show slowdown.
     #[value(name = "63")]
     #[serde(rename = "63")]
     SixtyThree,
-    /// 16 cache lines of a sweep over a buffer: slowdown by shared caches shows.
+    /// 16 cache lines of a sweep over a buffer, to show slowdown by shared caches.
     #[value(name = "cache")]
     #[serde(rename = "cache")]
     Cache,
@@ -91,7 +91,7 @@ impl Quantum {
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Work of a turn: 1, 15, 31, 63 or cache; so many additions, or 16 cache lines of a sweep.
+    /// Work of a turn: 1, 15, 31, 63 or cache; a number counts additions; cache sweeps 16 cache lines.
     #[arg(long, value_enum, value_name = "WORK", default_value = "1", hide_possible_values = true)]
     pub quantum: Quantum,
     /// Base window, 10us to 100ms; longer windows are derived from it.
@@ -100,16 +100,16 @@ pub struct Params {
     /// Number of base windows, instead of a time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub windows: Option<u64>,
-    /// Shortest turn that is a gap; found by calibration when not given.
+    /// Shortest turn that counts as a gap; found by calibration by default.
     #[arg(long, value_name = "DUR", value_parser = duration_text)]
     pub threshold: Option<String>,
-    /// Who names causes: auto, trace, switches, totals, none; auto takes the best that is permitted.
+    /// Source of the names of causes: auto, trace, switches, totals, none; auto uses the best permitted one.
     #[arg(long, value_enum, value_name = "BY", default_value = "auto", hide_possible_values = true)]
     pub attribution: Attribution,
     /// Bytes of the cache sweep.
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u64).range(1024..=1_073_741_824))]
     pub sweep_bytes: u64,
-    /// Gaps listed per CPU; by run time when not given. When it fills, only longer ones are listed; all are counted.
+    /// Gaps listed per CPU; chosen by run time by default. Once the list is full, only longer gaps are listed; all are counted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..=100_000_000))]
     pub gap_capacity: Option<u64>,
 }

@@ -10,6 +10,7 @@ use machmeter_sys::memory::{LockedBuf, MemoryError};
 use machmeter_sys::{affinity, guard, thread};
 
 use super::attribute::Witness;
+use super::attribute::unlisted::Traced;
 use super::samples::{CpuSamples, Lengths, ThreadFacts};
 use machmeter_loops::noise::measure::{Buffers, Gap, Schedule, Sums};
 use machmeter_loops::noise::{Unit, record_unit};
@@ -86,6 +87,7 @@ impl Measuring<'_> {
                 counts: counts.as_slice()[..ended.windows_closed].to_vec(),
                 sums: sums.as_slice()[..ended.windows_closed.min(sums.as_slice().len())].to_vec(),
                 gaps: gaps.as_slice()[..listed].to_vec(),
+                traced: Traced::default(),
                 attributed: Vec::new(),
                 lengths: Lengths::of(&histogram),
                 raises,

@@ -10,6 +10,7 @@ use machmeter_sys::topology::CpuSet;
 
 use super::attribute;
 use super::attribute::matching::attribute;
+use super::attribute::unlisted;
 use super::job::{Begin, Job, LEAD_NS, room_bytes};
 use super::on_cpu::Recorded;
 use super::samples::{References, Samples, SpeedPhase};
@@ -79,7 +80,9 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         .map_err(ProbeError::Cannot)?;
     let (mut recorded, mut activity_log) = job.record(&schedule, witness)?;
     activity_log.notes.extend(notes);
+    let setup = job.setup(schedule, &recorded);
     for (i, r) in recorded.iter_mut().enumerate() {
+        r.samples.traced = unlisted::read(&activity_log, i, &r.samples.gaps, &setup.schedule);
         r.samples.attributed = attribute(&mut activity_log, i, &r.samples.gaps);
     }
     activity_log.spans.clear();
@@ -88,7 +91,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let complete = recorded.iter().all(|r| r.samples.counts.len() == schedule.windows);
     let nominal = nominal_hz(host);
     let samples = Samples {
-        setup: job.setup(schedule, &recorded),
+        setup,
         cpus: recorded.into_iter().map(|r| r.samples).collect(),
         activity_log,
         speed,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::Attributed;
+use super::attribute::unlisted::Traced;
 use super::ranks::{CollectiveSamples, Place};
 use machmeter_loops::noise::measure::{Gap, Raise, Schedule, Sums};
 
@@ -41,6 +42,9 @@ pub struct Setup {
     /// Smallest step of the clock, ticks.
     pub step_ticks: u64,
     pub policy: String,
+    /// Rate of the scheduler's tick, Hz; unknown for files of other tools.
+    #[serde(default)]
+    pub kernel_hz: Option<u32>,
     /// Mechanisms that take time from the measuring threads on purpose, in words: the price of a real-time policy.
     pub real_time_share: Vec<String>,
     /// Where the ranks of a launcher are that stand in the place of CPUs; empty where CPUs of this machine were measured.
@@ -81,6 +85,9 @@ pub struct CpuSamples {
     /// What each of them consisted of; empty where nobody asked.
     #[serde(skip)]
     pub attributed: Vec<Attributed>,
+    /// What the trace shows beside the list; empty without a trace.
+    #[serde(skip)]
+    pub traced: Traced,
     /// When the list began to take longer detours only.
     pub raises: Vec<Raise>,
     #[serde(flatten)]
@@ -91,7 +98,7 @@ pub struct CpuSamples {
 
 impl CpuSamples {
     /// Gaps that are not in the list.
-    pub fn unlisted(&self) -> u64 {
+    pub fn unlisted_gaps(&self) -> u64 {
         self.lengths.count.saturating_sub(self.gaps.len() as u64)
     }
 

@@ -13,6 +13,7 @@ use machmeter_stats::histogram::Bucket;
 
 use super::attribute::activity_log::{ActivityLog, Source, SourceKind};
 use super::attribute::matching::{Attributed, Part, attribute};
+use super::attribute::unlisted::{SLICES, Turn, Unlisted};
 use super::samples::{CpuSamples, Lengths, Samples, Setup};
 use machmeter_loops::noise::measure::sums_of;
 use machmeter_loops::noise::measure::{Gap, Schedule, Sums};
@@ -20,6 +21,8 @@ use machmeter_loops::noise::measure::{Gap, Schedule, Sums};
 const SOURCES: &str = "noise_sources";
 const PARTS: &str = "noise_parts";
 const HISTOGRAM: &str = "noise_histogram";
+const UNLISTED: &str = "noise_unlisted";
+const TURNS: &str = "noise_turns";
 
 const WINDOW_COLUMNS: [&str; 9] = [
     "cpu",
@@ -35,6 +38,8 @@ const WINDOW_COLUMNS: [&str; 9] = [
 const GAP_COLUMNS: [&str; 6] = ["cpu", "start_ticks", "end_ticks", "source", "entry_ticks", "exit_ticks"];
 const PART_COLUMNS: [&str; 5] = ["cpu", "gap", "source", "start_ticks", "ticks"];
 const HISTOGRAM_COLUMNS: [&str; 4] = ["cpu", "low_ticks", "high_ticks", "count"];
+const UNLISTED_COLUMNS: [&str; 5] = ["cpu", "slice", "source", "gaps", "ticks"];
+const TURN_COLUMNS: [&str; 4] = ["cpu", "source", "start_ticks", "ticks"];
 
 /// Windows into which an imported list of gaps is divided.
 const IMPORTED_WINDOWS: usize = 1000;
@@ -81,6 +86,7 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
     let s = &samples.setup.schedule;
     let (mut windows, mut gaps) = (Rows::new(&WINDOW_COLUMNS), Rows::new(&GAP_COLUMNS));
     let (mut parts, mut histogram) = (Rows::new(&PART_COLUMNS), Rows::new(&HISTOGRAM_COLUMNS));
+    let (mut unlisted, mut turns) = (Rows::new(&UNLISTED_COLUMNS), Rows::new(&TURN_COLUMNS));
     for c in &samples.cpus {
         let cpu = c.cpu as i64;
         for k in 0..c.counts.len().max(c.sums.len()) {
@@ -103,6 +109,12 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
         for b in &c.lengths.buckets {
             histogram.push([cpu, b.low as i64, b.high as i64, b.count as i64]);
         }
+        for u in &c.traced.unlisted {
+            unlisted.push([cpu, i64::from(u.slice), i64::from(u.source), u.gaps as i64, u.ticks as i64]);
+        }
+        for t in &c.traced.turns {
+            turns.push([cpu, i64::from(t.source), t.start_ticks as i64, t.ticks as i64]);
+        }
     }
     let notes = notes(samples);
     let plain: Vec<_> = notes.iter().filter(|n| n.0 != RUN).cloned().collect();
@@ -118,6 +130,11 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
         histogram.table(HISTOGRAM, tick.clone()),
         sources(&samples.activity_log.sources),
     ];
+    for (rows, name) in [(unlisted, UNLISTED), (turns, TURNS)] {
+        if !rows.columns[0].is_empty() {
+            tables.push(named(rows.table(name, tick.clone())));
+        }
+    }
     tables.extend(collectives::table(samples, tick));
     tables
 }
@@ -286,6 +303,26 @@ fn own(tables: &[Table], mut cpus: Cpus, mut samples: Samples) -> Result<Samples
         lengths.count += bucket.count;
         lengths.buckets.push(bucket);
     }
+    let beside = |name: &str| tables.iter().find(|t| t.name == name);
+    for [cpu, slice, source, gaps, ticks] in
+        beside(UNLISTED).map(|t| rows(t, UNLISTED_COLUMNS)).transpose()?.into_iter().flatten()
+    {
+        if (0..SLICES as i64).contains(&slice) {
+            let row = Unlisted {
+                source: source as u32,
+                slice: slice as u32,
+                gaps: gaps as u64,
+                ticks: ticks as u64,
+            };
+            of(cpu, &mut cpus).traced.unlisted.push(row);
+        }
+    }
+    for [cpu, source, start, ticks] in
+        beside(TURNS).map(|t| rows(t, TURN_COLUMNS)).transpose()?.into_iter().flatten()
+    {
+        let turn = Turn { source: source as u32, start_ticks: start as u64, ticks: ticks as u64 };
+        of(cpu, &mut cpus).traced.turns.push(turn);
+    }
     let t = find(SOURCES)?;
     let text = |name: &str| t.texts(name).ok_or_else(|| missing(t, name));
     let rows = text("name")?.iter().zip(text("kind")?).zip(text("thread")?);
@@ -302,9 +339,12 @@ fn own(tables: &[Table], mut cpus: Cpus, mut samples: Samples) -> Result<Samples
         if let Some(read) = cpus.remove(&(c.cpu as i64)) {
             let Lengths { count, buckets, .. } = read.lengths;
             (c.counts, c.sums, c.gaps, c.attributed) = (read.counts, read.sums, read.gaps, read.attributed);
+            c.traced = read.traced;
             (c.lengths.count, c.lengths.buckets) = (count, buckets);
         }
-        if !c.attributed.iter().all(named) {
+        let traced =
+            c.traced.unlisted.iter().map(|u| u.source).chain(c.traced.turns.iter().map(|t| t.source));
+        if !c.attributed.iter().all(named) || !traced.into_iter().all(|s| (s as usize) < sources) {
             return Err(missing(t, "name of a source"));
         }
     }

@@ -47,7 +47,7 @@ pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> 
         .min_by(f64::total_cmp)
         .filter(|mean| *mean > 0.0)
         .ok_or_else(nothing)?;
-    Ok(Turn { mean_ticks, threshold_ticks: threshold_ticks(&bursts, step).ok_or_else(nothing)? })
+    Ok(Turn { mean_ticks, threshold_ticks: threshold_ticks(&bursts, step, u64::MAX).ok_or_else(nothing)? })
 }
 
 /// Records the windows on all of the host's CPUs at once, until the last or a signal; counts are of closed windows.

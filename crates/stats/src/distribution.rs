@@ -97,6 +97,30 @@ pub fn binomial_cdf(k: u64, n: u64, p: f64) -> Option<f64> {
     beta_regularized((n - k) as f64, k as f64 + 1.0, 1.0 - p)
 }
 
+/// The exact interval of the mean of a Poisson count (Garwood, Biometrika 28, 1936): each tail has half of `1 - level`. None for
+/// a level outside (0, 1) or a count too large for the functions behind it.
+pub fn poisson_interval(count: u64, level: f64) -> Option<[f64; 2]> {
+    if !(level > 0.0 && level < 1.0) {
+        return None;
+    }
+    let tail = (1.0 - level) / 2.0;
+    let (k, far) = (count as f64, (count as f64 + 20.0) * 4.0);
+    // `Q(a, mean)`, the chance of fewer than `a` events, rises from 0 to 1 as the mean falls.
+    let mean = |a: f64, chance: f64| {
+        let (mut low, mut high) = (0.0, far);
+        for _ in 0..MOST_STEPS {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            *if gamma_q(a, middle)? < chance { &mut high } else { &mut low } = middle;
+        }
+        Some(0.5 * (low + high))
+    };
+    let low = if count == 0 { 0.0 } else { mean(k, 1.0 - tail)? };
+    Some([low, mean(k + 1.0, tail)?])
+}
+
 /// Regularized upper incomplete gamma function `Q(a, x)`; also `P(S > x)` for a sum of `a` unit exponentials.
 pub fn gamma_q(a: f64, x: f64) -> Option<f64> {
     if !(a > 0.0 && a.is_finite() && x >= 0.0 && x.is_finite()) {

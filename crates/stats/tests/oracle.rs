@@ -172,3 +172,23 @@ fn correlations() {
         }
     }
 }
+
+/// Garwood's table of exact limits of a Poisson mean, at 95 %, from sums of the Poisson distribution with 60 digits.
+#[test]
+fn limits_of_a_poisson_count() {
+    let table = [
+        (0, 0.0, 3.688_879),
+        (1, 0.025_318, 5.571_643),
+        (2, 0.242_209, 7.224_688),
+        (5, 1.623_486, 11.668_332),
+        (10, 4.795_389, 18.390_356),
+        (100, 81.363_991, 121.626_794),
+    ];
+    for (count, low, high) in table {
+        let got = distribution::poisson_interval(count, 0.95).expect("a level");
+        assert!((got[0] - low).abs() < 2e-5 && (got[1] - high).abs() < 2e-5, "{count}: {got:?}");
+    }
+    let wide = distribution::poisson_interval(1_000_000, 0.95).expect("a level");
+    assert!((wide[0] - 998_041.0).abs() < 2.0 && (wide[1] - 1_001_961.0).abs() < 2.0, "{wide:?}");
+    assert_eq!([0.0, 1.0, f64::NAN].map(|level| distribution::poisson_interval(1, level)), [None; 3]);
+}

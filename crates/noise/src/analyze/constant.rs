@@ -38,11 +38,12 @@ pub fn verdict(speed: &[SpeedSample], references: &References, slow_share: &[(St
         }
         Some(_) if acquitted => (
             "none_seen",
-            "No constant interference seen: the CPUs run as fast as a reference from outside this run.".to_owned(),
+            "No constant interference seen: the CPUs run as fast as a reference from outside this run."
+                .to_owned(),
         ),
         Some(_) => (
             "unknown",
-            "Nothing in this run points to constant interference, but nothing outside it says how fast the CPUs could be."
+            "This run shows no constant interference, but there is no reference for the speed of the CPUs."
                 .to_owned(),
         ),
         None => ("unknown", "The speed of the CPUs was not sampled in this recording.".to_owned()),
@@ -131,12 +132,12 @@ mod tests {
             (slow.best_ns, slow.median_ns) = (0.30, 0.30);
         }
         for (speed, references, expected, part) in [
-            (quiet(), References::default(), "unknown", "nothing outside it"),
+            (quiet(), References::default(), "unknown", "there is no reference"),
             (vec![], References::default(), "unknown", "not sampled"),
             (quiet(), ever(0.27), "none_seen", "as fast as a reference"),
             (quiet(), ever(0.25), "present", "7.4 %"),
             // 2 % off is neither the same nor proof.
-            (quiet(), ever(0.264), "unknown", "nothing outside it"),
+            (quiet(), ever(0.264), "unknown", "there is no reference"),
             (beside_neighbor, References::default(), "present", "with the other CPUs at work"),
             (slower_cpu, References::default(), "present", "slowest CPU (1)"),
         ] {

@@ -175,8 +175,8 @@ pub(super) fn of_source(m: Metric, slices: &[f64], (slice, beside): (f64, f64), 
 
 pub fn of_cpu(view: &CpuView<'_>) -> Vec<Metric> {
     let mut out = Vec::new();
-    let gaps_missing = "the file has counts only: stolen time and slowdown cannot be told apart";
-    let rate_missing = "the file does not say how long a tick is: give --tick-hz";
+    let gaps_missing = "the file has counts only, which do not separate stolen time from slowdown";
+    let rate_missing = "the file does not contain the length of a tick: give --tick-hz";
     let refuse = |info: &MetricInfo, why: &str| Metric::rejected(info, params([view.param()]), "none", why);
     if view.split.wall_ticks > 0.0 {
         if view.setup.has_gaps {
@@ -249,7 +249,12 @@ fn slowdown(view: &CpuView<'_>) -> Metric {
     let reference = view.split.reference_ticks;
     let Some(value) = view.split.slowdown_fraction() else {
         let p = params([view.param()]);
-        return Metric::rejected(&info::SLOWDOWN, p, "time-share", "no counts to tell the loop's speed from");
+        return Metric::rejected(
+            &info::SLOWDOWN,
+            p,
+            "time-share",
+            "the file has no counts for the speed of the loop",
+        );
     };
     let window = view.setup.schedule.window_ticks as f64;
     let stolen = view.split.stolen_ticks();

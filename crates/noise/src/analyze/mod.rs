@@ -5,6 +5,7 @@ pub mod constant;
 pub mod datasets;
 pub mod derive;
 pub mod figures;
+mod long_gaps;
 mod ranks;
 pub mod rhythm;
 pub mod sources;
@@ -40,6 +41,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     });
     let (per_cpu, rhythms): (Vec<Vec<Metric>>, Vec<Vec<rhythm::Periodic>>) = done.into_iter().unzip();
     let mut metrics = figures::of_all(&views, &per_cpu);
+    metrics.extend(long_gaps::rate(&views));
     let mut found = Vec::new();
     for ((v, own), rhythms) in views.iter().zip(per_cpu).zip(rhythms) {
         metrics.extend(own);
@@ -70,7 +72,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     if samples.setup.tick_hz <= 0.0 {
         for d in &mut datasets {
             d.caption.push_str(
-                " The file does not say how long a tick is: one tick is drawn as 1 ns (give --tick-hz).",
+                " The file does not contain the length of a tick: one tick is drawn as 1 ns (give --tick-hz).",
             );
         }
     }

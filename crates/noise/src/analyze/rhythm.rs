@@ -19,11 +19,12 @@ use events::{SAME, alike};
 use super::classes::{CLASSES, class_of};
 use super::figures::CpuView;
 use crate::attribute::activity_log::{ActivityLog, Sight, SourceKind};
+use crate::attribute::unlisted::MOST_TURNS;
 use crate::info;
 use crate::samples::Setup;
 
 const MAX_LISTED: usize = 10;
-/// Rates at which kernels tick (`Kconfig.hz`), Hz.
+/// Rates at which kernels tick (`Kconfig.hz`), Hz: for recordings that do not say theirs.
 const TICKS_HZ: [f64; 4] = [100.0, 250.0, 300.0, 1000.0];
 #[derive(Debug, Clone)]
 pub struct Periodic {
@@ -63,6 +64,8 @@ struct Series {
     kind: Option<SourceKind>,
     times_s: Vec<f64>,
     durations_ns: Vec<f64>,
+    /// Where the series ends, if it does not reach the end of the run, s.
+    until_s: Option<f64>,
 }
 
 type AllSeries = BTreeMap<(String, String), Series>;
@@ -72,6 +75,8 @@ fn series(view: &CpuView<'_>, activity_log: &ActivityLog) -> AllSeries {
     let mut out = AllSeries::new();
     let from_ticks = view.cpu.complete_from_ticks(&view.setup.schedule).unwrap_or(u64::MAX);
     let ns = view.setup.ns_per_tick();
+    // The list is no sample of the times of these: they have their turns from the trace.
+    let by_turns = turns(view, activity_log);
     let durations = view.durations_ns();
     for (i, g) in view.cpu.gaps.iter().enumerate().filter(|(_, g)| g.ticks() >= from_ticks) {
         let mut add = |key: (String, String), kind: Option<SourceKind>, start_ticks: u64, took_ns: f64| {
@@ -83,6 +88,10 @@ fn series(view: &CpuView<'_>, activity_log: &ActivityLog) -> AllSeries {
         let mut named = false;
         for p in view.cpu.attributed.get(i).map_or(&[][..], |a| &a.parts) {
             let Some(source) = activity_log.sources.get(p.source as usize) else { continue };
+            if by_turns.contains_key(&("source".to_owned(), source.full_name())) {
+                named = true;
+                continue;
+            }
             named |= !matches!(source.kind, SourceKind::Unknown | SourceKind::Outside);
             let took_ns =
                 if view.cpu.attributed[i].main == p.source { durations[i] } else { p.ticks as f64 * ns };
@@ -93,32 +102,63 @@ fn series(view: &CpuView<'_>, activity_log: &ActivityLog) -> AllSeries {
             add((class.to_owned(), UNKNOWN.to_owned()), None, g.start_ticks, durations[i]);
         }
     }
+    out.extend(by_turns);
+    out
+}
+
+/// Turns of the sources with unlisted gaps, from the trace.
+fn turns(view: &CpuView<'_>, activity_log: &ActivityLog) -> AllSeries {
+    let mut out = AllSeries::new();
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    let ns = view.setup.ns_per_tick();
+    for turn in &view.cpu.traced.turns {
+        let Some(source) = activity_log.source(turn.source) else { continue };
+        let s = out.entry(("source".to_owned(), source.full_name())).or_default();
+        s.kind = Some(source.kind);
+        s.times_s.push(view.since_start_s(turn.start_ticks));
+        s.durations_ns.push(turn.ticks as f64 * ns);
+        let count = counts.entry(turn.source).or_default();
+        *count += 1;
+        if *count == MOST_TURNS {
+            s.until_s = s.times_s.last().copied();
+        }
+    }
+    for series in out.values_mut() {
+        // Threads of one name are one source: each has turns in order of time.
+        let mut order: Vec<usize> = (0..series.times_s.len()).collect();
+        order.sort_by(|a, b| series.times_s[*a].total_cmp(&series.times_s[*b]));
+        let until = series.until_s.unwrap_or(f64::INFINITY);
+        order.retain(|i| series.times_s[*i] <= until);
+        series.durations_ns = order.iter().map(|i| series.durations_ns[*i]).collect();
+        series.times_s = order.iter().map(|i| series.times_s[*i]).collect();
+    }
     out
 }
 
 /// Rhythms of one CPU: per named source, and per class of durations for what has no name.
 pub fn periodic(view: &CpuView<'_>, activity_log: &ActivityLog) -> Vec<Periodic> {
     let wall_s = view.wall_s();
+    let kernel_hz = view.setup.kernel_hz;
     let step_s = view.setup.step_ticks as f64 * view.setup.ns_per_tick() / 1e9;
     let found: Vec<((String, String), Series, Vec<Rhythm>)> = series(view, activity_log)
         .into_iter()
         .map(|(key, s)| {
-            let rhythms = rhythms(&s.times_s, wall_s);
+            let rhythms = rhythms(&s.times_s, s.until_s.unwrap_or(wall_s));
             (key, s, rhythms)
         })
         .collect();
     let leaders: Vec<Leader<'_>> =
-        found.iter().flat_map(|(_, s, r)| r.iter().map(|r| Leader::of(s, r))).collect();
+        found.iter().flat_map(|(_, s, r)| r.iter().map(|r| Leader::of(s, r, kernel_hz))).collect();
     let mut out = Vec::new();
     for ((class, source), series, rhythms) in &found {
         for r in rhythms {
-            let of = Leader::of(series, r);
+            let of = Leader::of(series, r, kernel_hz);
             if leaders.iter().any(|l| l.brings(&of)) {
                 continue;
             }
             let thread = series.kind == Some(SourceKind::Thread);
             // Without the kernel's trace nobody sees the tick.
-            let blind = activity_log.sight == Sight::Switches && is_tick_rate(r.hz);
+            let blind = activity_log.sight == Sight::Switches && is_tick_rate(r.hz, kernel_hz);
             let ticks = !of.is_tick() && leaders.iter().any(|l| l.is_tick() && l.lets_in(&of));
             out.push(Periodic {
                 cpu: view.cpu.cpu,
@@ -151,23 +191,27 @@ fn one_per_source(mut found: Vec<Periodic>) -> Vec<Periodic> {
     out
 }
 
-pub fn is_tick_rate(hz: f64) -> bool {
-    TICKS_HZ.iter().any(|t| (hz / t - 1.0).abs() < 1e-3)
+/// Whether the scheduler's tick has this rate: that of this kernel, or of any if it is not known.
+pub fn is_tick_rate(hz: f64, kernel_hz: Option<u32>) -> bool {
+    let is_near = |tick: f64| (hz / tick - 1.0).abs() < 1e-3;
+    kernel_hz.map_or_else(|| TICKS_HZ.into_iter().any(is_near), |tick| is_near(f64::from(tick)))
 }
 
 struct Leader<'a> {
     kind: Option<SourceKind>,
     rhythm: &'a Rhythm,
     median_ns: f64,
+    kernel_hz: Option<u32>,
 }
 
 impl<'a> Leader<'a> {
-    fn of(series: &Series, rhythm: &'a Rhythm) -> Self {
-        Self { kind: series.kind, rhythm, median_ns: median_of(&series.durations_ns).unwrap_or(0.0) }
+    fn of(series: &Series, rhythm: &'a Rhythm, kernel_hz: Option<u32>) -> Self {
+        let median_ns = median_of(&series.durations_ns).unwrap_or(0.0);
+        Self { kind: series.kind, rhythm, median_ns, kernel_hz }
     }
 
     fn is_tick(&self) -> bool {
-        self.kind == Some(SourceKind::Tick) && is_tick_rate(self.rhythm.hz)
+        self.kind == Some(SourceKind::Tick) && is_tick_rate(self.rhythm.hz, self.kernel_hz)
     }
 
     /// Whether the other's events begin with this tick, or come exactly as often where both are known better than sources differ.

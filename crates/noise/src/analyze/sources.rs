@@ -8,12 +8,10 @@ use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_stats::quantile::median_of;
 
-use super::figures::{BLOCKS, CpuView, of_source};
+use super::figures::{CpuView, of_source};
 use crate::attribute::activity_log::{ActivityLog, Source, SourceKind};
+use crate::attribute::unlisted::SLICES;
 use crate::info;
-
-/// Slices of a run in which each source's time is kept.
-const SLICES: usize = 10 * BLOCKS;
 
 #[derive(Debug, Clone, Default)]
 struct Account {
@@ -73,12 +71,13 @@ fn accounts(view: &CpuView<'_>, activity_log: &ActivityLog) -> Accounts {
         account.detours += 1;
     }
     if !view.cpu.attributed.is_empty() || !view.cpu.sums.is_empty() {
-        not_listed(view, &mut out);
+        not_listed(view, activity_log, &mut out);
     }
     out
 }
 
-fn not_listed(view: &CpuView<'_>, accounts: &mut Accounts) {
+/// Gaps that are not listed: by source as far as the trace shows them, the rest without a name.
+fn not_listed(view: &CpuView<'_>, activity_log: &ActivityLog, accounts: &mut Accounts) {
     let split = view.split;
     let mut short = Account { slices: slices(&split.detour_ticks), ..Account::default() };
     for listed in accounts.values() {
@@ -91,6 +90,13 @@ fn not_listed(view: &CpuView<'_>, accounts: &mut Accounts) {
     let listed: f64 = accounts.values().map(|a| a.ticks).sum();
     short.ticks = split.detours.stolen(split.reference_ticks) - listed;
     short.detours = split.detours.count.saturating_sub(view.cpu.gaps.len() as u64);
+    // Slices that were cut at zero gave the others too much: together they have what was stolen.
+    let of_slices: f64 = short.slices.iter().sum();
+    if of_slices > 0.0 {
+        let scale = short.ticks.max(0.0) / of_slices;
+        short.slices.iter_mut().for_each(|s| *s *= scale);
+    }
+    by_trace(view, activity_log, &mut short, accounts);
     if short.detours > 0 && short.ticks > 0.0 {
         let from = view.cpu.complete_from_ticks(&view.setup.schedule);
         let name = from.map_or("not listed".to_owned(), |t| below(t as f64 * view.setup.ns_per_tick()));
@@ -100,9 +106,61 @@ fn not_listed(view: &CpuView<'_>, accounts: &mut Accounts) {
         let mut stalls = Account { detours: split.stalls.count, ..Account::default() };
         stalls.ticks = split.stalls.stolen(split.reference_ticks);
         stalls.slices = slices(&split.stall_ticks);
-        accounts.insert(("micro-stalls".to_owned(), "stall"), stalls);
+        accounts.insert(("micro-stalls".to_owned(), STALL), stalls);
     }
 }
+/// Moves the time of unlisted gaps to the sources that the trace names. Each gap of a slice costs the same beside the time of its
+/// sources: the way into the kernel and back. A slice never gives away more than was stolen in it.
+fn by_trace(view: &CpuView<'_>, activity_log: &ActivityLog, short: &mut Account, accounts: &mut Accounts) {
+    let rows = &view.cpu.traced.unlisted;
+    if rows.is_empty() || short.ticks <= 0.0 {
+        return;
+    }
+    let mut gaps = unlisted_by_slice(view);
+    let (mut traced, mut charged) = (vec![0.0; SLICES], vec![0.0; SLICES]);
+    for row in rows {
+        traced[row.slice as usize] += row.ticks as f64;
+        charged[row.slice as usize] += row.gaps as f64;
+    }
+    gaps.iter_mut().zip(&charged).for_each(|(gaps, charged)| *gaps = gaps.max(*charged).max(1.0));
+    let mut given = vec![0.0; SLICES];
+    for row in rows {
+        let Some(source) = activity_log.source(row.source) else { continue };
+        let at = row.slice as usize;
+        let stolen = short.slices[at];
+        let way = (stolen - traced[at]).max(0.0) / gaps[at];
+        let share = if traced[at] > stolen { stolen / traced[at] } else { 1.0 };
+        let ticks = row.ticks as f64 * share + row.gaps as f64 * way;
+        let account = accounts.entry(group(source)).or_default();
+        account.slices.resize(SLICES, 0.0);
+        account.slices[at] += ticks;
+        account.ticks += ticks;
+        account.detours += row.gaps;
+        if source.kind == SourceKind::Thread {
+            *account.threads.entry(source.full_name()).or_default() += ticks;
+        }
+        given[at] += ticks;
+    }
+    short.detours = short.detours.saturating_sub(rows.iter().map(|r| r.gaps).sum());
+    short.ticks = (short.ticks - given.iter().sum::<f64>()).max(0.0);
+    short.slices.iter_mut().zip(&given).for_each(|(short, given)| *short = (*short - given).max(0.0));
+}
+
+/// Gaps of each slice that are not in the list, from the counts of windows.
+fn unlisted_by_slice(view: &CpuView<'_>) -> Vec<f64> {
+    let windows = view.cpu.sums.len().max(1);
+    let mut out = vec![0.0; SLICES];
+    for (k, sums) in view.cpu.sums.iter().enumerate() {
+        out[k * SLICES / windows] += f64::from(sums.detours);
+    }
+    let (t0, slice) = (view.setup.schedule.t0_ticks, (view.split.wall_ticks / SLICES as f64).max(1.0));
+    for g in &view.cpu.gaps {
+        let at = (g.start_ticks.saturating_sub(t0) as f64 / slice) as usize;
+        out[at.min(SLICES - 1)] -= 1.0;
+    }
+    out.into_iter().map(|n: f64| n.max(0.0)).collect()
+}
+
 fn slices(windows: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; SLICES];
     for (k, w) in windows.iter().enumerate() {
@@ -111,6 +169,7 @@ fn slices(windows: &[f64]) -> Vec<f64> {
     out
 }
 const NOT_LISTED: &str = "unlisted";
+const STALL: &str = "stall";
 
 /// Name of the detours shorter than the listed ones.
 fn below(ns: f64) -> String {
@@ -189,6 +248,17 @@ pub fn metrics(view: &CpuView<'_>, activity_log: &ActivityLog) -> Vec<Metric> {
     leading(accounts(view, activity_log), NAMED).into_iter().map(metric).collect()
 }
 
+/// Share of the CPU's time that was stolen without a name, and in all. Micro-stalls have none by nature and do not count.
+pub fn nameless(view: &CpuView<'_>, activity_log: &ActivityLog) -> (f64, f64) {
+    let wall = view.split.wall_ticks;
+    let accounts = accounts(view, activity_log);
+    let sum = |of: &dyn Fn(&str) -> bool| {
+        accounts.iter().filter(|((_, kind), _)| of(kind)).map(|(_, a)| a.ticks).sum::<f64>() / wall
+    };
+    let all = sum(&|kind| kind != STALL);
+    (sum(&|kind| kind == NOT_LISTED || kind == SourceKind::Unknown.name()), all)
+}
+
 /// The table of sources over all CPUs: share, rate, median and longest detour, entry and exit lag.
 pub fn table(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
     let mut merged: Accounts = BTreeMap::new();
@@ -240,7 +310,7 @@ pub fn table(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Datase
         format!(
             "Stolen time by source, all measured CPUs; witness: {}. Entry lag is the time from the last good turn to the first \
              event in the kernel (on a virtual machine mostly the hypervisor), exit lag the way back; where nothing was seen \
-             inside, the whole gap is entry lag. Gaps too short to be listed and micro-stalls are counted, not named.",
+             inside, the whole gap is entry lag. Gaps too short for the list are named by the trace, if there is one; micro-stalls have no name.",
             activity_log.witness
         ),
         Shape::CostTable(CostTable { columns, rows }),

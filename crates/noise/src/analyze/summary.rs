@@ -6,19 +6,21 @@ use machmeter_data::record::{Finding, Summary};
 use machmeter_data::summary::{Bounds, Evidence, Fit, Purpose, SHARE_TAKEN, of_cpus};
 
 use super::figures::CpuView;
-use super::finding;
+use super::{finding, long_gaps};
 use crate::attribute::activity_log::SourceKind;
 use crate::info;
 use crate::samples::Samples;
 
-/// A longer gap breaks a reaction time of 1 ms, ns.
-const LONGEST: Bounds = Bounds::at(1e6);
+/// Gaps over 1 ms per CPU-second: a CPU that stops for so long once a second breaks a promise of 1 ms all the time.
+const LONG_GAPS: Bounds = Bounds::at(1.0);
 /// Short gaps delay reactions, but break none.
 const SHORT_GAPS: Bounds = Bounds { fit: SHARE_TAKEN.fit, unfit: f64::INFINITY };
 /// Share taken of each CPU beyond which programs that wait for each other lose: each waits for the gaps of all others.
 const SYNCHRONOUS: Bounds = Bounds::at(SHARE_TAKEN.fit);
-/// A message waits through the gap of its receiver; a gap over 1 ms delays all ranks, rarely.
-const RARE: Bounds = Bounds { fit: 1e6, unfit: f64::INFINITY };
+/// Messages: a gap over 1 ms delays all ranks, but rarely.
+const RARE: Bounds = Bounds { fit: LONG_GAPS.unfit, unfit: f64::INFINITY };
+/// Number of gaps over 1 ms that were seen: any one is a reservation.
+const SEEN: Bounds = Bounds { fit: 0.0, unfit: f64::INFINITY };
 
 /// Verdicts on CPU time that others took. Imported series of counts hold no share of it and give none.
 pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]) -> Summary {
@@ -26,14 +28,15 @@ pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]
     let Some(taken) = metrics.iter().find(is_total).filter(|m| m.value.is_some()) else {
         return Summary::default();
     };
-    let durations = metrics.iter().filter(|m| m.id == info::DURATION.id);
-    let longest_ns = durations.filter_map(|m| m.max).fold(0.0, f64::max);
+    let long_gaps = metrics.iter().find(|m| m.id == info::LONG_GAPS.id);
+    let gaps =
+        long_gaps.map(|rate| Gaps { rate, reason: long_gaps::reason(views, &samples.activity_log, rate) });
     let wall_s = views.iter().map(CpuView::wall_s).fold(f64::INFINITY, f64::min);
     let mut summary = Summary::default();
     let words = words(taken, &taker(samples, views, metrics), views.len());
-    for fact in evidence(taken, &words, longest_ns) {
+    for fact in evidence(taken, &words, gaps.as_ref()) {
         let mut fitness = fact.fitness();
-        if fitness.fit == Fit::Yes {
+        if fitness.fit == Fit::Yes && fact.reason == words {
             fitness.reason += &format!(", in {}", human(wall_s * 1e9, Unit::Nanoseconds));
         }
         summary.add(Summary { fitness: vec![fitness], ..Summary::default() });
@@ -51,18 +54,28 @@ fn words(taken: &Metric, taker: &Taker, cpus: usize) -> String {
     }
 }
 
-/// The share and the longest gap as evidence on each purpose.
-fn evidence(taken: &Metric, words: &str, longest_ns: f64) -> Vec<Evidence> {
-    let gap = format!("the longest gap was {}; {words}", human(longest_ns, Unit::Nanoseconds));
+/// Gaps over 1 ms: their rate, and the sentence on them.
+struct Gaps<'m> {
+    rate: &'m Metric,
+    reason: String,
+}
+
+/// The share and the gaps over 1 ms as evidence on each purpose. Without a rate of such gaps, latency stays unknown.
+fn evidence(taken: &Metric, words: &str, gaps: Option<&Gaps<'_>>) -> Vec<Evidence> {
     let range = Evidence::range(taken);
+    let rate = gaps.map_or([f64::NAN; 2], |g| Evidence::range(g.rate));
+    let seen = gaps.map_or(f64::NAN, |g| g.rate.n as f64);
+    let long = gaps.map_or("the length of gaps is not known", |g| &g.reason);
     let of =
         |purpose, range, bounds, reason: &str| Evidence { purpose, range, bounds, reason: reason.to_owned() };
     vec![
-        of(Purpose::Latency, [longest_ns; 2], LONGEST, &gap),
-        of(Purpose::Latency, range, SHORT_GAPS, &gap),
+        of(Purpose::Latency, rate, LONG_GAPS, long),
+        of(Purpose::Latency, [seen; 2], SEEN, long),
+        of(Purpose::Latency, range, SHORT_GAPS, words),
         of(Purpose::Throughput, range, SHARE_TAKEN, words),
         of(Purpose::Messages, range, SYNCHRONOUS, &format!("each gap delays all ranks: {words}")),
-        of(Purpose::Messages, [longest_ns; 2], RARE, &gap),
+        of(Purpose::Messages, rate, RARE, long),
+        of(Purpose::Messages, [seen; 2], SEEN, long),
     ]
 }
 
@@ -137,18 +150,30 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
 mod tests {
     use super::*;
     use machmeter_data::metric::{Interval, Params};
+    use machmeter_stats::distribution::poisson_interval;
 
-    /// The verdicts of a share with its interval and a longest gap: latency, throughput, messages.
-    fn fits(share: f64, half: f64, longest_ns: f64) -> [Fit; 3] {
+    /// The verdicts of a share with its interval, and of a number of gaps over 1 ms in 20 CPU-seconds: latency, throughput, messages.
+    fn fits(share: f64, half: f64, long_gaps: u64) -> [Fit; 3] {
+        fits_in(share, half, long_gaps, 20.0)
+    }
+
+    fn fits_in(share: f64, half: f64, long_gaps: u64, seconds: f64) -> [Fit; 3] {
         let ends = [(share - half).max(0.0), (share + half).min(1.0)];
         let ci = (half >= 0.0).then(|| Interval::new(0.95, ends[0], ends[1], "block-bootstrap")).flatten();
         let taken = Metric::new(&info::STOLEN, Params::new(), share, "time-share", 100).with_ci(ci);
+        let ends = poisson_interval(long_gaps, 0.95).unwrap().map(|n| n / seconds);
+        let rate = Metric::new(
+            &info::LONG_GAPS,
+            Params::new(),
+            long_gaps as f64 / seconds,
+            "count per time",
+            long_gaps,
+        )
+        .with_ci(Interval::new(0.95, ends[0], ends[1], "poisson"));
         let mut all = Summary::default();
-        for fact in evidence(
-            &taken,
-            &words(&taken, &Taker { name: Some("other programs"), part: 1.0 }, 2),
-            longest_ns,
-        ) {
+        let words = words(&taken, &Taker { name: Some("other programs"), part: 1.0 }, 2);
+        let gaps = Gaps { rate: &rate, reason: "gaps".to_owned() };
+        for fact in evidence(&taken, &words, Some(&gaps)) {
             all.add(Summary { fitness: vec![fact.fitness()], ..Summary::default() });
         }
         let of = |p: Purpose| all.fitness.iter().find(|f| f.purpose == p.name()).unwrap();
@@ -180,14 +205,30 @@ mod tests {
             };
             let messages = if percent > 1 { No } else { Yes };
             let latency = if percent > 1 { Partly } else { Yes };
-            assert_eq!(fits(share, 0.0, 1e5), [latency, throughput, messages], "{percent} %");
-            let rare = if messages == Yes { Partly } else { messages };
-            assert_eq!(fits(share, 0.0, 5e6), [No, throughput, rare], "{percent} %, a gap of 5 ms");
-            // Without an interval nothing is praised, and nothing blamed but the gap that was seen.
-            assert_eq!(fits(share, -1.0, 1e5), [Unknown; 3], "{percent} %");
+            assert_eq!(fits(share, 0.0, 0), [latency, throughput, messages], "{percent} %");
+            let rare = |fit: Fit| fit.max(Partly);
+            assert_eq!(
+                fits(share, 0.0, 3),
+                [rare(latency), throughput, rare(messages)],
+                "{percent} %, 3 long gaps"
+            );
+            assert_eq!(fits(share, 0.0, 60), [No, throughput, rare(messages)], "{percent} %, 60 long gaps");
+            // Without an interval nothing is praised, and nothing blamed but the gaps that were seen.
+            assert_eq!(fits(share, -1.0, 0), [Unknown; 3], "{percent} %");
         }
-        assert_eq!(fits(0.86, 0.02, 2e7), [No; 3]);
-        assert_eq!(fits(0.009, 0.005, 1e5), [Unknown; 3]);
-        assert_eq!(fits(0.1, 0.02, 1e5), [Partly, Partly, No], "the interval reaches below a tenth");
+        assert_eq!(fits(0.86, 0.02, 60), [No; 3]);
+        assert_eq!(fits(0.009, 0.005, 0), [Unknown; 3]);
+        assert_eq!(fits(0.1, 0.02, 0), [Partly, Partly, No], "the interval reaches below a tenth");
+    }
+
+    /// A run of less than 3.7 CPU-seconds without a long gap cannot show that there is less than one a second.
+    #[test]
+    fn a_short_run_without_a_long_gap_is_no_praise() {
+        use Fit::{No, Partly, Unknown, Yes};
+        assert_eq!(fits_in(0.001, 0.0, 0, 1.5), [Unknown, Yes, Unknown]);
+        assert_eq!(fits_in(0.001, 0.0, 0, 3.6), [Unknown, Yes, Unknown]);
+        assert_eq!(fits_in(0.001, 0.0, 0, 3.8), [Yes; 3]);
+        assert_eq!(fits_in(0.001, 0.0, 1, 1.5), [Partly, Yes, Partly]);
+        assert_eq!(fits_in(0.001, 0.0, 5, 1.5), [No, Yes, Partly], "at least 1.08 a second");
     }
 }

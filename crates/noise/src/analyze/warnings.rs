@@ -37,30 +37,31 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
             add(
                 "W320",
                 format!(
-                    "{name}: the meter was stopped {times}; its longest gap is {longest}, cut at the end of the recording"
+                    "{name}: the meter was stopped {times}; the longest gap is {longest}, cut off at the end of the recording"
                 ),
             );
         }
         if t.page_faults > 0 {
-            add("W303", format!("{name}: {} page faults in the loop", t.page_faults));
+            add("W303", format!("{name}: the measuring loop took {} page faults", t.page_faults));
         }
         if let Some(on) = t.ended_on_cpu.filter(|c| *c != cpu) {
-            add("W309", format!("the thread of {name} ended on CPU {on}"));
+            add("W309", format!("the thread of {name} ended on CPU {on}: its figures mix CPUs"));
         }
         let (closed, all) = (v.cpu.counts.len(), samples.setup.schedule.windows);
         if closed < all {
-            add("W307", format!("{name}: {closed} of {all} windows"));
+            add("W307", format!("{name}: the recording ended after {closed} of {all} windows"));
         }
     }
     let log = &samples.activity_log;
+    out.extend(views.iter().filter_map(|v| nameless(v, samples)));
     out.extend(samples.setup.real_time_share.iter().map(|text| weakness("W304", None, text.clone())));
     let lost: u64 = log.lost.iter().sum();
     if lost > 0 {
         out.push(weakness("W305", None, format!("the trace ({}) lost {lost} events", log.witness)));
     }
     if log.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
-        let why = if log.notes.is_empty() { "not asked for".to_owned() } else { log.notes.join("; ") };
-        let text = format!("no source has its name: recorded by {} alone ({why})", log.witness);
+        let why = if log.notes.is_empty() { "not requested".to_owned() } else { log.notes.join("; ") };
+        let text = format!("sources of noise have no names: recorded with {} only ({why})", log.witness);
         out.push(weakness("W306", None, text));
     }
     out
@@ -76,7 +77,7 @@ pub(super) fn flag(metrics: &mut [Metric], Weakness { warning, cpu }: &Weakness)
             "noise.detour_duration",
         ],
         "W303" | "W309" => &["noise.stolen_fraction", "noise.detour_rate", "noise.detour_duration"],
-        "W305" => &["noise.source_fraction"],
+        "W305" | "W321" => &["noise.source_fraction"],
         _ => &[],
     };
     let cpu = cpu.map(|c| c.to_string());
@@ -86,6 +87,24 @@ pub(super) fn flag(metrics: &mut [Metric], Weakness { warning, cpu }: &Weakness)
             m.flag(&warning.code);
         }
     }
+}
+
+/// Share of the stolen time without a name from which on a note says so.
+const NAMELESS: f64 = 0.1;
+
+/// Time that a complete trace leaves without a name.
+fn nameless(view: &CpuView<'_>, samples: &Samples) -> Option<Weakness> {
+    if samples.activity_log.sight != Sight::Everything {
+        return None;
+    }
+    let (share, stolen) = super::sources::nameless(view, &samples.activity_log);
+    let name = view.name();
+    let (share, part) = (share / stolen, human(share, Unit::One));
+    (share > NAMELESS).then(|| {
+        let text =
+            format!("{name}: {} of the time taken ({part} of the CPU) has no name", human(share, Unit::One));
+        weakness("W321", Some(view.cpu.cpu), text)
+    })
 }
 
 fn few_rule(view: &CpuView<'_>) -> Option<Weakness> {
@@ -105,7 +124,7 @@ fn few_rule(view: &CpuView<'_>) -> Option<Weakness> {
     let few = half.count();
     let (name, cpu, ns) = (view.name(), view.cpu.cpu, |v: f64| human(v, Unit::Nanoseconds));
     let text = format!(
-        "{name}: half of the stolen time comes from {few} gaps of {} or more; the share of stolen time will not \
+        "{name}: half of the stolen time comes from {few} gaps of {} or more; the share of stolen time does not \
          settle in {}",
         ns(durations[few.saturating_sub(1)]),
         ns(view.wall_s() * 1e9)

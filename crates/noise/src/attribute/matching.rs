@@ -37,7 +37,7 @@ impl Attributed {
 }
 
 /// Clocks of witness and loop may disagree by this much, ticks.
-const SLACK_TICKS: u64 = 5_000;
+pub(super) const SLACK_TICKS: u64 = 5_000;
 
 /// Attributes every gap of one CPU (the `index`-th); adds sources for unexplained gaps.
 ///
@@ -85,14 +85,19 @@ fn explain(gap: &Gap, spans: &[Span], kinds: &[SourceKind], silent: u32) -> Attr
         return Attributed { main: silent, entry_ticks: gap.ticks(), exit_ticks: 0, parts: Vec::new() };
     };
     let parts = exclusive(&clipped);
-    // A thread that got the CPU is the cause, however long the interrupt that woke it; else whoever took longest.
-    let rank = |p: &&Part| (kinds.get(p.source as usize) == Some(&SourceKind::Thread), p.ticks);
-    let main = parts.iter().max_by_key(rank).map_or(silent, |p| p.source);
+    let main = leading(&parts, kinds).unwrap_or(silent);
     Attributed { main, entry_ticks: first - gap.start_ticks, exit_ticks: gap.end_ticks - last, parts }
 }
 
+/// The source that a gap of these parts is charged to: a thread that got the CPU, however long the interrupt that woke it; else the
+/// source that took longest.
+pub(super) fn leading(parts: &[Part], kinds: &[SourceKind]) -> Option<u32> {
+    let rank = |p: &&Part| (kinds.get(p.source as usize) == Some(&SourceKind::Thread), p.ticks);
+    parts.iter().max_by_key(rank).map(|p| p.source)
+}
+
 /// Time per source, nested time to the deepest span only. Events of unknown duration are listed with zero.
-fn exclusive(spans: &[Span]) -> Vec<Part> {
+pub(super) fn exclusive(spans: &[Span]) -> Vec<Part> {
     let mut edges: Vec<u64> = spans.iter().flat_map(|s| [s.start_ticks, s.end_ticks]).collect();
     edges.sort_unstable();
     edges.dedup();

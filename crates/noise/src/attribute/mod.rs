@@ -6,6 +6,7 @@ mod spans;
 mod switches;
 mod totals;
 mod traced;
+pub mod unlisted;
 
 use activity_log::ActivityLog;
 use clap::ValueEnum;
@@ -39,20 +40,20 @@ pub trait Witness: Sync {
     fn finish(self: Box<Self>, meters: &[Meter]) -> ActivityLog;
 }
 
-/// Which witness to take.
+/// Source of the names of causes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribution {
-    /// The best that is permitted.
+    /// The best permitted source.
     #[default]
     Auto,
     /// The kernel's trace events, or an error.
     Trace,
     /// Context-switch records of the measuring threads, or an error.
     Switches,
-    /// Counters before and after only.
+    /// Counters before and after the recording only.
     Totals,
-    /// None.
+    /// No names.
     None,
 }
 

@@ -14,6 +14,8 @@ struct Open {
     start_ticks: u64,
     source: u32,
     closes: Closes,
+    /// Of a timer interrupt: whether the scheduler's tick was due, as far as the expired timers show it.
+    is_tick: Option<bool>,
 }
 
 #[derive(PartialEq, Eq, Clone, Copy)]
@@ -26,18 +28,28 @@ enum Closes {
 /// Name of the process of each thread id that was seen alive.
 pub(super) type Processes = HashMap<i32, String>;
 
+/// What the kernel's names for its own things are.
+#[derive(Debug, Default)]
+pub(super) struct Kernel {
+    /// Processes of threads.
+    pub(super) processes: Processes,
+    /// Addresses of the functions that the scheduler's tick calls; empty if addresses are hidden.
+    pub(super) tick_functions: Vec<u64>,
+}
+
 /// Adds the spans of the meter's CPU to the activity log. `ns_per_tick` converts durations that events carry in ns.
 pub(super) fn add(
     log: &TraceLog,
     meter: &Meter,
     ns_per_tick: f64,
-    processes: &Processes,
+    kernel: &Kernel,
     activity_log: &mut ActivityLog,
 ) {
-    let mut walk = Walk::default();
+    let sleepers = activity_log.intern(Source::new(SLEEP_TIMER, SourceKind::Irq));
+    let mut walk = Walk { sleepers, ..Walk::default() };
     let mut last_ticks = 0;
     for e in log.on_cpu(meter.cpu) {
-        walk.event(e, log, meter, ns_per_tick, processes, activity_log);
+        walk.event(e, log, meter, ns_per_tick, kernel, activity_log);
         last_ticks = e.ticks;
     }
     walk.close(0, last_ticks);
@@ -53,7 +65,12 @@ struct Walk {
     /// The other thread that has the CPU: since when, and its source.
     thread: Option<(u64, u32)>,
     running: Option<i32>,
+    /// Source of timer interrupts in which only timers of sleepers expired.
+    sleepers: u32,
 }
+
+/// Name of timer interrupts that wake a sleeping thread, and are not the scheduler's tick.
+const SLEEP_TIMER: &str = "sleep timer";
 
 impl Walk {
     fn event(
@@ -62,9 +79,10 @@ impl Walk {
         log: &TraceLog,
         meter: &Meter,
         ns_per_tick: f64,
-        processes: &Processes,
+        kernel: &Kernel,
         t: &mut ActivityLog,
     ) {
+        let processes = &kernel.processes;
         match e.kind {
             EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
                 // Some kernels do not record every switch: a thread that leaves and did not come had the CPU meanwhile.
@@ -94,6 +112,7 @@ impl Walk {
                 self.begin(e.ticks, t.intern(source), Closes::Vector);
             }
             EventKind::VectorExit { .. } => self.end(e.ticks, Closes::Vector),
+            EventKind::TimerExpired { function } => self.timer(function, kernel),
             EventKind::PageFault { .. } => {
                 // Only the entry is told: the gap's rest is its exit lag.
                 let source = t.intern(Source::new("page fault", SourceKind::Fault));
@@ -110,7 +129,18 @@ impl Walk {
     }
 
     fn begin(&mut self, start_ticks: u64, source: u32, closes: Closes) {
-        self.open.push(Open { start_ticks, source, closes });
+        self.open.push(Open { start_ticks, source, closes, is_tick: None });
+    }
+
+    /// A timer expires in the timer interrupt that is open: several in one interrupt are the tick if one of them is.
+    fn timer(&mut self, function: u64, kernel: &Kernel) {
+        if kernel.tick_functions.is_empty() {
+            return;
+        }
+        let is_tick = kernel.tick_functions.contains(&function);
+        if let Some(open) = self.open.iter_mut().rev().find(|o| o.closes == Closes::Vector) {
+            open.is_tick = Some(is_tick || open.is_tick == Some(true));
+        }
     }
 
     /// Closes the innermost open span that this exit belongs to; what was left open inside it ends with it.
@@ -125,7 +155,8 @@ impl Walk {
         while self.open.len() > outermost
             && let Some(o) = self.open.pop()
         {
-            self.span(o.start_ticks, ticks, o.source);
+            let source = if o.is_tick == Some(false) { self.sleepers } else { o.source };
+            self.span(o.start_ticks, ticks, source);
         }
     }
 
@@ -154,7 +185,7 @@ fn thread(comm: &str, pid: i32, processes: &Processes, idle: &str) -> Source {
     Source::thread(processes.get(&pid).map_or(comm, String::as_str), comm, pid)
 }
 
-/// The local timer is the tick; every other vector is an interrupt.
+/// The local timer is the tick, unless the timers that expire in it show otherwise; every other vector is an interrupt.
 fn vector(name: &str) -> Source {
     if name == "local_timer" {
         Source::new("timer tick", SourceKind::Tick)
@@ -178,7 +209,8 @@ mod tests {
         let events = events.into_iter().map(|(ticks, cpu, kind)| TraceEvent { ticks, cpu, kind }).collect();
         let log = TraceLog { events, names, ..TraceLog::default() };
         let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
-        add(&log, &METER, 1.0, &Processes::from([(7, "gcc".to_owned())]), &mut t);
+        let kernel = Kernel { processes: [(7, "gcc".to_owned())].into(), tick_functions: vec![0xa, 0xb] };
+        add(&log, &METER, 1.0, &kernel, &mut t);
         t
     }
 
@@ -216,6 +248,24 @@ mod tests {
             a.parts.iter().find(|p| p.source == i).unwrap().ticks
         };
         assert_eq!((time("timer tick"), time("softirq SCHED"), time("gcc")), (8, 2, 55));
+    }
+
+    #[test]
+    fn a_timer_interrupt_is_the_tick_only_if_the_tick_was_due() {
+        let mut names = Names::default();
+        let timer = names.intern(b"local_timer");
+        let interrupt = |at: u64, functions: &[u64]| {
+            let expired =
+                functions.iter().map(move |f| (at + 1, 1, EventKind::TimerExpired { function: *f }));
+            let entry = (at, 1, EventKind::VectorEntry { name: timer });
+            let exit = (at + 5, 1, EventKind::VectorExit { name: timer });
+            std::iter::once(entry).chain(expired).chain([exit]).collect::<Vec<_>>()
+        };
+        let cases: [&[u64]; 5] = [&[0xa], &[0xc], &[0xc, 0xb], &[0xb, 0xc], &[]];
+        let events = cases.iter().zip(1..).flat_map(|(f, i)| interrupt(i * 100, f)).collect();
+        let t = told(events, names);
+        let of: Vec<&str> = t.spans[0].iter().map(|s| t.sources[s.source as usize].name.as_str()).collect();
+        assert_eq!(of, ["timer tick", SLEEP_TIMER, "timer tick", "timer tick", "timer tick"]);
     }
 
     #[test]

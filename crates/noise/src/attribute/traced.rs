@@ -4,10 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use machmeter_sys::clock::SourceId;
 use machmeter_sys::topology::CpuSet;
-use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceEvent, TraceSession};
+use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceEvent, TraceSession, functions};
 
 use super::activity_log::{ActivityLog, Sight};
-use super::spans::{self, Processes};
+use super::spans::{self, Kernel};
 use super::totals::Totals;
 use super::{Meter, Witness};
 use crate::job::room_bytes;
@@ -18,7 +18,7 @@ const BYTES_PER_SECOND: f64 = 200_000.0;
 const BUFFER_BYTES: std::ops::RangeInclusive<f64> = 8e6..=32e6;
 struct Running {
     session: TraceSession,
-    processes: Processes,
+    kernel: Kernel,
     /// Events looked at per CPU.
     looked_at: Vec<usize>,
     /// Events of all CPUs that are kept at most.
@@ -46,10 +46,10 @@ impl Running {
             for e in &events[self.looked_at[lane]..] {
                 if let EventKind::SwitchTo { next_pid, .. } = e.kind
                     && next_pid != 0
-                    && !self.processes.contains_key(&next_pid)
+                    && !self.kernel.processes.contains_key(&next_pid)
                     && let Some(name) = process_name(next_pid)
                 {
-                    self.processes.insert(next_pid, name);
+                    self.kernel.processes.insert(next_pid, name);
                 }
             }
             self.looked_at[lane] = events.len();
@@ -90,8 +90,8 @@ impl Traced {
             ));
         }
         let most_events = room / size_of::<TraceEvent>();
-        let (processes, looked_at) = (Processes::new(), Vec::new());
-        let running = Running { session, processes, looked_at, most_events, trouble: None };
+        let running =
+            Running { session, kernel: Kernel::default(), looked_at: Vec::new(), most_events, trouble: None };
         Ok(Self { running: Mutex::new(running), totals: Totals::start() })
     }
 }
@@ -111,6 +111,8 @@ impl Witness for Traced {
         // What fails here fails again below, where it is told.
         let _ = running.session.drain();
         running.name_processes();
+        // They were renamed over time: tick_sched_timer, tick_nohz_highres_handler, tick_nohz_handler.
+        running.kernel.tick_functions = functions("tick_");
         match running.session.stop() {
             Ok(log) => {
                 let ns_per_tick = match log.clock {
@@ -120,7 +122,7 @@ impl Witness for Traced {
                     _ => 1.0,
                 };
                 for m in meters {
-                    spans::add(&log, m, ns_per_tick, &running.processes, &mut t);
+                    spans::add(&log, m, ns_per_tick, &running.kernel, &mut t);
                     let lost = log.dropped.iter().filter(|d| d.cpu == m.cpu).map(|d| d.events).sum::<u64>();
                     t.lost.push(lost + log.malformed_records);
                 }

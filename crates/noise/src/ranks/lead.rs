@@ -19,6 +19,7 @@ use super::{CollectiveSamples, Order, Ready, Report};
 use crate::Params;
 use crate::attribute::activity_log::ActivityLog;
 use crate::attribute::matching::attribute;
+use crate::attribute::unlisted::Traced;
 use crate::job::{Begin, room_bytes};
 use crate::on_cpu::Recorded;
 use crate::run::{fits, window_for, windows_within};
@@ -205,6 +206,7 @@ fn put_together(
             report.buckets.into_iter().map(|[low, high, count]| Bucket { low, high, count }).collect();
         CpuSamples {
             cpu: rank,
+            traced: Traced::default(),
             attributed: attribute(&mut activity_log, rank, &gaps),
             gaps,
             counts: report.counts,

@@ -86,7 +86,7 @@ impl<'a> Member<'a> {
         let agree = || {
             has_asked.set(true);
             if !self.team.all(true)? {
-                return Err("another rank could not begin".to_owned());
+                return Err("another rank could not start".to_owned());
             }
             let soon =
                 now(self.host.source()).map_err(|e| e.to_string())? + self.host.rate.ticks(LEAD_NS as f64);

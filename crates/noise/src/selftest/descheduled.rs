@@ -20,6 +20,7 @@ use crate::attribute::Attribution;
 use crate::attribute::activity_log::Sight;
 use crate::samples::Samples;
 use machmeter_loops::noise::measure::Gap;
+use machmeter_sys::facts::kernel_hz;
 
 /// The user that owns nothing, by convention.
 const NOBODY: u32 = 65_534;
@@ -177,7 +178,7 @@ fn rhythm_of_tick(lab: &Lab, options: &Options) -> Shown {
         .filter(|m| m.id == "noise.period")
         .filter_map(|m| Some((m.value?, m.params.get("class")?.to_string())))
         .collect();
-    let hz = rhythms.iter().find(|r| is_tick_rate(r.0));
+    let hz = rhythms.iter().find(|r| is_tick_rate(r.0, kernel_hz()));
     let seen: Vec<String> = rhythms.iter().map(|r| format!("{:.2} Hz ({})", r.0, r.1)).collect();
     let found = match hz {
         Some((f, class)) => format!("{f:.3} Hz in the class {class}"),

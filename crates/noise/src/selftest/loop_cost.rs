@@ -48,7 +48,8 @@ impl Alternate {
     fn run(self, source: SourceId) -> Result<Costs, Refused> {
         let mut unit = Unit::One(Quantum1::default());
         let calibrated = bursts(source, &mut unit)?;
-        let threshold_ticks = threshold_ticks(&calibrated, self.step_ticks).unwrap_or(self.step_ticks * 5);
+        let threshold_ticks =
+            threshold_ticks(&calibrated, self.step_ticks, u64::MAX).unwrap_or(self.step_ticks * 5);
         let mut costs = Costs { ours: Vec::new(), bare: Vec::new(), quiet: Vec::new() };
         let (mut counts, mut sums) = ([0_u32; WINDOWS], [Sums::default(); WINDOWS]);
         let mut gaps = vec![Gap::default(); 4096];

@@ -59,7 +59,8 @@ impl Run {
         let said = |e: MemoryError| e.to_string();
         let refused = |e: Refused| e.to_string();
         let calibrated = bursts(source, &mut Unit::One(Quantum1::default())).map_err(refused)?;
-        let threshold_ticks = threshold_ticks(&calibrated, self.step_ticks).unwrap_or(self.step_ticks * 5);
+        let threshold_ticks =
+            threshold_ticks(&calibrated, self.step_ticks, u64::MAX).unwrap_or(self.step_ticks * 5);
         let mut plan = LockedBuf::<Stall>::new(self.plan.len()).map_err(said)?;
         plan.as_mut_slice().copy_from_slice(&self.plan);
         let mut counts = LockedBuf::<u32>::new(self.windows).map_err(said)?;

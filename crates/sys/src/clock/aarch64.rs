@@ -44,6 +44,13 @@ pub fn barrier() {
     unsafe { asm!("isb", options(nostack, preserves_flags)) };
 }
 
+/// Lets no later instruction begin before all earlier stores are visible to other CPUs.
+#[inline(always)]
+pub fn settle() {
+    // SAFETY: barriers; they touch no register and no flags.
+    unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
+}
+
 /// By architecture.
 pub(super) fn is_steady() -> bool {
     true

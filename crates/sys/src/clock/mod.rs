@@ -24,7 +24,7 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{Cntvct, CntvctIsb, barrier};
+pub use aarch64::{Cntvct, CntvctIsb, barrier, settle};
 pub use kernel_rate::{KernelRate, kernel_rate};
 pub use offset::{Exchange, OffsetEstimate, offset_from_exchanges};
 pub use qualify::{CpuQuality, CrossCpu, Qualification, SourceQuality, qualify};
@@ -34,7 +34,7 @@ pub use trust::Verdict;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::hypervisor_signature;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp, barrier};
+pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp, barrier, settle};
 
 use serde::{Deserialize, Serialize};
 

@@ -41,7 +41,7 @@ impl TickRate {
 }
 
 fn no_rate(why: &str) -> Refused {
-    Refused(format!("clock rate can't be told: {why}"))
+    Refused(format!("clock rate is unknown: {why}"))
 }
 
 /// One kernel clock read between two tick reads.

@@ -3,7 +3,7 @@
 //! Order of reads: Intel SDM volume 2, RDTSC and RDTSCP; AMD APM volume 3. `lfence` waits for earlier instructions on
 //! Intel, and on AMD since the kernel sets its dispatch-serializing bit.
 
-use core::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _rdtsc, CpuidResult};
+use core::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _mm_mfence, _rdtsc, CpuidResult};
 use std::sync::OnceLock;
 
 use super::{SourceId, TickSource};
@@ -43,6 +43,15 @@ impl TickSource for LfenceRdtsc {
 pub fn barrier() {
     // SAFETY: part of SSE2, which every x86-64 CPU has.
     unsafe { _mm_lfence() };
+}
+
+/// Lets no later instruction begin before all earlier stores are visible to other CPUs. A memory fence of the language does not order a
+/// tick read: the processor reads its counter while stores still wait for their cache lines.
+#[inline(always)]
+pub fn settle() {
+    // SAFETY: part of SSE2, which every x86-64 CPU has.
+    unsafe { _mm_mfence() };
+    barrier();
 }
 
 /// `rdtscp`. Only on CPUs that have it: see [`SourceId::is_available`].

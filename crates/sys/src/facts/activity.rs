@@ -1,11 +1,12 @@
 //! What acts on CPUs besides threads: interrupts and where they go, tracers, latency requests; and the time of the
 //! capture, so that two captures give rates.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 
 use super::{absent, from_file, in_unit, unread};
 use crate::counters::interrupts::InterruptCounts;
@@ -31,13 +32,8 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
 
 pub(super) fn add_live(facts: &mut Facts) {
     facts.set("power.dma_latency", dma_latency());
-    let budget = GroupBudget::read();
-    let text = match (budget.refusal(), &budget) {
-        (None, _) => "not refused".to_owned(),
-        (Some(why), GroupBudget::Hidden { .. }) => format!("hidden: {why}"),
-        (Some(why), _) => format!("refused: {why}"),
-    };
-    facts.set("limits.rt_group", Fact::known(text, "/proc/thread-self/cgroup cpu.rt_runtime_us"));
+    let budget = group_budget(&GroupBudget::read());
+    facts.set("limits.rt_group", Fact::known(budget, "/proc/thread-self/cgroup cpu.rt_runtime_us"));
     if facts.get("kernel.tracers").is_none_or(|f| f.value.is_none()) {
         let fact = match KernelMount::of_tracefs() {
             Ok(mount) => tracers(&FsRoot::at(mount.path())),
@@ -56,7 +52,29 @@ pub(crate) fn user_namespace(uid_map: &str) -> Option<&'static str> {
     }
 }
 
-/// Device interrupts and the CPUs they are routed to: `24 ttyS0: CPU 1`.
+/// Whether the real-time budget of the control group refuses real-time threads (`refuses`; missing if no file shows it), and `why`.
+/// Groups with a budget of their own also have `group` and, if it is known, `runtime_ns`.
+fn group_budget(budget: &GroupBudget) -> FactValue {
+    let why = budget.refusal();
+    let mut entries: Vec<(&str, FactValue)> = Vec::new();
+    match budget {
+        GroupBudget::NotConfigured => {}
+        GroupBudget::Hidden { group } => entries.push(("group", group.as_str().into())),
+        GroupBudget::Known { group, runtime_us } => {
+            let is_limited = *runtime_us >= 0;
+            let runtime =
+                if is_limited { runtime_us.saturating_mul(1000).into() } else { "unlimited".into() };
+            entries.extend([("group", group.as_str().into()), ("runtime_ns", runtime)]);
+        }
+    }
+    if !matches!(budget, GroupBudget::Hidden { .. }) {
+        entries.push(("refuses", why.is_some().into()));
+    }
+    entries.extend(why.map(|why| ("why", why.into())));
+    FactValue::map(entries)
+}
+
+/// Device interrupts with their names and the CPUs that they are routed to.
 fn targets(tree: &FsRoot) -> Fact {
     let source = format!("/{IRQ}/*/effective_affinity_list");
     let interrupts = tree.text("proc/interrupts").and_then(|t| InterruptCounts::parse(&t));
@@ -71,7 +89,11 @@ fn targets(tree: &FsRoot) -> Fact {
         let line = interrupts.as_ref().and_then(|i| i.line(&irq.to_string()));
         let Some(name) = line.and_then(|l| l.description.split_whitespace().last()) else { continue };
         match cpus {
-            Ok(cpus) => list.push(format!("{irq} {name}: CPU {cpus}")),
+            Ok(cpus) => list.push(FactValue::map([
+                ("irq", FactValue::from(irq)),
+                ("name", name.into()),
+                ("cpus", cpus.into()),
+            ])),
             Err(e) => refused = Some(e),
         }
     }
@@ -85,27 +107,27 @@ fn targets(tree: &FsRoot) -> Fact {
     }
 }
 
-/// Device interrupts (the numbered lines) that each CPU has taken since boot: `CPU 0: 8128`.
-fn device_counts(interrupts: &str) -> Option<Vec<String>> {
+/// Device interrupts (the numbered lines) since boot, by CPU number.
+fn device_counts(interrupts: &str) -> Option<FactValue> {
     let counts = InterruptCounts::parse(interrupts)?;
     let devices = || counts.lines.iter().filter(|l| l.id.parse::<u32>().is_ok());
     let sum = |column: usize| devices().filter_map(|l| l.counts.get(column)).sum::<u64>();
-    Some(counts.cpus.iter().enumerate().map(|(i, cpu)| format!("CPU {cpu}: {}", sum(i))).collect())
+    Some(FactValue::map(counts.cpus.iter().enumerate().map(|(i, cpu)| (cpu.to_string(), sum(i).into()))))
 }
 
-/// Tracers and events in use, globally and by instance: `instances/x: function`. Empty: none is.
+/// Tracers in use, and `events` if trace events are, by instance. The top of tracefs is `global`. Without any, the map is empty.
 fn tracers(tracefs: &FsRoot) -> Fact {
-    let mut active = Vec::new();
+    let mut active: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut instances = vec![(String::new(), "global".to_owned())];
     instances.extend(tracefs.names("instances").into_iter().map(|n| (format!("instances/{n}/"), n)));
     for (directory, name) in instances {
         match tracefs.read(&format!("{directory}current_tracer")) {
-            Ok(tracer) if tracer != "nop" => active.push(format!("{name}: {tracer}")),
+            Ok(tracer) if tracer != "nop" => active.entry(name.clone()).or_default().push(tracer),
             Ok(_) => {}
             Err(e) => return unread(&e, TRACERS),
         }
         match tracefs.read(&format!("{directory}events/enable")) {
-            Ok(enabled) if enabled != "0" => active.push(format!("{name}: events")),
+            Ok(enabled) if enabled != "0" => active.entry(name).or_default().push("events".to_owned()),
             Ok(_) => {}
             // A kernel without trace events has no such file.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -131,7 +153,6 @@ fn dma_latency() -> Fact {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::texts;
     use super::*;
     use crate::fs_root::tests::tree_of;
 
@@ -148,10 +169,13 @@ mod tests {
         let (_keep, tree) = tree_of(&recording);
         let mut facts = Facts::default();
         add(&mut facts, &tree);
-        let targets = texts(facts.get("irq.targets").unwrap());
-        let why = "an interrupt without a driver is left out";
-        assert_eq!(targets, ["24 ttyS0: CPU 2", "36 virtio1-req.0: CPU 0-2"], "{why}");
-        assert_eq!(texts(facts.get("irq.counts").unwrap()), ["CPU 0: 1", "CPU 2: 185926"]);
+        let value = |path: &str| facts.get(path).unwrap().value.clone().unwrap();
+        let target = |irq: i64, name: &str, cpus: &str| {
+            FactValue::map([("irq", irq.into()), ("name", name.into()), ("cpus", cpus.into())])
+        };
+        let targets = FactValue::List(vec![target(24, "ttyS0", "2"), target(36, "virtio1-req.0", "0-2")]);
+        assert_eq!(value("irq.targets"), targets, "an interrupt without a driver is left out");
+        assert_eq!(value("irq.counts"), FactValue::map([("0", 1_i64.into()), ("2", 185_926_i64.into())]));
         assert_eq!(facts.number("time.uptime"), Some(12_340_000_000.0));
         assert_eq!(device_counts("no header"), None);
     }
@@ -159,10 +183,27 @@ mod tests {
     #[test]
     fn tracers_of_every_instance_are_seen() {
         let of = |recording: &str| tracers(&tree_of(recording).1);
-        assert!(texts(&of("current_tracer\tnop\nevents/enable\t0\n")).is_empty());
+        let value = |recording: &str| of(recording).value.unwrap();
+        assert_eq!(value("current_tracer\tnop\nevents/enable\t0\n"), FactValue::Map(BTreeMap::new()));
         let busy = "current_tracer\tfunction\nevents/enable\tX\ninstances/osnoise/current_tracer\tosnoise\n";
-        assert_eq!(texts(&of(busy)), ["global: function", "global: events", "osnoise: osnoise"]);
+        let expected = [("global", vec!["function", "events"]), ("osnoise", vec!["osnoise"])];
+        assert_eq!(value(busy), FactValue::map(expected.map(|(name, active)| (name, active.into()))));
         assert_eq!(of("").state, FactState::Absent);
+    }
+
+    #[test]
+    fn a_budget_that_no_file_shows_neither_refuses_nor_allows() {
+        let keys = |budget: &GroupBudget| {
+            let value = group_budget(budget);
+            let map = value.entries().unwrap();
+            (map.keys().cloned().collect::<Vec<_>>().join(" "), map.get("refuses").and_then(FactValue::flag))
+        };
+        let known = |runtime_us| GroupBudget::Known { group: "/box".to_owned(), runtime_us };
+        assert_eq!(keys(&GroupBudget::NotConfigured), ("refuses".to_owned(), Some(false)));
+        assert_eq!(keys(&known(0)), ("group refuses runtime_ns why".to_owned(), Some(true)));
+        assert_eq!(keys(&known(-1)), ("group refuses runtime_ns".to_owned(), Some(false)));
+        let hidden = GroupBudget::Hidden { group: "/box".to_owned() };
+        assert_eq!(keys(&hidden), ("group why".to_owned(), None));
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn shape(facts: &mut Facts, topology: &Topology) {
     known("offline", list(&topology.offline()));
     known("packages", count(topology.packages()));
     known("cores", count(topology.cores().len()));
-    let cores: Vec<String> = topology.cores().iter().map(|core| describe_core(topology, core)).collect();
+    let cores: Vec<FactValue> = topology.cores().iter().map(|core| describe_core(topology, core)).collect();
     known("topology", Fact::known(cores, SOURCE));
     let caches = describe_caches(&topology.caches);
     known("caches", list_or(caches, SOURCE, "the system describes no caches"));
@@ -98,9 +98,10 @@ fn shape(facts: &mut Facts, topology: &Topology) {
     known("hybrid", known_or(differ, source, "the system does not compare its cores"));
 }
 
-/// `cpus 5,13: package 1 die 0 core 1 node 1 cache 2`, the cache being the last before memory, numbered over all.
-fn describe_core(topology: &Topology, cpus: &CpuSet) -> String {
-    let Some(cpu) = cpus.first().and_then(|c| topology.cpu(c)) else { return format!("cpus {cpus}:") };
+/// A core: its `cpus` as a CPU list, and the numbers of what holds it. `cache` is the last one before memory, numbered over all.
+fn describe_core(topology: &Topology, cpus: &CpuSet) -> FactValue {
+    let list = ("cpus", FactValue::from(cpus.to_string()));
+    let Some(cpu) = cpus.first().and_then(|c| topology.cpu(c)) else { return FactValue::map([list]) };
     let last = topology.caches.iter().map(|c| c.level).max();
     let mut shared = topology.caches.iter().filter(|c| Some(c.level) == last);
     let cache = shared.position(|c| !c.cpus.intersection(cpus).is_empty());
@@ -111,8 +112,8 @@ fn describe_core(topology: &Topology, cpus: &CpuSet) -> String {
         ("node", cpu.node),
         ("cache", cache),
     ];
-    let known = |(name, id): (&str, Option<usize>)| Some(format!(" {name} {}", id?));
-    format!("cpus {cpus}:{}", ids.into_iter().filter_map(known).collect::<String>())
+    let known = |(key, id): (&'static str, Option<usize>)| Some((key, id?.into()));
+    FactValue::map(ids.into_iter().filter_map(known).chain([list]))
 }
 
 /// `8 x L1 data 49152 B, line 64 B, 12 ways, 2 CPUs each`, one text per sort of cache.

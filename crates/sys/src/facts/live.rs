@@ -47,12 +47,17 @@ fn add_tracefs(facts: &mut Facts) {
 /// The kernel's coarse clock advances once per tick, and `clock_getres` states by how much: exact, and open to
 /// everyone, unlike the kernel's configuration.
 fn add_hz(facts: &mut Facts) {
-    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     let source = "clock_getres(CLOCK_MONOTONIC_COARSE)";
-    if resolution.tv_sec == 0 && resolution.tv_nsec > 0 {
-        let hz = (1e9 / resolution.tv_nsec as f64).round() as i64;
-        facts.set("kernel.hz", Fact::known(hz, source).with_unit("Hz"));
+    if let Some(hz) = kernel_hz() {
+        facts.set("kernel.hz", Fact::known(i64::from(hz), source).with_unit("Hz"));
     }
+}
+
+/// Rate of the scheduler's tick, Hz.
+pub fn kernel_hz() -> Option<u32> {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    let ns = u32::try_from(resolution.tv_nsec).ok().filter(|ns| *ns > 0 && resolution.tv_sec == 0)?;
+    Some((1e9 / f64::from(ns)).round() as u32)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -22,6 +22,8 @@ use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 
 use crate::fs_root::FsRoot;
 
+pub use live::kernel_hz;
+
 /// The facts of the running system; about 2 ms on a small machine.
 pub fn capture() -> Facts {
     let tree = FsRoot::host();
@@ -85,7 +87,7 @@ fn known_or<V: Into<FactValue>>(value: Option<V>, source: &str, why: impl Into<S
 }
 
 /// The fact of a list; an empty one says that there is none, for this reason.
-fn list_or(list: Vec<String>, source: &str, why: &str) -> Fact {
+fn list_or<V: Into<FactValue>>(list: Vec<V>, source: &str, why: &str) -> Fact {
     known_or(Some(list).filter(|l| !l.is_empty()), source, why)
 }
 

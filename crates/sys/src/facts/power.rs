@@ -1,10 +1,10 @@
 //! Frequency and idle states: what makes a core slower than it was a moment ago.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use machmeter_data::facts::{Fact, Facts};
+use machmeter_data::facts::{Fact, FactValue, Facts};
 
-use super::{absent, flag, from_file, in_unit, known_or, list_or, text};
+use super::{flag, from_file, in_unit, known_or, list_or, text};
 use crate::fs_root::FsRoot;
 use crate::topology::CpuSet;
 
@@ -12,9 +12,9 @@ const CPU: &str = "sys/devices/system/cpu";
 
 pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let cpus = tree.numbered(CPU, "cpu");
-    facts.set("power.freq_driver", text_of_all(tree, &cpus, "scaling_driver"));
-    facts.set("power.governor", text_of_all(tree, &cpus, "scaling_governor"));
-    facts.set("power.epp", text_of_all(tree, &cpus, "energy_performance_preference"));
+    facts.set("power.freq_driver", cpus_by_text(tree, &cpus, "scaling_driver"));
+    facts.set("power.governor", cpus_by_text(tree, &cpus, "scaling_governor"));
+    facts.set("power.epp", cpus_by_text(tree, &cpus, "energy_performance_preference"));
     let first = cpus.iter().find(|c| tree.exists(&format!("{CPU}/cpu{c}/cpufreq"))).copied().unwrap_or(0);
     for (key, file) in [
         ("hardware_min", "cpuinfo_min_freq"),
@@ -34,26 +34,19 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("power.throttle_count", throttle_count(tree, &cpus));
 }
 
-/// One text where all CPUs agree, else each different one with a CPU that has it.
-fn text_of_all(tree: &FsRoot, cpus: &[usize], file: &str) -> Fact {
-    let source = format!("/{CPU}/cpu*/cpufreq/{file}");
-    let read = |cpu: &usize| Some((tree.text(&format!("{CPU}/cpu{cpu}/cpufreq/{file}"))?, *cpu));
-    let all: Vec<(String, usize)> = cpus.iter().filter_map(read).collect();
-    let different: BTreeSet<&str> = all.iter().map(|(value, _)| value.as_str()).collect();
-    match different.len() {
-        0 => {
-            let why = "no cpufreq: the machine or its hypervisor sets the frequency";
-            absent(source, why)
-        }
-        1 => Fact::known(all[0].0.as_str(), source),
-        _ => {
-            let with_cpus = |value: &str| {
-                let cpus: CpuSet = all.iter().filter(|(v, _)| v == value).map(|(_, cpu)| *cpu).collect();
-                format!("{value} (CPU {cpus})")
-            };
-            Fact::known(different.into_iter().map(with_cpus).collect::<Vec<_>>(), source)
+/// Each text that the file of some CPU holds, with the list of these CPUs.
+fn cpus_by_text(tree: &FsRoot, cpus: &[usize], file: &str) -> Fact {
+    let mut by_text: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for cpu in cpus {
+        if let Some(text) = tree.text(&format!("{CPU}/cpu{cpu}/cpufreq/{file}")) {
+            by_text.entry(text).or_default().push(*cpu);
         }
     }
+    let list =
+        |(text, cpus): (String, Vec<usize>)| (text, cpus.into_iter().collect::<CpuSet>().to_string().into());
+    let value = (!by_text.is_empty()).then(|| FactValue::map(by_text.into_iter().map(list)));
+    let why = "no cpufreq: the machine or its hypervisor sets the frequency";
+    known_or(value, &format!("/{CPU}/cpu*/cpufreq/{file}"), why)
 }
 
 /// Whether the cores may run above their base frequency.
@@ -71,16 +64,17 @@ fn idle_governor(tree: &FsRoot) -> Fact {
     text(tree, if tree.exists(&new) { &new } else { &old })
 }
 
-/// Name and exit latency of each idle state of the first CPU.
+/// The idle states of the first CPU: name, exit latency, and whether the state is disabled.
 fn idle_states(tree: &FsRoot) -> Fact {
     let directory = format!("{CPU}/cpu0/cpuidle");
     let state = |i: usize| {
         let name = tree.text(&format!("{directory}/state{i}/name"))?;
         let exit_us: u64 = tree.number(&format!("{directory}/state{i}/latency"))?;
         let disabled = tree.text(&format!("{directory}/state{i}/disable")).is_some_and(|d| d != "0");
-        Some(format!("{name} exit {} ns{}", exit_us * 1000, if disabled { ", disabled" } else { "" }))
+        let exit_ns = FactValue::from(exit_us.saturating_mul(1000));
+        Some(FactValue::map([("name", name.into()), ("exit_ns", exit_ns), ("disabled", disabled.into())]))
     };
-    let states = tree.numbered(&directory, "state").into_iter().filter_map(state).collect();
+    let states: Vec<FactValue> = tree.numbered(&directory, "state").into_iter().filter_map(state).collect();
     list_or(states, &format!("/{directory}"), "no idle states are managed here")
 }
 
@@ -90,4 +84,29 @@ fn throttle_count(tree: &FsRoot, cpus: &[usize]) -> Fact {
     let count = |cpu| tree.number::<u64>(&format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count"));
     let total = cpus.iter().filter_map(count).reduce(|a, b| a + b);
     in_unit(known_or(total, &source, "no throttle counters on this machine"), "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs_root::tests::tree_of;
+
+    #[test]
+    fn idle_states_have_their_exit_latency_in_ns() {
+        let at = |state: usize, leaf: &str| format!("{CPU}/cpu0/cpuidle/state{state}/{leaf}");
+        let (name, latency) = (at(0, "name"), at(0, "latency"));
+        let (deep, deep_latency, disable) = (at(1, "name"), at(1, "latency"), at(1, "disable"));
+        let recording =
+            format!("{name}\tPOLL\n{latency}\t0\n{deep}\tC6\n{deep_latency}\t133\n{disable}\t1\n");
+        let state = |name: &str, exit_ns: i64, disabled: bool| {
+            FactValue::map([
+                ("name", name.into()),
+                ("exit_ns", exit_ns.into()),
+                ("disabled", disabled.into()),
+            ])
+        };
+        let expected = FactValue::List(vec![state("POLL", 0, false), state("C6", 133_000, true)]);
+        assert_eq!(idle_states(&tree_of(&recording).1).value, Some(expected));
+        assert!(idle_states(&tree_of("").1).value.is_none());
+    }
 }

@@ -12,13 +12,16 @@ fn state(facts: &Facts, path: &str) -> FactState {
     facts.get(path).unwrap_or_else(|| panic!("no fact {path}")).state
 }
 
-pub(super) fn texts(fact: &Fact) -> Vec<&str> {
-    let Some(FactValue::List(items)) = &fact.value else { panic!("no list: {fact:?}") };
-    items.iter().map(|item| item.text().unwrap()).collect()
+fn value<'f>(facts: &'f Facts, path: &str) -> &'f FactValue {
+    facts.get(path).and_then(|fact| fact.value.as_ref()).unwrap_or_else(|| panic!("no value of {path}"))
 }
 
 fn list<'f>(facts: &'f Facts, path: &str) -> Vec<&'f str> {
-    texts(facts.get(path).unwrap_or_else(|| panic!("no fact {path}")))
+    value(facts, path).items().unwrap().iter().map(|item| item.text().unwrap()).collect()
+}
+
+fn cpus_by_text(entries: &[(&str, &str)]) -> FactValue {
+    FactValue::map(entries.iter().map(|(text, cpus)| (*text, (*cpus).into())))
 }
 
 /// Laws for every capture: a value or a state with a reason, numbers with a unit, a source always.
@@ -59,7 +62,10 @@ fn the_recorded_guest() {
     assert_eq!(f.text("cpu.model"), Some("AMD EPYC"));
     assert_eq!((f.number("cpu.count"), f.number("cpu.cores")), (Some(2.0), Some(2.0)));
     assert_eq!(list(&f, "cpu.caches")[0], "2 x L1 data 49152 B, line 64 B, 12 ways, 1 CPUs each");
-    assert_eq!(list(&f, "cpu.topology")[1], "cpus 1: package 0 die 0 core 1 node 0 cache 0");
+    let ids = [("package", 0_i64), ("die", 0), ("core", 1), ("node", 0), ("cache", 0)];
+    let core =
+        FactValue::map(ids.map(|(key, id)| (key, id.into())).into_iter().chain([("cpus", "1".into())]));
+    assert_eq!(value(&f, "cpu.topology").items().unwrap()[1], core);
     assert!(list(&f, "cpu.flags").contains(&"constant_tsc"));
     assert_eq!(state(&f, "power.governor"), FactState::Absent);
     assert_eq!(f.number("memory.total"), Some(24_683_656.0 * 1024.0));
@@ -86,8 +92,9 @@ fn a_server_with_everything_visible() {
         (Some(2.0), Some(8.0), Some(true))
     );
     assert_eq!(list(&f, "cpu.caches").pop(), Some("2 x L3 62914560 B, line 64 B, 15 ways, 8 CPUs each"));
-    assert_eq!(list(&f, "power.governor"), ["performance (CPU 0-4,6-15)", "powersave (CPU 5)"]);
-    assert_eq!(f.text("power.freq_driver"), Some("intel_pstate"));
+    let governors = cpus_by_text(&[("performance", "0-4,6-15"), ("powersave", "5")]);
+    assert_eq!(*value(&f, "power.governor"), governors);
+    assert_eq!(*value(&f, "power.freq_driver"), cpus_by_text(&[("intel_pstate", "0-15")]));
     assert_eq!((f.number("power.hardware_max"), f.flag("power.turbo")), (Some(4e9), Some(true)));
     assert_eq!((f.number("kernel.hz"), f.text("kernel.preempt")), (Some(1000.0), Some("voluntary")));
     assert_eq!(f.number("kernel.fair_server_runtime"), Some(5e7));

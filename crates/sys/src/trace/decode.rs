@@ -55,6 +55,9 @@ const LAYOUTS: &[(&str, &[&str], Read)] = &[
     ("exceptions/page_fault_kernel", &["address"], |c| {
         Some(EventKind::PageFault { user: false, address: c.number(0)? as u64 })
     }),
+    ("timer/hrtimer_expire_entry", &["function"], |c| {
+        Some(EventKind::TimerExpired { function: c.number(0)? as u64 })
+    }),
     ("nmi/nmi_handler", &["delta_ns"], |c| Some(EventKind::Nmi { delta_ns: c.number(0)?.max(0) as u64 })),
 ];
 
@@ -260,6 +263,7 @@ mod tests {
             EventKind::VectorExit { name } => format!("{}_exit", names.text(*name)),
             EventKind::PageFault { user: true, .. } => "page_fault_user".to_owned(),
             EventKind::PageFault { user: false, .. } => "page_fault_kernel".to_owned(),
+            EventKind::TimerExpired { .. } => "hrtimer_expire_entry".to_owned(),
             EventKind::Nmi { .. } => "nmi_handler".to_owned(),
             EventKind::Other { name } => names.text(*name).to_owned(),
         }

@@ -56,6 +56,8 @@ pub enum EventKind {
     VectorExit { name: NameId },
     /// In user mode, or in the kernel.
     PageFault { user: bool, address: u64 },
+    /// A high-resolution timer expired, and the kernel calls this function of its own: see [`functions`](super::functions).
+    TimerExpired { function: u64 },
     /// A handler of a non-maskable interrupt has ended.
     Nmi { delta_ns: u64 },
     /// Any other event that was asked for.

@@ -9,12 +9,14 @@ mod instance;
 mod log;
 mod page;
 mod session;
+mod symbols;
 
 pub use log::{
     Dropped, EventKind, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
     softirq_name,
 };
 pub use session::{DEFAULT_EVENTS, TraceConfig, TraceSession};
+pub use symbols::functions;
 
 /// Removes the instances of processes of ours that were killed. Without rights nothing is seen, and nothing done.
 pub(crate) fn sweep() {

@@ -28,6 +28,7 @@ pub const DEFAULT_EVENTS: &[&str] = &[
     "exceptions/page_fault_kernel",
     #[cfg(target_arch = "aarch64")]
     "ipi/*",
+    "timer/hrtimer_expire_entry",
     "nmi/nmi_handler",
     "workqueue/workqueue_execute_start",
     "workqueue/workqueue_execute_end",

@@ -7,6 +7,7 @@ use machmeter_stats::events::{FALSE_ALARM, comb_search};
 const MIN_EVENTS: usize = 20;
 /// Events of the first half that are searched: the search costs time in proportion, and a rhythm shows in some hundreds.
 const SEARCHED: usize = 1_500;
+/// Fastest rhythm that is searched in events with holes, Hz. A source without holes is searched up to its own rate.
 const MAX_HZ: f64 = 5_000.0;
 /// A rhythm with an event in fewer than one of so many cycles is not searched: the fastest is so many times the rate.
 const CYCLES_PER_EVENT: f64 = 4.0;
@@ -89,7 +90,11 @@ struct Trial {
 
 /// What may be a rhythm in a stretch: combs, and the usual time from event to event where most have that.
 fn trials(stretch: &[f64], wall_s: f64) -> Vec<Trial> {
-    let fastest_hz = fastest_hz(stretch).min(MAX_HZ);
+    let span_s = stretch[stretch.len() - 1] - stretch[0];
+    let rate_hz = if span_s > 0.0 { (stretch.len() - 1) as f64 / span_s } else { 0.0 };
+    // The search takes time in proportion to the frequencies: bursts must not ask for more than their events can support.
+    let most_hz = MAX_HZ.max(CYCLES_PER_EVENT * rate_hz);
+    let fastest_hz = fastest_hz(stretch).min(most_hz);
     let near = stretch[stretch.len() / 2];
     let comb = |c: machmeter_stats::events::Comb| Trial {
         hz: c.fundamental_hz,
@@ -105,7 +110,7 @@ fn trials(stretch: &[f64], wall_s: f64) -> Vec<Trial> {
     // A source that sleeps from one time to the next has no comb, but hardly differing pauses.
     if usual_s > 0.0
         && at(0.75) - at(0.25) < REGULAR * usual_s
-        && (2.0 / wall_s..MAX_HZ).contains(&(1.0 / usual_s))
+        && (2.0 / wall_s..most_hz).contains(&(1.0 / usual_s))
     {
         out.push(Trial {
             hz: 1.0 / usual_s,

@@ -171,7 +171,7 @@ fn a_thread_that_the_tick_lets_in_has_no_rhythm_of_its_own() {
     };
     let let_in: Vec<f64> = tick.times_s.iter().step_by(3).map(|t| t + 9e-6).collect();
     assert!(follows(&let_in, &tick, 0.0));
-    let series = |kind| Series { kind: Some(kind), times_s: vec![], durations_ns: vec![3e5] };
+    let series = |kind| Series { kind: Some(kind), times_s: vec![], durations_ns: vec![3e5], until_s: None };
     let at = |late_s: f64| Rhythm {
         hz: 73.0,
         half_hz: None,
@@ -179,10 +179,10 @@ fn a_thread_that_the_tick_lets_in_has_no_rhythm_of_its_own() {
         p: 0.0,
     };
     let (timer, first, then) = (at(0.0), at(5e-6), at(4e-4));
-    let thread = Leader::of(&series(SourceKind::Thread), &first);
-    assert!(thread.brings(&Leader::of(&series(SourceKind::Tick), &timer)), "its timer");
-    assert!(thread.brings(&Leader::of(&series(SourceKind::Thread), &then)), "who gets the rest");
-    assert!(!Leader::of(&series(SourceKind::Thread), &then).brings(&thread));
+    let thread = Leader::of(&series(SourceKind::Thread), &first, None);
+    assert!(thread.brings(&Leader::of(&series(SourceKind::Tick), &timer, None)), "its timer");
+    assert!(thread.brings(&Leader::of(&series(SourceKind::Thread), &then, None)), "who gets the rest");
+    assert!(!Leader::of(&series(SourceKind::Thread), &then, None).brings(&thread));
     let own: Vec<f64> = (0..730).map(|k| f64::from(k) / 73.0).collect();
     assert!(!follows(&own, &tick, 0.0));
 }
