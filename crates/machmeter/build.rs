@@ -1,9 +1,9 @@
 //! Compiles the recorder of `machmeter trace`, which the program embeds, and exports `_end` from the program.
 //!
-//! The recorder is a shared library, also where the program itself is linked statically. Cargo cannot make one package's library a part
-//! of another (artifact dependencies are unstable). Crate `machmeter-pmpi` therefore uses the standard library only, and one call of the
-//! compiler builds it: for the target of this build, with its linker, but without the flags that decide how the program is linked.
-//! The result is compressed; a mark at the end of the library tells `trace --recorder` which files it may replace.
+//! The recorder is a shared library, even if the program itself is linked statically. Cargo cannot make the library of one package a part of another
+//! (artifact dependencies are unstable). Crate `machmeter-pmpi` therefore uses the standard library only, and one call of the compiler builds it. The
+//! call uses the target and the linker of this build, but not the flags that decide how the program is linked. The result is compressed. A mark at the
+//! end of the library shows `trace --recorder` which files it may replace.
 #![allow(clippy::disallowed_methods, reason = "Cargo tells build scripts what to do by variables")]
 
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use std::{env, fs};
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
-/// What a file ends with that is a recorder. The loader ignores bytes behind the sections.
+/// Last bytes of a recorder file. The loader ignores bytes behind the sections.
 const MARK: &str = "\nmachmeter recorder of MPI calls\n";
-/// Effort of the compressor, 0 to 10: 9 saves 1 kB more and takes twice the time.
+/// Effort of the compressor, 0 to 10. At 9 it saves 1 kB more and takes twice the time.
 const EFFORT: u8 = 6;
-/// Flags of the program's build that say which linker there is.
+/// Flags of the program's build that select the linker.
 const LINKER_FLAGS: [&str; 5] = [
     "-Clinker=",
     "-Clinker-flavor=",
@@ -39,7 +39,7 @@ fn main() {
     }
     println!("cargo::rustc-env=RECORDER_MARK={}", MARK.trim());
     let built = built(&target).unwrap_or_else(|why| {
-        // Programs for musl are static by default, and often there is no linker for shared libraries.
+        // Programs for musl are static by default, and often lack a linker for shared libraries.
         assert!(variable("CARGO_CFG_TARGET_ENV") != "gnu", "the recorder of MPI calls (crates/pmpi): {why}");
         println!(
             "cargo::warning=`machmeter trace` will not record: the recorder cannot be built: {}",
@@ -51,7 +51,8 @@ fn main() {
     fs::write(&place, compress_to_vec_zlib(&built, EFFORT)).expect("OUT_DIR takes files");
 }
 
-/// The library with its mark. Errors: all that the compiler said.
+/// The library with its mark.
+/// Errors: the complete output of the compiler.
 fn built(target: &str) -> Result<Vec<u8>, String> {
     let library = out_dir().join("libmachmeter_pmpi.so");
     let mut compiler = Command::new(variable("RUSTC"));
@@ -61,7 +62,7 @@ fn built(target: &str) -> Result<Vec<u8>, String> {
         "--edition=2024",
         "--cap-lints=allow",
     ]);
-    // A panic ends the program in either case: it must not unwind into C.
+    // A panic aborts the program in either case, because it must not unwind into C.
     compiler.args(["-Copt-level=2", "-Ccodegen-units=1", "-Cpanic=abort", "-Cstrip=symbols"]);
     compiler.arg("--target").arg(target).arg("-o").arg(&library);
     if variable("CARGO_CFG_TARGET_ENV") == "musl" {
@@ -71,7 +72,7 @@ fn built(target: &str) -> Result<Vec<u8>, String> {
         compiler.arg(format!("-Clinker={linker}"));
     }
     compiler.args(linker_flags(&env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default()));
-    // Paths in messages are then the same on all machines.
+    // Makes the paths in messages equal on all machines.
     compiler.current_dir(Path::new(&variable("CARGO_MANIFEST_DIR")).join("../pmpi")).arg("src/lib.rs");
     let out = compiler.output().map_err(|e| format!("{}: {e}", variable("RUSTC")))?;
     if !out.status.success() {
@@ -82,7 +83,7 @@ fn built(target: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Those of the flags that name a linker, each as one word; a flag may be two words (`-C linker=x`).
+/// The flags that select a linker, each as one word. A flag may be two words (`-C linker=x`).
 fn linker_flags(encoded: &str) -> Vec<String> {
     let mut words = encoded.split('\x1f');
     let mut flags = Vec::new();
@@ -96,7 +97,7 @@ fn linker_flags(encoded: &str) -> Vec<String> {
     flags
 }
 
-/// A variable that Cargo sets.
+/// The value of a variable that Cargo sets.
 fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|e| panic!("{name}: {e}"))
 }

@@ -1,7 +1,7 @@
-//! Sources of noise that a run did not name.
+//! Bounds for sources of noise that a run did not name.
 //!
-//! A run names the sources that took most of a CPU and sums the rest by kind. A source that it does not name took nothing there, and at most
-//! that rest.
+//! A run names the sources that took most of a CPU and sums the rest by kind. An unnamed source therefore counts as zero, with that rest as its upper
+//! bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use machmeter_data::metric::{ParamValue, Params};
 use machmeter_data::{Interval, Metric, Quality, Record};
 
 const SHARE: &str = "noise.source_fraction";
-/// Kinds of stolen time that any source may have caused: too short to be listed, or of unknown cause.
+/// Kinds of stolen time with any possible source: too short to be listed, or of unknown cause.
 const OF_ANYBODY: [&str; 2] = ["unlisted", "unknown"];
-/// Names of what a run sums by kind begin so.
+/// Prefix of the names of sums by kind.
 const REST: &str = "other ";
 const LEVEL: f64 = 0.95;
 
-/// Figures of the sources `named` in other runs that `run` measured without naming them, by key: zero, and what bounds it.
+/// Figures of `run` for the sources `named` in other runs that it did not name, by key: the value zero with its bound.
 pub(crate) fn unnamed(run: &Record, named: &BTreeMap<String, Metric>) -> Vec<(String, Metric)> {
     let own: Vec<&Metric> = run.metrics.iter().filter(|m| m.id == SHARE && m.value.is_some()).collect();
     let keys: BTreeSet<String> = own.iter().map(|m| m.key()).collect();
@@ -44,7 +44,7 @@ pub(crate) fn unnamed(run: &Record, named: &BTreeMap<String, Metric>) -> Vec<(St
     missing.filter_map(|(key, m)| Some(((*key).clone(), figure(m)?))).collect()
 }
 
-/// True of a figure of one named source.
+/// True for the figure of one named source.
 pub(crate) fn is_named(m: &Metric) -> bool {
     m.id == SHARE && m.value.is_some() && !OF_ANYBODY.contains(&word(&m.params, "kind")) && !is_rest(m)
 }

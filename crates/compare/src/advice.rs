@@ -1,4 +1,4 @@
-//! The next step where rows are unclear: which command, how many runs a side, and what change they would show.
+//! Advises on the next step for unclear rows: the command, the number of runs per side, and the change that they would detect.
 
 use machmeter_data::Record;
 use machmeter_data::quantity::digits;
@@ -10,15 +10,15 @@ use crate::evidence::{Evidence, MISS, most_dof};
 use crate::options::Options;
 use crate::plan;
 
-/// The change that advice aims at where a smaller one matters: 5 % of a cost.
+/// Least change that advice aims at: 5 % of a cost.
 const WORTH_SEEING: f64 = 0.05;
-/// Runs a side that measure what runs differ by, where that is only assumed.
+/// Runs per side to measure the spread between runs, if it is only assumed.
 const FIRST: usize = 3;
-/// Runs a side beyond which longer runs or a quieter machine help more.
+/// Most runs per side that are advised; beyond, longer runs or a quieter machine help more.
 const MOST_RUNS: usize = 40;
 
-/// How many runs a side would show a change of 5 % of the typical unclear row, by the law that judges and by what this machine's runs differ
-/// by. Where that is only assumed, the advice is to measure it first: any number of runs would be of another machine.
+/// The number of runs per side that would detect a change of 5 % in the typical unclear row. It follows from the law of the judge and the spread of this
+/// machine's runs. If the spread is only assumed, the advice is to measure it first, because any number of runs would describe another machine.
 pub(crate) fn advice(
     a: &[Record],
     rows: &[Row],
@@ -38,7 +38,7 @@ pub(crate) fn advice(
     }
     let sd = median_of(&measured)?;
     let aim = options.at_least.max(WORTH_SEEING);
-    // A lone change among all rows that are judged.
+    // For a single change among all judged rows.
     let p = options.error / evidence.iter().flatten().count().max(1) as f64;
     let detectable = |n: usize| {
         let dof = most_dof(n as f64);

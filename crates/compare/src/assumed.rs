@@ -1,4 +1,4 @@
-//! What single runs are assumed to differ by where no earlier ones tell: what records of one machine differed by (`bench/spread`).
+//! The assumed spread between runs, for comparisons without several runs: measured on records of one machine (`bench/spread`).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,12 +9,11 @@ use machmeter_stats::quantile::median_of;
 
 use crate::follows::Follows;
 
-/// Metric, operation or level, population, standard deviation of the logarithm at equal clocks, of a share itself; where it is known, how
-/// far the metric follows the clock of the core, and the standard deviation of that.
+/// Columns: metric, operation or level, population, standard deviation (of the logarithm at equal clocks; of a share itself). If known, also the dependence
+/// of the metric on the core's clock and its standard deviation.
 const TABLE: &str = include_str!("assumed.txt");
 
-/// Standard deviation of the logarithm from run to run that is assumed of a metric: of a kind that the table does not have, the median of
-/// its undisturbed kinds, or of the others.
+/// Assumed standard deviation of the logarithm between runs of a metric. For a kind without an entry, the median of the undisturbed kinds, or of the rest.
 pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
     static MEDIANS: LazyLock<[f64; 2]> = LazyLock::new(|| {
         [false, true].map(|is_undisturbed| {
@@ -28,7 +27,7 @@ pub(crate) fn sd(metric: &Metric, population: Option<Population>) -> f64 {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
-    /// Standard deviation from run to run: of a share itself, else of the logarithm at equal clocks.
+    /// Standard deviation between runs: of a share itself, else of the logarithm at equal clocks.
     pub(crate) sd: f64,
     pub(crate) follows: Follows,
 }
@@ -38,7 +37,7 @@ static KINDS: LazyLock<BTreeMap<[&str; 3], Kind>> =
 
 pub(crate) fn listed(metric: &Metric, population: Option<Population>) -> Option<Kind> {
     let of = metric.params.get("operation").or_else(|| metric.params.get("level")).map(ToString::to_string);
-    // What is the clock itself, beside others of its kind that have theirs, differs by as much as the clock does.
+    // A metric without a clock, of a kind that has clocks, measures the clock itself: it varies as much as the clock.
     let (clock, plain) = match population {
         Some(Population::Undisturbed) => ("undisturbed_clock", "undisturbed"),
         Some(Population::CoreShared) => ("core_shared_clock", "core_shared"),

@@ -1,4 +1,6 @@
-//! Earlier runs of the same thing tell what no single run can see of itself: how far runs lie apart.
+//! Includes the variation between runs in the intervals of a run's figures, from earlier runs of the same kind.
+//!
+//! A single run cannot show this variation: its own interval covers only the variation within it.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +10,15 @@ use machmeter_stats::between::{Estimate, among_runs};
 
 use crate::pair::usable;
 
-/// Earlier runs that are asked at most: the machine of long ago is another one.
+/// Most earlier runs in use; the machine of long ago may differ.
 const MOST: usize = 11;
-/// Clocks of the core that differ by less are the same: a run knows its quick clock to half of that.
+/// Relative difference up to which two clocks of the core count as equal. A run measures its quick clock to half of that.
 const SAME_CLOCK: f64 = 0.015;
 
-/// Widens the intervals of figures by what they and those of `earlier` runs (the latest first) differ by, and says so in their method;
-/// [`Metric::earlier`] keeps what the run knew by itself. Only figures for which `lasting` is true: those that stand for the machine and
-/// not for what happened during the run. Earlier figures of the same population count that were made by the same program on the same CPUs
-/// under the same policy, with the same estimator, at the same clock of the core. Returns how many figures were widened or confirmed.
+/// Widens the intervals of figures by the variation between this run and `earlier` runs (the latest first), and appends this to their method.
+/// [`Metric::earlier`] keeps the interval of this run alone. `lasting` selects figures that describe the machine rather than events of the run. An earlier
+/// figure counts if program, CPUs, policy, population, estimator and clock of the core are the same. Returns the number of figures that were widened or
+/// confirmed.
 pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn(&Metric) -> bool) -> usize {
     let conditions = |r: &Record| (r.tool.clone(), r.run.policy.clone(), r.run.cpus.clone());
     let around = conditions(record);

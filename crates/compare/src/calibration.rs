@@ -1,4 +1,4 @@
-//! Calibration of the judge on this machine: it compares the machine's stored runs with each other.
+//! Calibrates the judge on this machine: it compares the machine's stored runs with each other.
 //!
 //! It draws two sides from the runs of one state and plan. Unchanged sides show how often a comparison reports a false change. Then it
 //! raises all costs of one side by 1, 3 or 5 % and counts the rows in which the comparison finds the change. A seed fixes the draws.
@@ -14,13 +14,13 @@ use crate::options::Options;
 
 /// Planted changes, as fractions.
 const PLANTED: [f64; 3] = [0.01, 0.03, 0.05];
-/// Runs a side that are tried, as far as the stored runs allow.
+/// Numbers of runs per side, as far as the stored runs allow.
 const SIDES: [usize; 6] = [1, 2, 3, 4, 6, 8];
-/// Draws of each number of runs a side: if one comparison in twenty has a false change, 95 of 100 calibrations show one.
+/// Draws per number of runs per side. If one comparison in twenty has a false change, 95 of 100 calibrations show one.
 const DRAWS: usize = 60;
-/// Draws in the footer of a comparison, which must not take longer than the comparison: enough for a share of 80 rows within some percent.
+/// Draws in the footer of a comparison, which must not take longer than the comparison. For 80 rows they give a share within some percent.
 const DRAWS_OF_FOOTER: usize = 12;
-/// Stored runs from which on a comparison prints what comparisons of this machine find.
+/// Least number of stored runs for a calibration in the footer.
 const LEAST_RUNS: usize = 8;
 
 /// False changes and power of comparisons between stored runs.
@@ -28,26 +28,26 @@ const LEAST_RUNS: usize = 8;
 pub struct Calibration {
     /// Stored runs of one state and plan.
     pub runs: usize,
-    /// By the number of runs a side.
+    /// Results by number of runs per side.
     pub sides: Vec<Found>,
 }
 
-/// False changes and power for one number of runs a side.
+/// False changes and power for one number of runs per side.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Found {
-    /// Runs a side.
+    /// Runs per side.
     pub runs: usize,
-    /// Comparisons of runs between which nothing was changed.
+    /// Comparisons of unchanged runs.
     pub comparisons: usize,
     /// Comparisons that report a false change.
     pub with_false_change: usize,
-    /// Rows of costs and rates that a comparison has, on average.
+    /// Rows of costs and rates per comparison, on average.
     pub rows: f64,
-    /// Share of these rows in which a change of all rows is found, for each planted one.
+    /// Share of these rows in which a change of all rows is found, for each planted change.
     pub found: Vec<Planted>,
 }
 
-/// A planted change, and how often it is found.
+/// A planted change, and the share of rows that show it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Planted {
     /// The change, as a fraction.
@@ -56,15 +56,14 @@ pub struct Planted {
     pub found: f64,
 }
 
-/// Compares stored `runs` of one state and plan with each other, for every number of runs a side that they allow.
+/// Compares stored `runs` of one state and plan with each other, for every possible number of runs per side.
 pub fn calibrate(runs: &[Record]) -> Calibration {
     let runs: Vec<Record> = runs.iter().map(costs).collect();
     let sides = SIDES.into_iter().filter(|n| 2 * n <= runs.len());
     Calibration { runs: runs.len(), sides: sides.map(|n| found(&runs, n, &PLANTED, DRAWS)).collect() }
 }
 
-/// The same for a change of 3 % and one number of runs a side, with fewer draws; `None` where the stored runs do not allow it, or are fewer
-/// than eight.
+/// The same for a change of 3 % and one number of runs per side, with fewer draws. `None` if the stored runs are too few, or fewer than eight.
 pub fn calibrate_one(runs: &[Record], side: usize) -> Option<Calibration> {
     let is_enough = runs.len() >= LEAST_RUNS && side > 0 && 2 * side <= runs.len();
     let sides = || {
@@ -110,7 +109,7 @@ fn found(runs: &[Record], side: usize, planted: &[f64], draws: usize) -> Found {
     }
 }
 
-/// The costs and rates of a run, with what decides their families, and nothing else of it.
+/// A copy of a run with only its costs and rates, and the summary, which decides their families.
 fn costs(run: &Record) -> Record {
     let is_cost = |m: &&Metric| {
         m.unit != Unit::One
@@ -121,7 +120,7 @@ fn costs(run: &Record) -> Record {
     Record { id: run.id.clone(), summary: run.summary.clone(), metrics, ..Record::default() }
 }
 
-/// A run of which every figure is `factor` times as large.
+/// A run with all figures multiplied by `factor`.
 fn dearer(run: &Record, factor: f64) -> Record {
     let mut run = run.clone();
     for m in &mut run.metrics {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::calibration::Calibration;
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The first side.
@@ -16,7 +16,7 @@ pub struct Comparison {
     pub b: Group,
     /// One row per metric that both sides have, in the order of `a`.
     pub rows: Vec<Row>,
-    /// Rows that are judged together.
+    /// Groups of rows that are judged together.
     pub families: Vec<Family>,
     /// Keys of metrics that only `a` has.
     pub only_a: Vec<String>,
@@ -24,18 +24,18 @@ pub struct Comparison {
     pub only_b: Vec<String>,
     /// Facts and checks that differ: `kernel.release: 6.17.9 -> 6.18.44`.
     pub environment: Vec<String>,
-    /// Rows by verdict.
+    /// Numbers of rows by verdict.
     pub counts: Counts,
     /// Smallest change that matters, as a fraction.
     pub at_least: f64,
     /// Bound on the expected share of false changes.
     pub error: f64,
-    /// Rows whose spread between runs is assumed: for them the bound is assumed, too.
+    /// Number of rows whose spread between runs is assumed; for them the bound is assumed, too.
     pub assumed: usize,
-    /// The next step where rows are unclear, with the estimate it rests on; absent where all is decided.
+    /// Next step for unclear rows, with the estimate behind it; absent if all rows are decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// False changes and power for this number of runs a side, from the stored runs of this machine; absent where fewer than eight are stored.
+    /// False changes and power for this number of runs per side, from the stored runs of this machine; absent with fewer than eight stored runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// Remarks on the comparison as a whole.
@@ -45,7 +45,7 @@ pub struct Comparison {
 /// The runs of one side.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// Heading of its columns: the tag `name` if the first run has one, else `A` or `B`.
+    /// Heading of its columns: the tag `name` of the first run, else `A` or `B`.
     pub label: String,
     /// The runs, in the order given.
     pub runs: Vec<RunName>,
@@ -58,117 +58,121 @@ pub struct RunName {
     pub id: String,
     /// Start, RFC 3339 UTC.
     pub started: String,
+    /// CPU model; empty if it is not recorded.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cpu: String,
+    /// Command line.
+    pub command: String,
 }
 
 /// Rows that share one bound on false changes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Family {
-    /// `page` for the rows of the page, else the probe, or the pattern asked for.
+    /// `page` for the rows of the page, else the probe, or the given pattern.
     pub name: String,
-    /// Rows that were judged.
+    /// Number of judged rows.
     pub rows: usize,
-    /// Bound on the expected share of false changes among its changes.
+    /// Bound on the expected share of false changes among the changes of the family.
     pub error: f64,
 }
 
 /// One metric of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
-    /// `id{name=value,...}`: with the population the join key.
+    /// `id{name=value,...}`: together with the population, the join key.
     pub key: String,
     /// Metric id.
     pub id: String,
     /// Parameters as text, `cpu=1 quantum=31`; empty if the metric has none.
     pub params: String,
-    /// The family it is judged in.
+    /// The family in which it is judged.
     pub family: String,
     /// Unit of both sides.
     pub unit: Unit,
-    /// Direction.
+    /// Direction of improvement.
     pub better: Better,
-    /// Which samples both sides are of; absent where nobody looked.
+    /// The samples that both sides use; absent if sharing of the core was not observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub population: Option<Population>,
     /// The first side.
     pub a: Side,
     /// The second side.
     pub b: Side,
-    /// Whether changes are fractions of the first side or differences in the metric's unit.
+    /// `relative` for changes as fractions of the first side, `absolute` for differences in the metric's unit.
     pub scale: Scale,
-    /// Change from `a` to `b`, -0.266 for 26.6 % less: of one run a side the difference, of several that of Hodges and Lehmann.
+    /// Change from `a` to `b`, -0.266 for 26.6 % less: with one run per side the difference, with several the estimate of Hodges and Lehmann.
     pub change: Option<f64>,
     /// 95 % interval of the change.
     pub change_ci: Option<Interval>,
-    /// What of the change the clock of the core explains; absent where nobody looked, or it is the same.
+    /// Part of the change that the clock of the core explains; absent if the clock is unknown or equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_clock: Option<f64>,
-    /// Two-sided probability of a difference this large between sides that are the same.
+    /// Two-sided probability of a difference this large without a change.
     pub p: Option<f64>,
     /// `p` adjusted over the family (Benjamini, Hochberg).
     pub p_adjusted: Option<f64>,
-    /// Two-sided probability by the ranks of the runs alone (Mann, Whitney). It does not decide.
+    /// Two-sided probability from the ranks of the runs alone (Mann, Whitney). It does not affect the verdict.
     pub p_rank: Option<f64>,
-    /// Smallest change that would have been found, in 9 of 10 such comparisons, if no other row of the family changed.
+    /// Smallest change that 9 of 10 such comparisons would find, if no other row of the family changed.
     pub detectable: Option<f64>,
-    /// What the spread between runs is taken from.
+    /// Spread between runs, and its source.
     pub spread: Option<Spread>,
-    /// What it comes to.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What weakens it, in words.
+    /// Weaknesses of the row, in words.
     pub reasons: Vec<String>,
 }
 
-/// What two runs of an unchanged machine differ by.
+/// Spread between runs of an unchanged machine.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// Standard deviation of a run: of the logarithm, or in the metric's unit.
     pub sd: f64,
-    /// Degrees of freedom behind it.
+    /// Degrees of freedom of the estimate.
     pub dof: f64,
-    /// Where it is from.
+    /// Source of the estimate.
     pub from: SpreadFrom,
 }
 
-/// Where the spread between runs is from.
+/// Source of the spread between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpreadFrom {
     /// From the runs of both sides.
     Sides,
-    /// From earlier runs of the state of the first side, and from the sides.
+    /// From earlier runs in the state of the first side, and from the sides.
     Earlier,
-    /// Assumed.
+    /// From the table of assumed spreads.
     Assumed,
 }
 
 /// One side's figure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
-    /// The recorded figure; of several runs their median.
+    /// The recorded figure; with several runs, their median.
     pub value: Option<f64>,
-    /// The recorded interval of a single run, of what it knew by itself.
+    /// The recorded interval of a single run, from this run alone.
     pub ci: Option<Interval>,
-    /// Runs that count.
+    /// Number of runs in use.
     pub runs: usize,
 }
 
-/// How a change is expressed.
+/// Scale of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// As a fraction of the first side: costs, rates, sizes.
     Relative,
-    /// In the metric's unit: shares, and what includes zero.
+    /// In the metric's unit: shares, and figures whose interval includes zero.
     Absolute,
 }
 
-/// What a comparison says about one metric. Every verdict is about these runs: what made them differ may be the machine, its load or
-/// its neighbors.
+/// Verdict on one metric. It applies to these runs: the machine, its load or its neighbors may have caused a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// The change is smaller than what matters.
+    /// The change is smaller than the one that matters.
     Same,
     /// Changed in the good direction.
     Better,
@@ -176,20 +180,20 @@ pub enum Verdict {
     Worse,
     /// Changed, and neither direction is good.
     Changed,
-    /// No change was found, and one that matters is not excluded.
+    /// No change was found, but one that matters is not excluded.
     Unclear {
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// The two figures are not of the same thing.
+    /// The two figures do not measure the same thing.
     NotComparable {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
 impl Verdict {
-    /// As JSON names it.
+    /// Name in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -215,7 +219,7 @@ impl Verdict {
         matches!(self, Self::Better | Self::Worse | Self::Changed)
     }
 
-    /// Why nothing is said.
+    /// Reason for the lack of a verdict.
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Unclear { why } | Self::NotComparable { why } => Some(why),
@@ -224,12 +228,12 @@ impl Verdict {
     }
 }
 
-/// Rows by verdict.
+/// Numbers of rows by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
     /// All rows.
     pub rows: usize,
-    /// The same within what matters.
+    /// The same, within the change that matters.
     pub same: usize,
     /// Better.
     pub better: usize,
@@ -260,7 +264,7 @@ impl Counts {
     }
 }
 
-/// Which findings make a comparison fail.
+/// Findings that make a comparison fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailOn {
     /// Any `Worse`.
@@ -271,8 +275,8 @@ pub enum FailOn {
     None,
 }
 
-/// Exit code of a comparison: 1 if something named by `fail_on` was found, 3 if nothing was and no row is conclusive (which includes
-/// having no row at all), else 0. With [`FailOn::None`] always 0.
+/// Exit code of a comparison: 1 for a finding selected by `fail_on`, 3 if there is none and no row is conclusive (or there is no row), else 0. With
+/// [`FailOn::None`] always 0.
 pub fn exit_code(comparison: &Comparison, fail_on: FailOn) -> u8 {
     let c = &comparison.counts;
     let found = match fail_on {

@@ -1,8 +1,7 @@
-//! Figures of a side: the one way from the records of its runs to what is judged.
+//! Reads the figures of a side from the records of its runs.
 //!
-//! [`crate::compare`], [`crate::paired`] and [`crate::history`] all read records through [`Sides`], so that a figure that one of them
-//! judges is a figure for the others, too. A source of noise that a run did not name counts as zero in that run (see [`crate::absent`]):
-//! a source that exists on one side only is a row of both.
+//! [`crate::compare`], [`crate::paired`] and [`crate::history`] all read records through [`Sides`], so all three judge the same figures. A source of noise
+//! that a run did not name counts as zero in that run (see [`crate::absent`]). A source that exists on one side only is therefore a row of both.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +10,7 @@ use machmeter_data::{Metric, Record};
 
 use crate::absent;
 
-/// One run's figure.
+/// The figure of one run.
 #[derive(Debug)]
 pub(crate) struct Figure<'a> {
     /// Index of the run on its side.
@@ -28,7 +27,7 @@ pub(crate) struct Sides<'a> {
     pub(crate) a: Figures<'a>,
     pub(crate) b: Figures<'a>,
     pub(crate) earlier: Figures<'a>,
-    /// Key and run id of figures that a run of either side has more than once: the first one counts.
+    /// Key and run id of figures that a run of either side has more than once; the first one counts.
     pub(crate) repeated: Vec<(String, String)>,
 }
 
@@ -54,7 +53,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// The metrics of one key.
+/// The metrics with this key.
 pub(crate) fn metrics<'f>(of: &'f Figures<'_>, key: &str) -> Vec<&'f Metric> {
     of.get(key).into_iter().flatten().map(|f| f.metric.as_ref()).collect()
 }

@@ -1,17 +1,18 @@
-//! How far a cost follows the clock of the core, learned from the runs that also tell its spread.
+//! Estimates the dependence of a cost on the core's clock, together with its spread between runs.
+//!
+//! A cost that the core executes is proportional to the time of a cycle; a cost of waiting for memory is not. Comparisons at equal clocks need this share.
 
 use machmeter_data::metric::FollowsClock;
 
-/// Standard deviation of the logarithm of a clock beside a cost: where the clock stands still (chains of additions within 0.01 %) it reads
-/// 0.07 to 0.13 % apart from run to run.
+/// Standard deviation of the logarithm of a clock reading beside a cost. On machines with a fixed clock (chains of additions within 0.01 %), readings differ
+/// by 0.07 to 0.13 % between runs.
 const CLOCK_SD: f64 = 0.001;
 
-/// Error that the recorded shares of all runs have in common. In 25 recorded runs the medians of calls and loops that only the core executes
-/// were 0.98 to 1.00 instead of 1, because a visit knows its clock to about 0.3 %.
+/// Common error of the recorded shares of all runs, because a visit measures its clock to about 0.3 %. In 25 recorded runs, the medians for calls and loops
+/// that only the core executes were 0.98 to 1.00 instead of 1.
 const COMMON_SD: f64 = 0.02;
 
-/// How far a cost follows the time of a cycle of the core: wholly (1) if the core executes it, not at all (0) if it waits for memory or for
-/// another CPU.
+/// Dependence of a cost on the time of a core's cycle: 1 if the core executes it completely, 0 if it waits for memory or another CPU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Follows {
     pub(crate) share: f64,
@@ -19,10 +20,10 @@ pub(crate) struct Follows {
 }
 
 impl Follows {
-    /// Before any run tells, each share from 0 to 1 is as likely.
+    /// Without any data, each share from 0 to 1 is equally likely.
     pub(crate) const ANY: Self = Self { share: 0.5, variance: 1.0 / 12.0 };
 
-    /// As runs learned it from their own samples, each by itself; [`Self::ANY`] where none did.
+    /// Combines the shares that the runs estimated from their own samples; [`Self::ANY`] if none did.
     pub(crate) fn recorded(runs: impl Iterator<Item = FollowsClock>) -> Self {
         let weights: Vec<[f64; 2]> =
             runs.filter(|f| f.sd > 0.0).map(|f| [f.sd.powi(-2), f.share * f.sd.powi(-2)]).collect();
@@ -33,8 +34,8 @@ impl Follows {
         Self { share: share / precision, variance: 1.0 / precision + COMMON_SD * COMMON_SD }
     }
 
-    /// By least squares with this prior, from deviations of runs in cost and cycle; costs are off by `variance` otherwise. The error of the
-    /// clock itself is allowed for (Fuller 1987): a clock that stands still tells nothing.
+    /// Refines the share by least squares with this prior, from deviations of runs in cost and cycle; costs have the additional error `variance`. It accounts
+    /// for the error of the clock itself (Fuller 1987): a constant clock gives no information.
     pub(crate) fn refined(self, deviations: &[[f64; 2]], variance: f64) -> Self {
         let noise = variance + CLOCK_SD * CLOCK_SD;
         let sum = |of: fn(&[f64; 2]) -> f64| deviations.iter().map(of).sum::<f64>() / noise;

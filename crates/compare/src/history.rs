@@ -1,4 +1,4 @@
-//! A figure over the stored runs of a machine.
+//! Collects a figure over the stored runs of a machine.
 
 use machmeter_data::{Metric, Record};
 use machmeter_stats::regimes::LEVEL_RATIO;
@@ -12,20 +12,20 @@ use crate::plan::is_alike;
 pub struct Series {
     /// Key of the metric, with population and placement.
     pub name: String,
-    /// Start of each run, and its figure.
+    /// Start of each run (RFC 3339 UTC), and its figure.
     pub points: Vec<(String, Metric)>,
 }
 
-/// Figures over runs, and how many runs were left out.
+/// Figures over runs, and the number of runs left out.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// By metric, population and placement.
+    /// One series per metric, population and placement.
     pub series: Vec<Series>,
-    /// Runs that have a figure that matches, and are of another state or plan than the latest run that has one.
+    /// Number of runs with a matching figure that differ in state or plan from the latest such run.
     pub left_out: usize,
 }
 
-/// The figures that match `glob`, over those of `runs` (the oldest first) that are of the state and plan of the latest run that has one.
+/// The figures that match `glob`, over `runs` (the oldest first) with the state and plan of the latest run that has one.
 pub fn history(runs: &[Record], glob: &str) -> History {
     let options = Options { metric_glob: Some(glob.to_owned()), ..Options::default() };
     let has = |r: &&Record| {

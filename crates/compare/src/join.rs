@@ -1,4 +1,4 @@
-//! The comparison of two sides: join by key and population, weigh each pair, judge them by family.
+//! Compares two sides: joins figures by key and population, weighs each pair, and judges the pairs by family.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::pair::Pair;
 use crate::plan::is_alike;
 use crate::variation::{Variation, lend};
 
-/// Compares the runs of `b` with those of `a`. Never fails: what cannot be compared is a row with the reason.
+/// Compares the runs of `b` with those of `a`. It never fails: a figure that cannot be compared is a row with the reason.
 pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison {
     let [of_a, of_b] = [a, b].map(|side| side.iter().collect::<Vec<_>>());
     let past: Vec<&Record> = before(a, b, options.history).collect();
@@ -25,7 +25,7 @@ pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison 
     let (mut rows, pairs): (Vec<Row>, Vec<_>) = joined(&sides, &of_a, &of_b, options).into_iter().unzip();
     let found: Vec<_> =
         rows.iter().zip(&pairs).filter_map(|(r, p)| Some((r.id.as_str(), p.as_ref()?))).collect();
-    // Rows that are not asked for lend their spread to those that are.
+    // Rows outside the selection also contribute to the common spread.
     let mut variations: Vec<_> = found.iter().map(|(_, p)| Variation::of_runs(p)).collect();
     lend(&found, &mut variations);
     let mut variations = variations.into_iter();
@@ -48,7 +48,7 @@ pub fn compare(a: &[Record], b: &[Record], options: &Options<'_>) -> Comparison 
     found
 }
 
-/// A comparison of rows that are judged: everything but families and advice.
+/// A comparison from judged rows: all fields except families and advice.
 pub(crate) fn around(
     a: &[&Record],
     b: &[&Record],
@@ -84,7 +84,7 @@ pub(crate) fn around(
     }
 }
 
-/// The rows that both sides have, not judged yet, each with its pair of figures where they can be compared.
+/// The rows that both sides have, before judgment, each with its pair of figures if these are comparable.
 pub(crate) fn joined<'f>(
     sides: &'f Sides<'_>,
     a: &[&Record],
@@ -101,7 +101,7 @@ pub(crate) fn joined<'f>(
     ordered(a.iter().chain(b), &sides.a).into_iter().filter(both).map(row).collect()
 }
 
-/// Two equal figures need no spread to be the same.
+/// Two equal figures are the same, even without a spread.
 fn without_spread(row: &Row) -> Verdict {
     if row.a.value.is_some() && row.a.value == row.b.value {
         return Verdict::Same;
@@ -109,11 +109,11 @@ fn without_spread(row: &Row) -> Verdict {
     unclear("one figure a side without interval: nothing tells how far it could be off")
 }
 
-/// Assumed deviations that half of a run's figures are off those of another run if it was in another state.
+/// Median deviation from another run, in assumed standard deviations, from which a run counts as being in another state.
 const OTHER_STATE_SD: f64 = 5.0;
 
-/// Runs before the first side in its state: of the same machine, program and plan, in the same environment, and with
-/// similar figures. A run in another state tells nothing about the first side.
+/// Runs before the first side and in its state: same machine, program, plan and environment, and similar figures. A run in another state gives no
+/// information about the first side.
 fn before<'a>(a: &[Record], b: &[Record], history: &'a [Record]) -> impl Iterator<Item = &'a Record> {
     let first = a.iter().min_by(|x, y| x.run.started.cmp(&y.run.started)).cloned();
     let mut seen: BTreeSet<String> = a.iter().chain(b).map(|r| r.id.clone()).collect();
@@ -132,7 +132,7 @@ fn are_figures_alike(r: &Record, a: &Record) -> bool {
         let other = *of_a.get(&m.key())?;
         let sd = assumed::sd(m, m.population);
         let ratio = (m.value? / other.value?).ln();
-        // What the clock of the core may explain is no other state.
+        // A difference that the clock of the core may explain is not another state.
         let cycle = m.core_hz.zip(other.core_hz).map_or(0.0, |(hz, of_other)| (of_other / hz).ln());
         let beyond = ratio - ratio.clamp(cycle.min(0.0), cycle.max(0.0));
         (ratio.is_finite() && m.population == other.population).then(|| beyond.abs() / sd)
@@ -141,7 +141,7 @@ fn are_figures_alike(r: &Record, a: &Record) -> bool {
     median_of(&off).is_none_or(|off| off <= OTHER_STATE_SD)
 }
 
-/// Keys of the first side, those of one id together, otherwise in the order of `runs`.
+/// Keys of the first side, grouped by id, otherwise in the order of `runs`.
 fn ordered<'a, 'r>(runs: impl Iterator<Item = &'r &'r Record>, of: &'a Figures<'_>) -> Vec<&'a String> {
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
     let mut places: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -156,7 +156,7 @@ fn ordered<'a, 'r>(runs: impl Iterator<Item = &'r &'r Record>, of: &'a Figures<'
     keys
 }
 
-/// Keys of the figures on the page of any run. Where a page has none but details (one task under one load), the details.
+/// Keys of the figures on the page of any run. If a page has only details (one task under one load), the details.
 fn on_page<'r>(runs: &(impl Iterator<Item = &'r &'r Record> + Clone)) -> BTreeSet<String> {
     let keys = |details: bool| -> BTreeSet<String> {
         let rows = runs.clone().flat_map(|r| &r.summary.rows).filter(|r| details || !r.detail);
@@ -215,7 +215,12 @@ fn side(runs: &[&Metric]) -> Side {
 
 fn group(runs: &[&Record], fallback: &str) -> Group {
     let label = runs.first().and_then(|r| r.run.tags.get("name")).map_or(fallback, String::as_str);
-    let name = |r: &&Record| RunName { id: r.id.clone(), started: r.run.started.clone() };
+    let name = |r: &&Record| RunName {
+        id: r.id.clone(),
+        started: r.run.started.clone(),
+        cpu: r.machine.before.text("cpu.model").unwrap_or_default().to_owned(),
+        command: r.run.command.join(" "),
+    };
     Group { label: label.to_owned(), runs: runs.iter().map(name).collect() }
 }
 
@@ -254,10 +259,10 @@ fn remarks(a: &[&Record], b: &[&Record], rows: &[Row]) -> Vec<String> {
     out
 }
 
-/// How much of the changes the clock of the core explains, if it is worth a line.
+/// A line on the part of the changes that the clock of the core explains, if that part is large enough.
 fn by_clock(rows: &[Row]) -> Option<String> {
     let by_clock: Vec<f64> = rows.iter().filter_map(|r| r.by_clock).collect();
-    // Less than this rounds to nothing.
+    // Smaller values round to zero.
     let median = median_of(&by_clock).filter(|m| m.abs() >= 0.0005)?;
     let (n, percent) = (by_clock.len(), 100.0 * median);
     Some(format!(

@@ -1,4 +1,4 @@
-//! From evidence to verdicts: equivalence, then a change by its family.
+//! Turns evidence into verdicts: first equivalence, then a change within its family.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ pub(crate) const NOT_EXCLUDED: &str = "no change found, and one that matters is 
 const BY_CLOCK: &str = "the clock of the core explains the difference: none is found at equal clocks";
 /// Bound on a false "same".
 const ALPHA: f64 = 0.05;
-/// A share that changes by a point weighs as much as a cost that changes by 10 %.
+/// A share that changes by one point counts as much as a cost that changes by 10 %.
 const POINTS_PER_RATIO: f64 = 0.1;
 
-/// Smallest change that matters on a scale, for one given as a fraction.
+/// Smallest change that matters on a scale, from one given as a fraction.
 pub(crate) fn margin(scale: Scale, at_least: f64) -> f64 {
     if scale == Scale::Relative { at_least.ln_1p() } else { POINTS_PER_RATIO * at_least }
 }
@@ -56,7 +56,7 @@ fn describe(row: &mut Row, e: &Evidence, quantiles: &mut Quantiles) {
     row.spread = Some(e.spread.clone());
 }
 
-/// The interval that reaches `half` to both sides of the difference, as it is and at equal clocks.
+/// The interval that extends by `half` beyond the difference on both sides, both as measured and at equal clocks.
 pub(crate) fn change_ci(e: &Evidence, half: f64, method: &str) -> Option<Interval> {
     let (as_is, equal) = (e.difference, e.at_equal_clocks());
     let ends = [as_is.min(equal) - half, as_is.max(equal) + half].map(|d| e.scale.change(d));

@@ -1,12 +1,10 @@
 //! Verdicts between groups of runs: effect, interval, test, smallest detectable change, bound on false changes.
 //!
-//! [`compare`] joins two sides of one or more records by metric and population and says for each metric whether it changed, whether it
-//! is the same within what matters, or that these runs do not tell. [`paired`] judges settings that were measured in turn. Both are
-//! pure: no I/O, no clock, no randomness.
+//! [`compare`] joins two sides of one or more records by metric and population. For each metric it decides that it changed, that it is the same within the
+//! change that matters, or that these runs do not decide. [`paired`] judges settings measured in turn. Both are pure: no I/O, no clock, no randomness.
 //!
-//! `docs/compare.md` describes the method. Modules: `figures` (from records to the figures of a side), `pair` (which figures are of the same
-//! thing), `variation` (the spread between runs), `evidence` (the change and its error), `judge` (verdicts), `calibration` (what comparisons
-//! of this machine find).
+//! `docs/compare.md` describes the method. Modules: `figures` (from records to the figures of a side), `pair` (comparable figures), `variation` (the spread
+//! between runs), `evidence` (the change and its error), `judge` (verdicts), `calibration` (results of comparisons on this machine).
 #![forbid(unsafe_code)]
 
 mod absent;
@@ -42,4 +40,4 @@ pub use join::compare;
 pub use options::{Options, glob_matches};
 pub use plan::is_alike;
 pub use trend::{Level, levels};
-pub use view::{calibration, csv, html, markdown, text};
+pub use view::{Reports, calibration, csv, html, markdown, text};

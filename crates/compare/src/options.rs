@@ -2,7 +2,7 @@
 
 use machmeter_data::Record;
 
-/// CPU time of machmeter itself, on whichever CPU: no change of the machine. It is compared only if a pattern asks for it.
+/// CPU time of machmeter itself, on whichever CPU; it says nothing about the machine. It is compared only if a pattern selects it.
 const OF_THE_METER: &str = "noise.own_fraction";
 
 /// Settings of [`compare`](crate::compare).
@@ -12,14 +12,14 @@ pub struct Options<'a> {
     pub at_least: f64,
     /// Bound on the expected share of false changes, over all families of the comparison: 0.01 for 1 %.
     pub error: f64,
-    /// Only metrics whose key (`id{name=value,...}`) or id matches this pattern; `*` and `?` as in a shell. They are one family.
+    /// Pattern for the key (`id{name=value,...}`) or id of metrics; `*` and `?` as in a shell. Matching metrics form one family.
     pub metric_glob: Option<String>,
-    /// Earlier runs. Those of the same state as the first side, before it, tell what runs differ by.
+    /// Earlier runs. Those before the first side and in its state measure the spread between runs.
     pub history: &'a [Record],
 }
 
 impl Options<'_> {
-    /// Whether the row of this key and id is asked for.
+    /// True if the row with this key and id is selected.
     pub fn wants(&self, key: &str, id: &str) -> bool {
         let matches = |glob: &String| glob_matches(glob, key) || glob_matches(glob, id);
         self.metric_glob.as_ref().map_or(id != OF_THE_METER, matches)
@@ -32,10 +32,10 @@ impl Default for Options<'_> {
     }
 }
 
-/// True if `text` matches `pattern`, where `*` stands for any run of characters and `?` for one.
+/// True if `text` matches `pattern`: `*` matches any run of characters, `?` one character.
 pub fn glob_matches(pattern: &str, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
-    // Whether the pattern so far matches the first 0, 1, 2, ... characters of the text.
+    // Element i: the pattern so far matches the first i characters of the text.
     let mut so_far = vec![false; text.len() + 1];
     so_far[0] = true;
     for p in pattern.chars() {

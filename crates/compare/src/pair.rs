@@ -1,4 +1,4 @@
-//! Which figures of two sides are of the same thing, and on which scale they are compared.
+//! Pairs the figures of two sides that measure the same thing, and chooses the scale of their comparison.
 
 use machmeter_data::metric::Population;
 use machmeter_data::quantity::human;
@@ -12,9 +12,8 @@ use crate::assumed;
 use crate::comparison::Scale;
 use crate::follows::Follows;
 
-/// Metrics whose value says which of several things they are of, and the ratio from which it is another one: a rhythm beside its
-/// harmonics, a pair of CPUs at another place (a virtual machine's are moved), the first mode of trips or level of memory beside the
-/// second.
+/// Metrics whose value identifies the measured thing, and the ratio from which it is a different one. Examples are a rhythm and its harmonics, the first and
+/// the second mode of trips, and levels of memory. A pair of virtual CPUs changes when the host moves them.
 const NAMES_A_THING: [(&str, f64); 5] = [
     ("noise.period", 1.1),
     ("memory.core_to_core", LEVEL_RATIO),
@@ -23,24 +22,24 @@ const NAMES_A_THING: [(&str, f64); 5] = [
     ("ops.mode", LEVEL_RATIO),
 ];
 
-/// Blocks that count as one where a run gives no interval: of 20, five independent values are left.
+/// Number of blocks that count as one independent value if a run has no interval: 20 blocks give five values.
 const TOGETHER: usize = 4;
 
-/// Figures of one metric that can be compared: at least one run a side.
+/// Comparable figures of one metric, from at least one run per side.
 #[derive(Debug)]
 pub(crate) struct Pair<'a> {
     pub(crate) a: Vec<&'a Metric>,
     pub(crate) b: Vec<&'a Metric>,
-    /// Of earlier runs of A's state.
+    /// Figures of earlier runs in the state of A.
     pub(crate) earlier: Vec<&'a Metric>,
     pub(crate) population: Option<Population>,
     pub(crate) scale: Scale,
-    /// What was left out, in words.
+    /// Omissions, in words.
     pub(crate) reasons: Vec<String>,
 }
 
 impl<'a> Pair<'a> {
-    /// The figures of both sides that are of the same thing, or why there are none. `earlier` is what may tell the spread.
+    /// The figures of both sides that measure the same thing, or the reason why there are none. `earlier` are candidates for the estimate of the spread.
     pub(crate) fn new(a: &[&'a Metric], b: &[&'a Metric], earlier: &[&'a Metric]) -> Result<Self, String> {
         let [of_a, of_b] = [with_value(a, "A")?, with_value(b, "B")?];
         let first = of_a[0];
@@ -55,7 +54,7 @@ impl<'a> Pair<'a> {
         for (name, all) in [("A", &of_a), ("B", &of_b)] {
             let (left, of) = (all.len() - kept(all).len(), all.len());
             if left > 0 {
-                let words = population.map_or("nobody looked at the core", Population::name);
+                let words = population.map_or("unobserved", Population::name);
                 reasons.push(format!("{left} of {of} runs of {name} left out: not {words}"));
             }
         }
@@ -77,8 +76,8 @@ impl<'a> Pair<'a> {
         runs.iter().filter_map(|m| m.value).map(|v| self.scale.apply(v)).collect()
     }
 
-    /// What the clock of the core makes of a figure that follows it wholly, of each of `runs` on the scale of comparison: logarithms of the
-    /// time of a cycle, or for rates of the clock. Zeros where the figure is neither, or nobody looked at the clock.
+    /// Effect of the core's clock on a figure that follows it completely, for each of `runs` on the scale of comparison. It is the logarithm of the cycle time,
+    /// or for rates of the clock; zero for other figures, or if the clock was not measured.
     pub(crate) fn cycles(&self, runs: &[&Metric]) -> Vec<f64> {
         let sign = match self.a[0].unit {
             Unit::Nanoseconds => Some(-1.0),
@@ -92,29 +91,29 @@ impl<'a> Pair<'a> {
         all.unwrap_or_else(|| vec![0.0; runs.len()])
     }
 
-    /// How far the figure follows the clock, as its runs learned it, else as is listed.
+    /// Dependence of the figure on the clock, from its runs, else from the table.
     pub(crate) fn follows(&self) -> Follows {
         let mut recorded = self.a.iter().chain(&self.b).filter_map(|m| m.follows_clock).peekable();
         let listed = || assumed::listed(self.a[0], self.population).map_or(Follows::ANY, |k| k.follows);
         if recorded.peek().is_some() { Follows::recorded(recorded) } else { listed() }
     }
 
-    /// Values of `runs` where costs that follow the clock to this `share` are taken at equal clocks.
+    /// Values of `runs` converted to equal clocks, of which the part `share` follows the clock.
     pub(crate) fn at_equal_clocks(&self, runs: &[&Metric], share: f64) -> Vec<f64> {
         let costs = self.values(runs).into_iter().zip(self.cycles(runs));
         costs.map(|(cost, cycle)| cost - share * cycle).collect()
     }
 
-    /// Standard deviation that a run's own interval gives it on the side towards `above` (or below): the ends that face each other tell
-    /// how far two figures are apart (Zou, Donner, Statistics in Medicine 27, 2008). Of a run that gives none, what its blocks give;
-    /// `None` without either. `told`: other runs tell how far a figure goes from run to run.
+    /// Standard deviation from a run's own interval, on the side towards `above` (or below). The ends that face each other determine the distance of two figures
+    /// (Zou, Donner, Statistics in Medicine 27, 2008). Without an interval, the run's blocks give it; `None` without either. `told`: other runs measure the
+    /// variation between runs.
     pub(crate) fn own_sd(&self, m: &Metric, above: bool, told: bool) -> Option<f64> {
         let Some(ci) = m.own_interval() else { return self.sd_of_blocks(m) };
         let sure = normal_quantile(f64::midpoint(1.0, ci.level))?;
         let value = self.scale.apply(m.value?);
         let to = |end: f64| (self.scale.apply(end) - value).abs() / sure;
-        // Where the core was shared one end reaches to what nobody disturbs: a neighbor may do as much from run to run. Where other runs
-        // tell what it does, the other end is the error.
+        // If the core was shared, one end extends to the cost without a neighbor, because neighbors can vary that much between runs. If other runs measure this
+        // variation, the other end is the error.
         let sd = match self.population {
             Some(Population::CoreShared) if told => to(ci.low).min(to(ci.high)),
             _ => to(if above { ci.high } else { ci.low }),
@@ -122,14 +121,14 @@ impl<'a> Pair<'a> {
         sd.is_finite().then_some(sd)
     }
 
-    /// Variances that runs give themselves, by the wider side of their intervals; `None` where one gives none.
+    /// Variances from the runs' own intervals, by the wider side; `None` if one has none.
     pub(crate) fn own_variances(&self, runs: &[&Metric]) -> Option<Vec<f64>> {
         let variance =
             |m: &&Metric| Some(self.own_sd(m, true, true)?.max(self.own_sd(m, false, true)?).powi(2));
         runs.iter().map(variance).collect()
     }
 
-    /// What the figures of both sides are known to be off by, by their own intervals: a standard deviation, 0 where none tells.
+    /// Known error of the figures of both sides from their own intervals: a standard deviation, 0 without any interval.
     pub(crate) fn own_sd_of_all(&self) -> f64 {
         let variance =
             |m: &&Metric| Some(self.own_sd(m, true, true)?.max(self.own_sd(m, false, true)?).powi(2));
@@ -137,7 +136,7 @@ impl<'a> Pair<'a> {
         spread::mean(&all).unwrap_or_default().sqrt()
     }
 
-    /// Standard deviation of a figure by its blocks, of which [`TOGETHER`] count as one: they hang together, or it had an interval.
+    /// Standard deviation of a figure from its blocks. [`TOGETHER`] blocks count as one, because adjacent blocks are correlated.
     fn sd_of_blocks(&self, m: &Metric) -> Option<f64> {
         let blocks: Vec<f64> = m.blocks.iter().map(|b| self.scale.apply(*b)).collect();
         let independent = (blocks.len() / TOGETHER).checked_sub(1).filter(|n| *n > 0)? as f64;
@@ -151,13 +150,13 @@ impl Scale {
         if self == Self::Relative { value.ln() } else { value }
     }
 
-    /// A difference on this scale as the change that it is.
+    /// Converts a difference on this scale to a change.
     pub(crate) fn change(self, difference: f64) -> f64 {
         if self == Self::Relative { difference.exp_m1() } else { difference }
     }
 }
 
-/// Relative where all that is said is above zero and no share: shares are compared in points.
+/// Relative if all values and intervals are above zero and none is a share; shares are compared in points.
 fn scale<'a>(mut all: impl Iterator<Item = &'a &'a Metric>) -> Scale {
     let above_zero =
         |m: &Metric| m.value.is_some_and(|v| v > 0.0) && m.own_interval().is_none_or(|ci| ci.low > 0.0);
@@ -188,7 +187,7 @@ fn alike(a: &Metric, b: &Metric) -> Result<(), String> {
     Ok(())
 }
 
-/// True if an earlier figure says something about the spread of this one.
+/// True if an earlier figure contributes to the spread of this one.
 pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
     earlier.quality != Quality::Rejected
         && earlier.value.is_some_and(f64::is_finite)
@@ -197,7 +196,7 @@ pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
         && places_differ(&[earlier], &[m]).is_none()
 }
 
-/// The population of which the side with fewer figures has most; of several the undisturbed one.
+/// The population with the most figures on the side that has fewer of it; among equals the undisturbed one.
 fn common_population(a: &[&Metric], b: &[&Metric]) -> Result<Option<Population>, String> {
     let shared = Some(Population::CoreShared);
     let all = [Some(Population::Undisturbed), shared, None];
@@ -210,11 +209,12 @@ fn common_population(a: &[&Metric], b: &[&Metric]) -> Result<Option<Population>,
     let side = |p| if count(a, p) > 0 { Some("A") } else { (count(b, p) > 0).then_some("B") };
     Err(match (side(shared), side(None)) {
         (Some(name), _) => format!("core shared in {name}"),
-        (None, name) => format!("nobody looked in {} whether the core was shared", name.unwrap_or_default()),
+        (None, name) => format!("{} has no observation of the core", name.unwrap_or_default()),
     })
 }
 
-/// Why two sides are of CPUs at different places, which a virtual machine's move between; `None` where they are not, or nobody looked.
+/// Reason why two sides are from CPUs at different places, as in a virtual machine whose CPUs are moved. `None` if they are not, or the distance was not
+/// measured.
 fn places_differ(a: &[&Metric], b: &[&Metric]) -> Option<String> {
     let apart = |side: &[&Metric]| median_of(&side.iter().filter_map(|m| m.apart_ns).collect::<Vec<_>>());
     let (a_ns, b_ns) = (apart(a)?, apart(b)?);

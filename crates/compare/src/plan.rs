@@ -1,27 +1,27 @@
-//! The plan of a run: its verb, options, level, time, CPUs and machine. Only runs of one plan tell what runs differ by.
+//! The plan of a run: its verb, options, level, time, CPUs and machine. Only runs with the same plan measure the variation between runs.
 
 use machmeter_data::Record;
 
 use crate::environment::same_state;
 
-/// Options of a command line that take a value and do not change what is measured.
+/// Options of a command line that take a value and do not affect the measurement.
 const OUTPUT_WITH_VALUE: [&str; 7] = ["-o", "--output", "--tag", "--name", "-n", "--raw", "--seed"];
-/// Options of a command line that do not change what is measured; those with a value have it behind `=`.
+/// Options of a command line that do not affect the measurement; a value follows after `=`.
 const OUTPUT: [&str; 7] = ["--json", "--csv", "--md", "-q", "--quiet", "-v", "--no-save"];
 
-/// Everything of a run that its figures depend on, but the state of the machine.
+/// Everything that the figures of a run depend on, except the state of the machine.
 fn plan(r: &Record) -> impl PartialEq + '_ {
     let run = &r.run;
     let program = (&r.tool, &run.verb, &run.parameters);
     (program, &run.level, time(&run.command), &run.policy, &run.cpus, &r.machine.fingerprint)
 }
 
-/// Whether two runs are of one plan on one machine, with nothing around them that differs.
+/// True if two runs have one plan on one machine, without a difference in the environment.
 pub fn is_alike(a: &Record, b: &Record) -> bool {
     plan(a) == plan(b) && same_state(a, b)
 }
 
-/// The command that repeats a run: its command line without what only concerns output.
+/// The command that repeats a run: its command line without options for output.
 pub(crate) fn command(r: &Record) -> String {
     let mut words = r.run.command.iter().skip(1);
     let mut kept = vec!["machmeter"];
@@ -33,7 +33,7 @@ pub(crate) fn command(r: &Record) -> String {
             () => kept.push(word.as_str()),
         }
     }
-    // A record that has no command line names its verb and level.
+    // A record without a command line gets its verb and level.
     if r.run.command.is_empty() && r.run.verb != "characterize" {
         kept.push(&r.run.verb);
     }

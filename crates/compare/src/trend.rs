@@ -1,24 +1,23 @@
-//! Change points of a figure over the runs of a machine.
+//! Finds change points of a figure over the runs of a machine.
 //!
-//! Runs that follow each other are alike: a neighbor stays for hours, and a virtual machine keeps its place for several runs. So two halves
-//! of a history differ by more than independent runs would. A change point counts if its ranks differ by more than those of 99 of 100 made
-//! series that do not change and hang together from run to run as the history does.
+//! Successive runs are correlated: a neighbor stays for hours, and a virtual machine keeps its place for several runs. Two halves of a history therefore
+//! differ by more than independent runs would. The reference are simulated series without a change and with the correlation of the history. A change point
+//! counts if its ranks differ by more than in 99 of 100 of them.
 
 use machmeter_stats::quantile::{median_of, quantile};
 use machmeter_stats::random::Random;
 
-/// Runs on either side of a change point at least.
+/// Least number of runs on either side of a change point.
 const LEAST: usize = 5;
-/// Bound on the probability of a false change point in each part that is searched.
+/// Bound on the probability of a false change point in each searched part.
 const ERROR: f64 = 0.01;
-/// Made series, of which those count that hang together as the history does: some hundreds.
+/// Number of simulated series. Some hundreds of them have the correlation of the history, and only these count.
 const MADE: usize = 2_000;
-/// Difference of correlations up to which a made series is taken to hang together as the history does.
+/// Difference of correlations up to which a simulated series counts as similar to the history.
 const ALIKE: f64 = 0.1;
-/// Distances between runs over which a history is taken to have lost half of its memory or more, where it has a short one. A level adds few
-/// such pairs, so that steps are not taken for memory.
+/// Distances between runs over which a short correlation has decayed to half or less. A level adds few such pairs, so steps do not count as correlation.
 const APART: [usize; 3] = [3, 4, 5];
-/// Largest correlation of neighboring runs that is told apart from a step.
+/// Largest correlation between adjacent runs that can be distinguished from a step.
 const MOST_CORRELATED: f64 = 0.97;
 
 /// A part of the history in which a figure did not change.
@@ -30,8 +29,8 @@ pub struct Level {
     pub median: f64,
 }
 
-/// The levels of finite `values` in order of time: each part is split where the ranks of both halves differ most, until nothing is
-/// found (binary segmentation: Scott, Knott, Biometrics 30, 1974).
+/// The levels of finite `values` in order of time. Each part is split at the largest rank difference between its halves, until no split is significant
+/// (binary segmentation: Scott, Knott, Biometrics 30, 1974).
 pub fn levels(values: &[f64]) -> Vec<Level> {
     levels_beside(values, &made(values.len()))
 }
@@ -55,14 +54,14 @@ fn levels_beside(values: &[f64], made: &[Made]) -> Vec<Level> {
     ends.windows(2).filter_map(level).collect()
 }
 
-/// A made series that does not change.
+/// A simulated series without a change.
 struct Made {
-    /// As [`correlation`] says; what it was made with is anything.
+    /// Estimate by [`correlation`]; the parameter of the simulation can differ from it.
     correlation: f64,
     values: Vec<f64>,
 }
 
-/// Series of `n` runs whose neighbors are correlated by anything from 0 to [`MOST_CORRELATED`], each as likely.
+/// Simulates series of `n` runs. The correlation of adjacent runs is uniform from 0 to [`MOST_CORRELATED`].
 fn made(n: usize) -> Vec<Made> {
     let mut random = Random::new(n as u64);
     let mut one = |_| {
@@ -78,7 +77,7 @@ fn made(n: usize) -> Vec<Made> {
     (0..if n < 2 * LEAST { 0 } else { MADE }).map(&mut one).collect()
 }
 
-/// Ranks of the values about their middle; equal values share theirs.
+/// Ranks of the values, relative to the middle rank; equal values share theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let n = values.len();
     let mut order: Vec<usize> = (0..n).collect();
@@ -94,7 +93,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Where the mean ranks of both sides differ most, and by how many standard deviations of independent runs.
+/// The split with the largest difference of mean ranks, in standard deviations of independent runs.
 fn split(values: &[f64]) -> Option<Split> {
     let n = values.len();
     let ranks = ranks(values);
@@ -107,7 +106,7 @@ fn split(values: &[f64]) -> Option<Split> {
         if left < LEAST || right < LEAST || variance <= 0.0 {
             continue;
         }
-        // The ranks of all add up to nothing.
+        // The sum of all ranks is zero.
         let distance = sum.abs() / (variance * left as f64 * right as f64 / n as f64).sqrt();
         if best.is_none_or(|(_, most)| distance > most) {
             best = Some((left, distance));
@@ -116,15 +115,15 @@ fn split(values: &[f64]) -> Option<Split> {
     best.map(|(at, distance)| Split { at, distance, step: step(values, at) })
 }
 
-/// Difference of the levels before and after `at` by the median distance of runs from their level. Ranks alone cannot tell a step of many
-/// such distances from one that just separates the runs.
+/// Difference of the levels before and after `at`, relative to the median deviation of runs from their level. Ranks alone do not distinguish a large step
+/// from one that just separates the runs.
 fn step(values: &[f64], at: usize) -> f64 {
     let [before, after] = [&values[..at], &values[at..]].map(|part| median_of(part).unwrap_or_default());
     let off: Vec<f64> = about_levels(values, at).into_iter().map(f64::abs).collect();
     (after - before).abs() / median_of(&off).unwrap_or_default()
 }
 
-/// Distances of the runs before and after `at` from their levels.
+/// Deviations of the runs before and after `at` from their levels.
 fn about_levels(values: &[f64], at: usize) -> Vec<f64> {
     let about = |part: &[f64]| {
         let level = median_of(part).unwrap_or_default();
@@ -137,7 +136,7 @@ fn about_levels(values: &[f64], at: usize) -> Vec<f64> {
 #[derive(Debug, Clone, Copy)]
 struct Split {
     at: usize,
-    /// How far the mean ranks lie apart, by standard deviations of independent runs.
+    /// Difference of the mean ranks, in standard deviations of independent runs.
     distance: f64,
     step: f64,
 }
@@ -148,21 +147,21 @@ impl Split {
     }
 }
 
-/// Whether a split this large is rare in the first `n` runs of made series that hang together as the history does.
+/// True if a split this large is rare in the first `n` runs of simulated series with the correlation of the history.
 fn is_change(found: &Split, n: usize, alike: &[&Made]) -> bool {
     let is_larger = |m: &&&Made| split(&m.values[..n]).is_some_and(|s| s.is_beyond(found));
     let larger = alike.iter().filter(is_larger).count();
     (larger + 1) as f64 <= ERROR * (alike.len() + 1) as f64
 }
 
-/// Correlation of neighboring runs about the levels of the best split, so that a step is not taken for memory.
+/// Correlation of adjacent runs about the levels of the best split, so that a step does not count as correlation.
 fn memory(values: &[f64]) -> f64 {
     let Some(Split { at, .. }) = split(values) else { return correlation(values) };
     correlation(&about_levels(values, at))
 }
 
-/// Correlation of neighboring runs by how much less they differ than runs some places apart; 0 where they differ as much. By the upper
-/// quartiles of the differences: few pairs have a step between them.
+/// Correlation of adjacent runs: the relation of their differences to those of runs some places apart; 0 if both are equal. It uses upper quartiles of the
+/// differences, because few pairs span a step.
 fn correlation(values: &[f64]) -> f64 {
     let apart = |lag: usize| values.iter().zip(values.iter().skip(lag)).map(|(a, b)| (a - b).abs());
     let square = |mut all: Vec<f64>| {
@@ -172,7 +171,7 @@ fn correlation(values: &[f64]) -> f64 {
     let (near, far) =
         (square(apart(1).collect()), square(APART.iter().flat_map(|lag| apart(*lag)).collect()));
     let (Some(near), Some(far)) = (near, far.filter(|f| *f > 0.0)) else { return 0.0 };
-    // Of first order: runs k apart differ by 1 - r^k of their variance, twice.
+    // First-order model: runs k apart differ by 1 - r^k of their variance, twice.
     let expected = |r: f64| {
         let lost = APART.iter().map(|lag| 1.0 - r.powi(*lag as i32)).sum::<f64>() / APART.len() as f64;
         (1.0 - r) / lost
@@ -193,7 +192,7 @@ mod tests {
     fn planted_changes_are_found_where_they_are() {
         let mut r = Random::new(5);
         let mut bad = 0;
-        // Runs of each level, the levels, and how many of 50 series are to be told without an error.
+        // Runs per level, the levels, and the least number of 50 series without an error.
         let planted =
             [(10, &[100.0, 110.0][..], 45), (20, &[100.0, 104.0], 43), (30, &[100.0, 110.0, 104.0], 35)];
         for (each, steps, least) in planted {
@@ -216,10 +215,10 @@ mod tests {
         assert_eq!(levels(&[1.0; 40]).len(), 1);
     }
 
-    /// Flat series with a change point, for each way in which runs may hang together.
+    /// Flat series with a change point, for each kind of correlation.
     #[test]
     fn series_that_do_not_change_have_no_change_points() {
-        // With a rate of 1 % three or fewer are seen in 95 of 100 such tests, with 5 % in 14.
+        // At a rate of 1 %, 95 of 100 such tests have three or fewer; at 5 %, 14 of 100.
         const SERIES: usize = 120;
         const MOST: usize = 3;
         let mut r = Random::new(7);
@@ -238,10 +237,10 @@ mod tests {
                 let mut all = [0.0, 0.3, 0.5, 0.8].map(&mut correlated).to_vec();
                 let mut heavy = || r.normal() / (0..3).map(|_| r.normal().powi(2)).sum::<f64>().sqrt();
                 all.push((0..n).map(|_| heavy()).collect());
-                // Two placements of five runs each, by a coin and in turns.
+                // Two placements with five runs each, at random and alternating.
                 let coins: Vec<usize> = (0..n.div_ceil(5)).map(|_| r.below(2)).collect();
                 let turns: Vec<usize> = (0..n.div_ceil(5)).map(|i| i % 2).collect();
-                // Four blocks by a coin are often one step.
+                // Four random blocks are often a single step.
                 for places in if n > 20 { [coins, turns] } else { [turns.clone(), turns] } {
                     all.push((0..n).map(|i| 27.0 + 80.0 * places[i / 5] as f64 + 0.3 * r.normal()).collect());
                 }

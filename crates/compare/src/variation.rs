@@ -1,8 +1,8 @@
-//! The spread between runs of a metric without a change.
+//! Estimates the spread between runs of a metric without a change.
 //!
-//! It is measured by the runs of both sides and by earlier ones, each about the median of its group, by its weight ([`crate::weights`]). Metrics of one kind lend each other
-//! their spreads (Smyth 2004). A run in another state counts as it is: the spread grows with the shift that such a run causes. Where no run
-//! measures the spread, it is assumed.
+//! The runs of both sides and earlier runs measure it, each about the median of its group and with its weight ([`crate::weights`]). Metrics of one kind
+//! share their spreads (Smyth 2004). A run in another state is included: the spread grows with the shift that it causes. If no run measures the
+//! spread, it is assumed.
 
 use machmeter_stats::moderate::{Variance, moderated_at_least};
 use machmeter_stats::quantile;
@@ -13,16 +13,16 @@ use crate::follows::Follows;
 use crate::pair::Pair;
 use crate::weights::Weights;
 
-/// Earlier runs that measure a spread, at least.
+/// Least number of earlier runs that measure a spread.
 const LEAST_EARLIER: usize = 3;
-/// Degrees of freedom of what alike metrics have in common, at least: sides whose runs agree by chance claim a spread that no such row has.
-/// Where each figure is in another state in a third of its runs (`tests/honesty.rs`), 5 of 60 comparisons of four runs a side had a false
-/// change with 3, 9 of 500 of five runs a side with 5, and 4 of 500 with 6.
+/// Least degrees of freedom of the common spread of similar metrics. With fewer, sides that agree by chance imply a spread that no such row has. Tests put
+/// each figure into another state in a third of its runs (`tests/honesty.rs`). False changes occurred in 5 of 60 comparisons of four runs per side with 3.
+/// With five runs per side they occurred in 9 of 500 with 5, and in 4 of 500 with 6.
 const LEAST_COMMON_DOF: f64 = 6.0;
-/// Rounds of learning how far a cost follows the clock, and what is left of its variance then: both settle in two.
+/// Iterations that alternate between the share of the clock and the remaining variance; two are enough to converge.
 const ROUNDS: usize = 3;
 
-/// The variance of a run of a metric, and how far it follows the clock.
+/// The variance of a metric's run, and its dependence on the clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Variation {
     pub(crate) variance: Variance,
@@ -31,7 +31,7 @@ pub(crate) struct Variation {
 }
 
 impl Variation {
-    /// What the runs of a pair differ by among themselves; `None` where each side has one run, and too few are earlier.
+    /// Variation among the runs of a pair; `None` if each side has one run and there are too few earlier ones.
     pub(crate) fn of_runs(pair: &Pair<'_>) -> Option<Self> {
         let mut groups = vec![&pair.a, &pair.b];
         let has_earlier = pair.earlier.len() >= LEAST_EARLIER;
@@ -66,8 +66,8 @@ impl Variation {
     }
 }
 
-/// Lets the variations of alike metrics lend to each other, as parts of what their runs know of themselves: those of one probe, population and scale. A metric
-/// without a spread of its own takes what the others have in common.
+/// Shares variations between similar metrics (one probe, population and scale), relative to the errors of their runs. A metric without a spread takes the
+/// common one.
 pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], own: &mut [Option<Variation>]) {
     let kind = |i: usize| (pairs[i].0.split('.').next(), pairs[i].1.population, pairs[i].1.scale);
     let scales: Vec<f64> = pairs.iter().map(|(_, p)| scale(p)).collect();
@@ -84,13 +84,13 @@ pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], own: &mut [Option<Variation>]) {
         let parts: Vec<_> = known.iter().zip(of_known).map(part).collect();
         let (lent, common) = moderated_at_least(&parts, LEAST_COMMON_DOF);
         let mut lent = lent.into_iter();
-        // A share's scale is its own interval, which not every share has.
+        // The scale of a share is its own interval, which some shares lack.
         let common = common.filter(|_| kind(i).2 == Scale::Relative);
         let from = known.first().map(|v| v.from);
         for j in alike {
             done[j] = true;
             let mine = own[j].and_then(|_| lent.next());
-            // Runs that read the same step of a clock agree exactly and still differ by less than that step.
+            // Runs that read the same step of a clock agree exactly, but still differ by less than that step.
             let variance = match (mine, common) {
                 (Some(v), Some(c)) if v.value <= 0.0 => {
                     let dof = c.dof + v.dof;
@@ -111,15 +111,15 @@ pub(crate) fn lend(pairs: &[(&str, &Pair<'_>)], own: &mut [Option<Variation>]) {
     }
 }
 
-/// The variance that a metric's spread is lent in parts of: rows whose runs know them better differ by less from run to run, too. Where runs have
-/// no interval, what is assumed.
+/// The unit of variance in which a metric shares its spread. Rows with small errors also vary less between runs. For runs without intervals, the assumed
+/// variance.
 fn scale(pair: &Pair<'_>) -> f64 {
     let runs: Vec<&machmeter_data::Metric> = pair.a.iter().chain(&pair.b).copied().collect();
     let own = pair.own_variances(&runs).and_then(|own| quantile::median_of(&own)).filter(|v| *v > 0.0);
     own.filter(|_| pair.scale == Scale::Relative).unwrap_or_else(|| assumed_sd(pair).powi(2))
 }
 
-/// What runs of this pair are assumed to differ by beyond what they know of themselves: a standard deviation on its scale, above 0.
+/// Assumed spread between the runs of this pair beyond their own errors: a standard deviation on its scale, above 0.
 pub(crate) fn assumed_sd(pair: &Pair<'_>) -> f64 {
     if pair.scale == Scale::Relative {
         return assumed::sd(pair.a[0], pair.population);

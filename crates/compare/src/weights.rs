@@ -1,9 +1,9 @@
-//! How much each run of a side counts.
+//! Weights of the runs of a side.
 //!
-//! Some figures of a run are of samples that a neighbor disturbed although the filter passed them. Their own intervals show it: on 18 runs of `ops`
-//! (a virtual machine beside neighbors), figures more than 2 % off had intervals of 4.6 % to either side, the others of 1 % (medians). So a run
-//! counts by the inverse of its variance, as in the analysis of several trials (Cochran, Biometrics 10, 1954), where
-//! the variance between runs is taken as that of the run in the middle. Runs in two states, each of which knows its state well, count alike.
+//! Some figures of a run include samples that a neighbor disturbed although the filter accepted them. Their own intervals show it. In 18 runs of `ops` (a
+//! virtual machine beside neighbors), figures off by more than 2 % had half-widths of 4.6 %, the rest of 1 % (medians). A run therefore counts by the
+//! inverse of its variance, as in the analysis of several trials (Cochran, Biometrics 10, 1954). The variance of the median run stands for the variance
+//! between runs. Runs in two states with equal errors count equally.
 
 use machmeter_data::Metric;
 use machmeter_stats::quantile::median_of;
@@ -11,12 +11,12 @@ use machmeter_stats::quantile::median_of;
 use crate::comparison::Scale;
 use crate::pair::Pair;
 
-/// Weights of the runs of a side; their sum is the number of equal runs that know as much.
+/// Weights of the runs of a side; their sum is the number of equal runs with the same information.
 #[derive(Debug, Clone)]
 pub(crate) struct Weights(Vec<f64>);
 
 impl Weights {
-    /// Equal weights for shares, whose intervals grow with their values, and where a run has no interval.
+    /// Equal weights for shares, whose intervals grow with their values, and if a run has no interval.
     pub(crate) fn new(pair: &Pair<'_>, runs: &[&Metric]) -> Self {
         let own = pair.own_variances(runs);
         let own = own.filter(|_| pair.scale == Scale::Relative).unwrap_or_default();
@@ -32,7 +32,7 @@ impl Weights {
         Self(weights.into_iter().map(|w| w * sum / squares).collect())
     }
 
-    /// The number of equal runs that know as much.
+    /// The number of equal runs with the same information.
     pub(crate) fn runs(&self) -> f64 {
         self.0.iter().sum()
     }
@@ -41,7 +41,7 @@ impl Weights {
         self.0.iter().zip(values).map(|(w, v)| w * v).sum::<f64>() / self.runs()
     }
 
-    /// Sum of squares about the median, and its degrees of freedom. About the mean it would be less: few runs in two states then agree too well.
+    /// Sum of squares about the median, and its degrees of freedom. About the mean it would be smaller: a few runs in two states would appear to agree.
     pub(crate) fn squares(&self, values: &[f64]) -> [f64; 2] {
         let middle = median_of(values).unwrap_or_default();
         [self.0.iter().zip(values).map(|(w, v)| w * (v - middle).powi(2)).sum(), self.runs() - 1.0]

@@ -1,4 +1,4 @@
-//! What earlier runs tell of a run's figures, and which of them are asked.
+//! Tests of [`include_earlier`]: the widened intervals, and the choice of earlier runs.
 #![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
 
 mod machines;
@@ -8,7 +8,7 @@ use machmeter_compare::{Options, compare, include_earlier};
 use machmeter_data::metric::Population;
 use machmeter_data::{Better, Interval, Metric, Record, Unit};
 
-/// A cost that its run knows up to 0.1.
+/// A cost with a half-width of 0.1.
 fn cost(value: f64) -> Metric {
     metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "lower quartile of batches")
         .with_ci(Interval::new(0.95, value - 0.1, value + 0.1, "rank"))
@@ -22,7 +22,7 @@ fn earlier(values: &[f64]) -> Vec<Record> {
     values.iter().enumerate().map(|(i, v)| run(&format!("past{i}"), cost(*v))).collect()
 }
 
-/// Half width of the first figure's interval, and of what its run knew by itself, if that is kept apart.
+/// Half-width of the first figure's interval, and of the run's own interval if it is stored separately.
 fn widths(r: &Record) -> (f64, Option<f64>) {
     let half = |ci: &Interval| (ci.high - ci.low) / 2.0;
     (half(r.metrics[0].ci.as_ref().unwrap()), r.metrics[0].earlier.as_ref().map(|e| half(&e.own_ci)))
@@ -36,7 +36,7 @@ fn what_runs_differ_by_widens_the_interval_and_its_own_is_kept() {
     assert!((wide - 4.4).abs() < 0.3 && (own.unwrap() - 0.1).abs() < 1e-9, "{wide} {own:?}");
     assert_eq!(this.metrics[0].ci.as_ref().unwrap().method, "rank; 4 earlier runs");
     assert_eq!(this.metrics[0].value, Some(100.0));
-    // What was widened is not widened again, and counts in later runs with what it knew by itself.
+    // A widened interval is not widened again; in later runs, the run's own interval counts.
     assert_eq!(include_earlier(&mut this, &earlier(&[50.0; 5]), |_| true), 0);
     let mut past = earlier(&[99.0, 101.0, 102.0]);
     past.push(this);

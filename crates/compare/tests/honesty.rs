@@ -1,4 +1,5 @@
-//! Machines compared with themselves and with a planted change: how often a comparison cries wolf, and what it finds.
+//! Tests of comparisons on simulated machines, unchanged and with a planted change: the rate of false changes, and the power.
+//!
 //! `cargo test -p machmeter-compare --test honesty -- --nocapture` prints the table of `docs/compare.md`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their tables")]
 
@@ -9,17 +10,17 @@ use machmeter_compare::{Options, Verdict, compare};
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
 
-/// Figures of a run.
+/// Figures per run.
 const ROWS: usize = 60;
-/// Comparisons of a line of the table.
+/// Comparisons per line of the table.
 const COMPARISONS: usize = 100;
 
 const RESTLESS: Machine = Machine { between_sd: 0.02, ..QUIET };
-/// The clock moves by three times as much as costs do otherwise.
+/// The clock varies by three times the other variation of costs.
 const BOOSTS: Machine = Machine { clock_sd: 0.012, ..QUIET };
 const STATES: Machine = Machine { other_state: 0.1, ..QUIET };
 
-/// Comparisons with a false change, and the share of planted changes that were found, in percent: `changed` of the rows by `factor`.
+/// Number of comparisons with a false change, and the percentage of planted changes that were found: `changed` rows differ by `factor`.
 fn observe(m: Machine, runs: usize, earlier: usize, changed: usize, factor: f64) -> (usize, f64) {
     let mut r = Random::new(7 + runs as u64 + 100 * earlier as u64);
     let (mut wrong, mut found) = (0, 0);
@@ -33,7 +34,7 @@ fn observe(m: Machine, runs: usize, earlier: usize, changed: usize, factor: f64)
             (0..n).map(|_| one()).collect()
         };
         let (mut history, a, b) = (group(earlier, 0), group(runs, 0), group(runs, changed));
-        // Later runs of the changed machine stand in the history, too.
+        // The history also contains later runs of the changed machine.
         history.extend(group(earlier, changed));
         let c = compare(&a, &b, &Options { history: &history, ..Options::default() });
         let is_planted = |key: &str| (0..changed).any(|i| key.contains(&format!("made_{i}}}")));
@@ -49,7 +50,7 @@ fn observe(m: Machine, runs: usize, earlier: usize, changed: usize, factor: f64)
 #[test]
 fn false_changes_are_rare_and_planted_ones_are_found() {
     let mut failed = Vec::new();
-    // Machine, runs a side, earlier runs, rows that changed, factor, at most false comparisons, at least found of a hundred.
+    // Machine, runs per side, earlier runs, changed rows, factor, most false comparisons, least percentage found.
     for (name, m, runs, earlier, changed, factor, most, least) in [
         ("quiet", QUIET, 1, 0, 0, 1.0, 4, 0.0),
         ("quiet", QUIET, 1, 0, ROWS, 1.15, 0, 90.0),
@@ -98,23 +99,23 @@ fn equivalence_is_stated_and_bounded() {
         wrong += is_same(true);
         same += is_same(false);
     }
-    // A change of just what matters is called the same in 5 %.
+    // A change of exactly the size that matters is called the same in 5 %.
     assert!(wrong * 100 <= COMPARISONS * 30 * 6, "{wrong}");
     assert!(same * 10 >= COMPARISONS * 30 * 9, "{same}");
 }
 
-/// Numbers of runs a side, each of which must find at least what the one before finds.
+/// Numbers of runs per side; each must find at least as much as the previous one.
 const SIDES: [usize; 7] = [1, 2, 3, 4, 5, 6, 8];
-/// Comparisons of each number of runs a side without a change, and those with a false one at most: 8 or fewer are seen at a rate of 1 % in 93
-/// of 100 such tests, at 3 % in 4.
+/// Comparisons without a change per number of runs per side, and the most with a false change. At a rate of 1 %, all of 100 such tests have 8 or fewer; at
+/// 3 %, 4 of 100.
 const UNCHANGED: usize = 500;
 const MOST_FALSE: usize = 8;
-/// Comparisons that are repeated with a change of each size in a tenth of the rows.
+/// Comparisons repeated with a change of each size in a tenth of the rows.
 const WITH_CHANGE: usize = 100;
 const CHANGED: usize = ROWS / 10;
 const SIZES: [f64; 2] = [1.03, 1.1];
 
-/// A run of which the first [`CHANGED`] costs are `factor` times as dear.
+/// A run whose first [`CHANGED`] costs are multiplied by `factor`.
 fn dearer(run: &Record, factor: f64) -> Record {
     let mut run = run.clone();
     for m in &mut run.metrics[..CHANGED] {
@@ -126,7 +127,7 @@ fn dearer(run: &Record, factor: f64) -> Record {
     run
 }
 
-/// Rows that changed: the planted ones, and the others.
+/// Numbers of changed rows: planted ones, and the rest.
 fn changes(a: &[Record], b: &[Record]) -> [usize; 2] {
     let c = compare(a, b, &Options::default());
     let is_planted = |key: &str| (0..CHANGED).any(|i| key.contains(&format!("made_{i}}}")));
@@ -135,7 +136,7 @@ fn changes(a: &[Record], b: &[Record]) -> [usize; 2] {
     [true, false].map(of)
 }
 
-/// Comparisons with a false change of [`UNCHANGED`], and shares of the rows in which changes of [`SIZES`] are found.
+/// Number of [`UNCHANGED`] comparisons with a false change, and shares of the rows in which changes of [`SIZES`] are found.
 fn power(m: Machine, runs: usize, seed: u64) -> (usize, [f64; 2]) {
     let mut r = Random::new(seed);
     let (mut wrong, mut found) = (0, [0; 2]);
@@ -159,7 +160,7 @@ fn never_finds_less(name: &str, m: Machine) {
         let power = found.map(|(_, power)| power[i]);
         println!("| {name} | x {size} | {} |", power.map(|p| format!("{:.0}", 100.0 * p)).join(" | "));
         for w in power.windows(2) {
-            // Three standard errors of the difference. Rows of a comparison share what they lend, so each comparison counts as one draw.
+            // Three standard errors of the difference. Rows of a comparison share their spreads, so each comparison counts as one draw.
             let error = 3.0 * ((w[0] * (1.0 - w[0]) + w[1] * (1.0 - w[1])) / WITH_CHANGE as f64).sqrt();
             assert!(w[1] >= w[0] - error.max(0.01), "{name}, x {size}: {power:?}");
         }

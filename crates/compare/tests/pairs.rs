@@ -1,4 +1,4 @@
-//! Pairs that are not plain: zero, missing, one-sided, unlike, suspect, extreme.
+//! Tests of special pairs: zero, missing, on one side only, different, suspect, extreme.
 #![allow(clippy::unwrap_used, reason = "tests fail on surprises")]
 
 mod machines;
@@ -40,7 +40,7 @@ fn figures_of_different_populations_are_not_comparable() {
         (alone, shared, "core shared in B"),
         (shared, alone, "core shared in A"),
         (None, shared, "core shared in B"),
-        (None, alone, "nobody looked in A whether the core was shared"),
+        (None, alone, "A has no observation of the core"),
     ] {
         assert_eq!(not_comparable(of(100.0, a), of(150.0, b)), said);
         let c = one(of(100.0, a), of(150.0, b));
@@ -111,7 +111,7 @@ fn a_large_change_has_the_direction_of_the_metric() {
 
 #[test]
 fn a_figure_without_earlier_ones_takes_what_alike_figures_differ_by() {
-    // Runs differ by 3 % of which they do not know; twice what is assumed.
+    // Runs differ by 3 %, which their intervals do not cover; this is twice the assumed spread.
     let machine = Machine { own_sd: 0.001, between_sd: 0.03, ..QUIET };
     let mut random = Random::new(11);
     let mut run = |at: usize| machine.run(at, 12, 0, 1.0, &mut random);
@@ -147,7 +147,7 @@ fn a_shared_core_hides_no_change_behind_what_nobody_disturbs() {
     let (a, b) = ([run(8, 1.0)], [run(9, 1.1)]);
     let c = compare(&a, &b, &Options { history: &earlier, ..Options::default() });
     assert_eq!(c.rows[0].verdict, Verdict::Worse, "{:?}", c.rows[0]);
-    // Nobody knows what neighbors do here from run to run: what is printed holds both.
+    // The variation of neighbors between runs is unknown here, and the interval covers both cases.
     let c = compare(&a, &b, &Options::default());
     assert_eq!(c.rows[0].verdict.name(), "unclear", "{:?}", c.rows[0]);
 }
@@ -188,7 +188,7 @@ fn single_figures_are_equal_or_unclear() {
 
 #[test]
 fn one_run_in_another_state_is_no_change() {
-    // One run of B far out: it moves the mean and the spread, not the shift.
+    // One outlier among the runs of B: it moves the mean and the spread, not the shift.
     let side = |values: [f64; 5]| -> Vec<Record> {
         values.iter().enumerate().map(|(i, v)| record(&format!("{i}{v}"), vec![cost(*v)])).collect()
     };
@@ -197,7 +197,7 @@ fn one_run_in_another_state_is_no_change() {
     let same = of([100.1, 100.9, 160.0, 100.4, 100.6]);
     assert!(!same.verdict.is_change() && same.p_rank.unwrap() > 0.01, "{same:?}");
     assert_eq!(of([106.1, 105.9, 106.2, 106.4, 105.6]).verdict, Verdict::Worse);
-    // The same change beside such a run: its size is right, and it is not certain.
+    // The same change with such a run: its size is right, but it is not certain.
     let hidden = of([106.1, 105.9, 160.0, 106.4, 105.6]);
     assert!(matches!(hidden.verdict, Verdict::Unclear { .. }) && hidden.change.unwrap() < 0.07, "{hidden:?}");
 }
@@ -217,7 +217,7 @@ fn a_source_that_one_side_does_not_name_took_no_more_there_than_its_rest() {
         verdict(vec![tick()], vec![tick(), share("hog", "thread", 0.0001, 0.0001)]).unwrap().0,
         "same"
     );
-    // The rest of threads may have been the hog, what nobody saw the cause of may have been anything, and nobody looked.
+    // The rest of the threads may include the hog; time of unknown cause may have any source; a run without figures gives no bound.
     for may_be in [share("other thread", "thread", 0.07, 0.01), share("unknown", "unknown", 0.07, 0.01)] {
         assert_eq!(verdict(vec![tick(), may_be], vec![tick(), hog()]).unwrap().0, "unclear");
     }
@@ -262,7 +262,7 @@ fn the_environment_lists_what_a_reader_would_blame() {
     a.machine.fingerprint = Some("x".to_owned());
     b.machine.fingerprint = Some("y".to_owned());
     let c = compare(&[a], &[b], &Options::default());
-    assert_eq!(c.environment, ["kernel.release: 6.17.9 -> 6.18.44", "load.avg1: 0.100 -> 0.900"]);
+    assert_eq!(c.environment, ["kernel.release: 6.17.9 -> 6.18.44", "load.avg1: 0.1 -> 0.9"]);
     assert!(c.notes.iter().any(|n| n.contains("compares machines")));
     assert_eq!(exit_code(&c, FailOn::Worse), 3);
     assert_eq!(exit_code(&c, FailOn::None), 0);
@@ -295,7 +295,7 @@ fn exit_codes_follow_the_findings() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever finite figures the sides hold, every number of the result is finite and every view can show it.
+    /// For any finite figures of the sides, every number of the result is finite and every view can show it.
     #[test]
     fn no_impossible_number_comes_out(
         a in proptest::collection::vec((prop_oneof![Just(0.0), Just(1.0), -1e12..1e12_f64, 1e-300..1e-290_f64], 0.0..1e3_f64), 1..8),
@@ -316,8 +316,8 @@ proptest! {
     }
 }
 
-/// One of the two runs of each side is marked in this row; the two others differ by 10 %. Runs of the other rows agree within 0.4 %, but do not show
-/// the state of this row.
+/// One of the two runs per side is marked in this row; the remaining two differ by 10 %. Runs of the other rows agree within 0.4 %, but give no information
+/// on the state of this row.
 #[test]
 fn a_single_run_left_on_a_side_is_judged_as_a_lone_run() {
     let mut r = Random::new(3);
@@ -333,7 +333,7 @@ fn a_single_run_left_on_a_side_is_judged_as_a_lone_run() {
     let left = row(&compare(a, b, &Options::default()));
     assert!(!left.verdict.is_change(), "{left:?}");
     assert_eq!(left.spread.unwrap().from, SpreadFrom::Assumed);
-    // Two runs of each side show such a change.
+    // Two runs per side reveal such a change.
     for (run, value) in runs.iter_mut().zip([100.0, 100.2, 130.0, 130.2]) {
         let m = &mut run.metrics[0];
         m.value = Some(value);

@@ -1,4 +1,4 @@
-//! Settings in turns: how often a verdict is false, what is found after how many rounds, and rows that exist under one setting only.
+//! Tests of alternating settings: false verdicts, power by number of rounds, and rows under one setting only.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
 
 mod machines;
@@ -12,7 +12,7 @@ use machmeter_stats::random::Random;
 
 const BOOSTS: Machine = Machine { clock_sd: 0.012, ..QUIET };
 
-/// Rounds of a machine whose runs drift, with a change of `factor` under B.
+/// Rounds on a machine with drifting runs, with a change of `factor` under B.
 fn rounds(count: usize, factor: f64, seed: u64) -> Vec<Round> {
     rounds_of(QUIET, count, factor, seed)
 }
@@ -72,7 +72,7 @@ fn settings_in_turns_are_judged_as_they_are_and_nothing_else_is_said() {
     assert!(c.notes.iter().all(|n| !n.contains("clock")), "{:?}", c.notes);
 }
 
-/// A run of noise that names its sources on its page.
+/// A run of noise whose page names its sources.
 fn noise(id: usize, hog: f64, r: &mut Random) -> Record {
     let mut near = |value: f64, sd: f64| (value + sd * r.normal()).max(0.0);
     let mut metrics = vec![share("timer tick", "tick", near(0.003, 0.0002), 0.0005)];

@@ -1,4 +1,4 @@
-//! The views of one comparison, checked for what a reader and a parser rely on.
+//! Tests of the views of a comparison, as readers and parsers use them.
 #![allow(clippy::unwrap_used, reason = "tests fail on surprises")]
 
 mod machines;
@@ -38,7 +38,7 @@ fn the_table_is_ascii_short_and_keeps_to_its_width() {
         for width in 20..=200 {
             let t = text(c, width, false);
             assert!(t.is_ascii() && (t.lines().count() <= 30 || width < 80), "{t}");
-            // No figure, unit or name is a part of another; a single word may be longer than a line.
+            // No figure, unit or name is cut; a single word may be longer than a line.
             let cut: Vec<String> = all(&t).into_iter().filter(|w| !widest.contains(w) && w != "..").collect();
             assert!(cut.is_empty(), "{width} columns: {cut:?}\n{t}");
             assert!(t.lines().all(|l| l.len() <= width || !l.trim().contains(' ')), "{width} columns:\n{t}");
@@ -124,8 +124,10 @@ fn markdown_cells_cannot_break_the_table() {
 fn the_page_has_a_line_a_row_and_no_markup_of_others() {
     let mut c = sample();
     c.a.label = "<script>alert(1)</script>".to_owned();
-    let page = html(&c);
+    let run = c.a.runs[0].id.clone();
+    let page = html(&c, &[(run, "./a\"b.html".to_owned())].into());
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    assert!(page.contains("<a href=\"./a&quot;b.html\">report of "), "{page}");
     assert_eq!(page.matches("<circle").count(), c.rows.iter().filter(|r| r.change_ci.is_some()).count());
     assert!(!page.contains("NaN") && page.contains("class=\"worse\""));
 }

@@ -1,26 +1,26 @@
-//! The outcome of one environment check.
+//! The outcome of one check of the environment, and the hazards that checks and metrics share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a check found. Unknown is kept apart from pass, and never shown as one.
+/// State of a check. Unknown is separate from pass and never shown as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// Seen, and within its limit.
+    /// Observed, and within its limit.
     Pass,
-    /// Seen, and doubtful.
+    /// Observed, and doubtful.
     Warn,
-    /// Seen, and outside its limit.
+    /// Observed, and outside its limit.
     Fail,
-    /// Could not be seen; `observed` says why.
+    /// Not observable; `observed` holds the reason.
     Unknown,
-    /// Cannot apply to this machine.
+    /// Does not apply to this machine.
     NotApplicable,
 }
 
 named! {
-    /// A way in which a figure goes wrong. A check names those it looks for, a metric those that weaken it.
+    /// A way in which a figure goes wrong. A check declares the hazards that it detects, a metric those that weaken it.
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Hazard {
@@ -30,15 +30,15 @@ named! {
         Preemption = "preemption",
         /// An idle CPU needs time to wake.
         WakeUp = "late wake-up",
-        /// Somebody else uses the core's units or its caches.
+        /// Another hardware thread uses the core's units or its caches.
         SharedCore = "shared core",
-        /// Pages are cleared, moved or taken while they are used, or differ in size.
+        /// Pages are cleared, moved or reclaimed while they are used, or differ in size.
         MemoryPlacement = "memory placement",
         /// The clock is slow, coarse or wrong.
         Clock = "clock",
         /// The clocks of two CPUs differ.
         ClockOffset = "clock offset",
-        /// The process may not do what the figure needs.
+        /// The process lacks a right that the figure needs.
         Rights = "rights",
     }
 }
@@ -62,23 +62,33 @@ pub struct Check {
     pub name: String,
     /// Outcome.
     pub state: CheckState,
-    /// What was seen, in words with units, or why nothing could be.
+    /// Observation in words with units, or the reason why there is none.
     pub observed: String,
+    /// The observation in a few words, for verdicts and for lines about several checks; if missing, `observed` is short enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
     /// The limit in words, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// Files or calls it was read from.
+    /// Files or calls that it was read from.
     pub source: String,
-    /// Whether it tells what the machine is, and not what happened to this run: then it flags no figure.
+    /// True if the check describes the kind of machine rather than this run. Such a check flags no figure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_machine: bool,
-    /// What it weakens: the metrics that declare one of these.
+    /// Hazards of a check that did not pass. A metric is flagged if it declares one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hazards: Vec<Hazard>,
-    /// What to do.
+    /// Advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// How to undo what `next` says.
+    /// How to undo the advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
+}
+
+impl Check {
+    /// The observation in a few words.
+    pub fn in_brief(&self) -> &str {
+        self.brief.as_deref().unwrap_or(&self.observed)
+    }
 }

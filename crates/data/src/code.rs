@@ -1,4 +1,4 @@
-//! Stable codes: every check (`E`), warning (`W`) and model remark (`M`) has one, with a text for `machmeter explain`.
+//! Stable codes. Every check (`E`), warning (`W`) and remark of a model (`M`) has one, with texts for `machmeter explain`.
 
 use crate::record::Warning;
 
@@ -9,32 +9,32 @@ pub struct Code {
     pub id: &'static str,
     /// Short name.
     pub name: &'static str,
-    /// What it says.
+    /// Statement of the code.
     pub what: &'static str,
-    /// Why it matters.
+    /// Reason why it matters.
     pub why: &'static str,
-    /// How it is measured.
+    /// Method of measurement.
     pub how: &'static str,
-    /// What to do.
+    /// Advice.
     pub next: &'static str,
-    /// How to undo that.
+    /// How to undo the advice.
     pub undo: Option<&'static str>,
 }
 
 impl Code {
-    /// A warning that changes what is read on the page of the whole machine: its `text` is a line.
+    /// An important warning: the page prints its `text` as a line.
     pub fn note(&self, text: impl Into<String>) -> Warning {
         Warning { changes: true, ..self.warning(text) }
     }
 
-    /// A warning of this code; `text`: what happened, with figures.
+    /// A warning with this code; `text` states what happened, with figures.
     pub fn warning(&self, text: impl Into<String>) -> Warning {
         Warning { code: self.id.to_owned(), text: text.into(), next: self.next.to_owned(), changes: false }
     }
 }
 
-/// A [`Code`]: `code! { "E104" "short name", what: "...", why: "...", how: "...", next: "..." }`, with `undo: "..."` where what it advises
-/// can be undone; as a constant with a name in front: `code! { pub NAME = "E104" "short name", ... }`.
+/// A [`Code`]: `code! { "E104" "short name", what: "...", why: "...", how: "...", next: "..." }`, with `undo: "..."` if the advice can be undone. A name in
+/// front makes it a constant: `code! { pub NAME = "E104" "short name", ... }`.
 #[macro_export]
 macro_rules! code {
     (@undo) => { None };

@@ -1,34 +1,34 @@
-//! Text made small enough for a page: zlib (RFC 1950, which browsers inflate as `deflate`) in base64 (RFC 4648, section 4).
+//! Compresses text for embedding in a page: zlib (RFC 1950, which browsers inflate as `deflate`) in base64 (RFC 4648, section 4).
 
 use base64::DecodeError;
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine as _};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 
-/// Bytes of inflated text at most: far more than any record has, few enough that a hostile page can't exhaust memory.
+/// Most bytes of inflated text: far more than any record has, and few enough that a hostile page can't exhaust memory.
 pub const MOST_BYTES: usize = 128 << 20;
-/// Effort of the compressor, 0 to 10; more than 9 costs time and gains next to nothing.
+/// Effort of the compressor, 0 to 10. Above 9 it takes more time and gains next to nothing.
 const EFFORT: u8 = 9;
 
-/// The text in its small form: letters, digits and `+/=` only, so that it can stand anywhere in a page.
+/// Compresses a text. The result contains only letters, digits and `+/=`, so it is safe anywhere in a page.
 pub fn write(text: &str) -> String {
     base64(&compress_to_vec_zlib(text.as_bytes(), EFFORT))
 }
 
-/// The text behind its small form; white space around and inside is skipped.
-/// Errors: what is wrong with it, in a few words: not base64, damaged, more than [`MOST_BYTES`], not UTF-8.
+/// Restores a compressed text; white space around and inside it is skipped.
+/// Errors: a few words with the reason: not base64, damaged, more than [`MOST_BYTES`], not UTF-8.
 pub fn read(small: &str) -> Result<String, String> {
     let inflated = inflate(&from_base64(small)?)?;
     String::from_utf8(inflated).map_err(|_| "not UTF-8 once inflated".to_owned())
 }
 
-/// The bytes behind their zlib form.
+/// Inflates zlib data.
 /// Errors: as [`read`].
 pub fn inflate(zlib: &[u8]) -> Result<Vec<u8>, String> {
     decompress_to_vec_zlib_with_limit(zlib, MOST_BYTES).map_err(|e| match e.status {
         TINFLStatus::HasMoreOutput => format!("inflates to more than {} MiB", MOST_BYTES >> 20),
         TINFLStatus::Adler32Mismatch => "damaged: its checksum differs".to_owned(),
-        _ => "damaged or cut off".to_owned(),
+        _ => "damaged or truncated".to_owned(),
     })
 }
 
@@ -41,7 +41,7 @@ fn from_base64(text: &str) -> Result<Vec<u8>, String> {
     let letters: Vec<u8> = text.bytes().filter(|c| !c.is_ascii_whitespace()).collect();
     STANDARD.decode(letters).map_err(|e| match e {
         DecodeError::InvalidByte(..) => "not base64".to_owned(),
-        _ => "cut off: base64 comes in fours".to_owned(),
+        _ => "truncated: the length of base64 must be a multiple of four".to_owned(),
     })
 }
 
@@ -74,7 +74,7 @@ mod tests {
         let flipped = small.replacen(&small[12..13], if &small[12..13] == "A" { "B" } else { "A" }, 1);
         for (bad, word) in [
             ("{}", "not base64"),
-            (&small[..small.len() - 3], "cut off"),
+            (&small[..small.len() - 3], "truncated"),
             (&small[..small.len() / 8 * 4], "damaged"),
             ("AAAA", "damaged"),
             (&flipped, "damaged"),

@@ -1,10 +1,14 @@
-//! Facts about the machine: a flat, ordered map from dotted path (`cpu.model`, `kernel.cmdline`) to a value, or to the
-//! reason why there is none. A reader can always tell "zero" from "could not be read".
+//! Facts about the machine: a flat, ordered map from a dotted path (`cpu.model`, `kernel.cmdline`) to a value, or to the reason why there is none.
+//!
+//! The state of a fact separates "zero" from "not readable".
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+mod human;
+pub(crate) mod stored;
 
 /// The value of one fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,25 +24,27 @@ pub enum FactValue {
     Text(String),
     /// A list, for example of CPU numbers or of cache descriptions.
     List(Vec<FactValue>),
+    /// Values by key, for example counts by CPU number. If the fact has no unit, a number has it in its key (`exit_ns`).
+    Map(BTreeMap<String, FactValue>),
 }
 
-/// Why a fact has, or has not, a value.
+/// Reason why a fact has, or has not, a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FactState {
     /// The value was read.
     Known,
-    /// The system has the thing but refused to show it (permission).
+    /// The system has it but denied access to it.
     Denied,
-    /// The file or feature is not there.
+    /// The file or feature does not exist.
     Absent,
     /// The platform cannot have it.
     Unsupported,
-    /// It was read but could not be understood.
+    /// The text was read but not understood.
     Unreadable,
 }
 
-/// One fact: value and unit, or a state with its reason, and where it came from.
+/// One fact: a value with its unit, or a state with its reason, and the source of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
     /// The value; `null` unless `state` is `known`.
@@ -46,11 +52,11 @@ pub struct Fact {
     /// UCUM unit of a numeric value (`ns`, `By`, `Hz`, `%`, `1`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Known, or why not.
+    /// `known`, or the kind of absence.
     pub state: FactState,
-    /// File, register or call the fact was read from.
+    /// File, register or call that the fact was read from.
     pub source: String,
-    /// Reason in words when there is no value.
+    /// Reason in words if there is no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -74,7 +80,7 @@ impl Fact {
         self
     }
 
-    /// A fact that could not be had, with the reason.
+    /// A fact without a value, with the reason.
     pub fn missing(state: FactState, source: impl Into<String>, why: impl Into<String>) -> Self {
         Self { value: None, unit: None, state, source: source.into(), why: Some(why.into()) }
     }
@@ -91,7 +97,12 @@ impl Fact {
 }
 
 impl FactValue {
-    /// The number, if it is one.
+    /// A map of these entries.
+    pub fn map<K: Into<String>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
+        Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
+    /// The number; `None` for any other type.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Int(i) => Some(*i as f64),
@@ -100,9 +111,24 @@ impl FactValue {
         }
     }
 
-    /// The text, if it is one.
+    /// The text; `None` for any other type.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(t) = self { Some(t) } else { None }
+    }
+
+    /// Yes or no; `None` for any other type.
+    pub const fn flag(&self) -> Option<bool> {
+        if let Self::Bool(yes) = self { Some(*yes) } else { None }
+    }
+
+    /// The items of a list; `None` for any other type.
+    pub fn items(&self) -> Option<&[Self]> {
+        if let Self::List(items) = self { Some(items) } else { None }
+    }
+
+    /// The entries of a map; `None` for any other type.
+    pub const fn entries(&self) -> Option<&BTreeMap<String, Self>> {
+        if let Self::Map(entries) = self { Some(entries) } else { None }
     }
 }
 
@@ -118,6 +144,11 @@ made_from!(FactValue:
 impl<T: Into<FactValue>> From<Vec<T>> for FactValue {
     fn from(v: Vec<T>) -> Self {
         Self::List(v.into_iter().map(Into::into).collect())
+    }
+}
+impl<T: Into<FactValue>> From<BTreeMap<String, T>> for FactValue {
+    fn from(v: BTreeMap<String, T>) -> Self {
+        Self::map(v.into_iter().map(|(key, value)| (key, value.into())))
     }
 }
 
@@ -149,7 +180,7 @@ impl Facts {
 
     /// The known yes or no at `path`.
     pub fn flag(&self, path: &str) -> Option<bool> {
-        if let FactValue::Bool(yes) = self.get(path)?.value.as_ref()? { Some(*yes) } else { None }
+        self.get(path)?.value.as_ref()?.flag()
     }
 
     /// Paths whose value or state differs between two captures, in order.
@@ -176,5 +207,16 @@ mod tests {
         b.set("new", Fact::missing(FactState::Denied, "/dev/cpu/0/msr", "needs CAP_SYS_RAWIO"));
         assert_eq!(a.changed(&b), ["gone", "mem.total", "new"]);
         assert!(a.changed(&a).is_empty());
+    }
+
+    #[test]
+    fn every_value_comes_back_from_json_as_it_was() {
+        let state = FactValue::map([("name", "C6".into()), ("exit_ns", 133_000_i64.into())]);
+        let value = FactValue::List(vec![state, true.into(), 1.5.into(), FactValue::Map(BTreeMap::new())]);
+        let json = serde_json::to_string(&value).unwrap();
+        assert_eq!(json, r#"[{"exit_ns":133000,"name":"C6"},true,1.5,{}]"#);
+        assert_eq!(serde_json::from_str::<FactValue>(&json).unwrap(), value);
+        let name = value.items().and_then(|items| items[0].entries()?.get("name")?.text());
+        assert_eq!(name, Some("C6"));
     }
 }

@@ -1,7 +1,7 @@
-//! A copy of a record that is fit to be stored and shown: every number finite, drawn values cut to the digits that can be seen.
+//! Copies a record for storage and display: every number finite, drawn values cut to visible digits.
 //!
-//! JSON has no word for NaN or infinity; a writer would turn them into `null` and make the document unreadable. Impossible
-//! values are rejected when metrics are made, so what is found here is a defect, and is named instead of hidden.
+//! JSON has no NaN or infinity; a writer would turn them into `null` and make the document unreadable. Metrics already reject impossible values when they
+//! are made. Any such value that this module finds is therefore a defect, and the copy names it instead of hiding it.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::{Dataset, Fact, FactState, FactValue, Facts, Interval, Metric, Record
 /// Digits of drawn values: one part in a million is far below a pixel.
 const DRAWN_DIGITS: usize = 6;
 
-/// The copy. Metrics, facts and marks keep all their digits; values of datasets keep six.
+/// Returns the copy. Metrics, facts and marks keep all their digits; values of datasets keep six.
 pub fn record(source: &Record) -> Record {
     let mut r = source.clone();
     r.metrics.iter_mut().for_each(metric);
@@ -25,7 +25,7 @@ pub fn record(source: &Record) -> Record {
     r
 }
 
-/// Rejects a value that is not finite and drops what belongs to it.
+/// Rejects a value that is not finite, and drops the fields that depend on it.
 fn metric(m: &mut Metric) {
     if m.value.is_some_and(|v| !v.is_finite()) {
         m.reject("the stored value is not a finite number");
@@ -57,6 +57,7 @@ fn finite_fact(value: &FactValue) -> bool {
     match value {
         FactValue::Float(f) => f.is_finite(),
         FactValue::List(l) => l.iter().all(finite_fact),
+        FactValue::Map(m) => m.values().all(finite_fact),
         FactValue::Bool(_) | FactValue::Int(_) | FactValue::Text(_) => true,
     }
 }
@@ -83,7 +84,8 @@ fn dataset(d: &mut Dataset) {
         }
     };
     if lost > 0 {
-        let _ = write!(d.caption, " ({lost} values or rows were not finite or incomplete and are left out.)");
+        let _ =
+            write!(d.caption, " ({lost} values or rows were not finite or incomplete, and are left out.)");
     }
 }
 
@@ -91,7 +93,7 @@ fn cut(v: f64) -> f64 {
     cut_to(v, DRAWN_DIGITS)
 }
 
-/// `v` with so many significant digits.
+/// `v` with `digits` significant digits.
 pub(crate) fn cut_to(v: f64, digits: usize) -> f64 {
     if v == 0.0 || !v.is_finite() { v } else { format!("{v:.*e}", digits - 1).parse().unwrap_or(v) }
 }
@@ -108,14 +110,14 @@ fn cut_all(values: &mut [f64]) {
     }
 }
 
-/// Keeps what is to be kept, and says how many are left out.
+/// Keeps the items that `is_kept` accepts; returns the number of removed items.
 fn left_out<T>(all: &mut Vec<T>, is_kept: impl FnMut(&T) -> bool) -> usize {
     let before = all.len();
     all.retain(is_kept);
     before - all.len()
 }
 
-/// Leaves out points that are not finite, and says how many.
+/// Removes points that are not finite; returns their number.
 fn cut_points(points: &mut Vec<(f64, f64)>) -> usize {
     let lost = left_out(points, |(x, y)| x.is_finite() && y.is_finite());
     for point in points {
@@ -135,7 +137,7 @@ fn marks(marks: &mut Vec<Mark>) {
     }
 }
 
-/// A bucket can not be left out without shifting time, so the whole row goes.
+/// Without a bucket, later ones would shift in time, so the whole row is removed.
 fn series(s: &mut Series) -> usize {
     let axis_is_fine = s.start_ns.is_finite() && s.step_ns.is_finite() && s.step_ns > 0.0;
     let lost = left_out(&mut s.rows, |r| {
@@ -157,7 +159,7 @@ fn distribution(d: &mut Distribution) -> usize {
     let mut lost = 0;
     for r in &mut d.rows {
         lost += left_out(&mut r.quantiles, |(p, v)| (0.0..=1.0).contains(p) && v.is_finite());
-        // What is subtracted leaves digits that mean nothing.
+        // The subtraction leaves digits without meaning.
         let probability = |p: f64| ((1.0 - cut_to(1.0 - p, 4)) * 1e12).round() / 1e12;
         r.quantiles.iter_mut().for_each(|q| *q = (probability(q.0), cut(q.1)));
     }

@@ -1,4 +1,6 @@
-//! The list of gaps of a noise recording, as its raw tables hold it: what exporters draw and predictions replay.
+//! The list of gaps of a noise recording in its raw tables; exporters draw it and predictions replay it.
+//!
+//! A gap is a time in which the measuring loop did not run. A window is a fixed span of the recording.
 
 use crate::samples::Table;
 
@@ -6,26 +8,26 @@ use crate::samples::Table;
 pub const GAPS: &str = "noise_gaps";
 /// Name of the table of windows.
 pub const WINDOWS: &str = "noise_windows";
-/// Name of the source in the gaps' table of sources when the kernel kept the meter off its CPU, and nobody else ran.
+/// Source of gaps in which the kernel kept the meter off its CPU while no other thread ran.
 pub const HELD_BACK: &str = "nobody (meter held back)";
 
-/// Why tables give no list of gaps.
+/// Reason why tables give no list of gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GapsError {
-    /// A column or note is missing; what is needed.
+    /// A column or note is missing; the text names what is needed.
     Missing(&'static str),
     /// A gap ends before it starts; its row, from 0.
     EndsBeforeStart(usize),
 }
 
-/// The gaps of all CPUs, row by row.
+/// The gaps of all CPUs, one per row.
 #[derive(Debug, Clone, Copy)]
 pub struct Gaps<'a> {
     /// CPU of each gap.
     pub cpu: &'a [i32],
-    /// Tick read before each gap.
+    /// Tick count read before each gap.
     pub start_ticks: &'a [i64],
-    /// Tick read after it.
+    /// Tick count read after each gap.
     pub end_ticks: &'a [i64],
     /// The table itself, for further columns and notes.
     pub table: &'a Table,
@@ -35,8 +37,8 @@ pub struct Gaps<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    /// The gaps in `tables`.
-    /// Errors: when the table, a column or the clock's rate is missing, or a gap ends before it starts.
+    /// Finds the gaps in `tables`.
+    /// Errors: the table, a column or the clock's rate is missing, or a gap ends before it starts.
     pub fn find(tables: &'a [Table]) -> Result<Self, GapsError> {
         let missing = || GapsError::Missing("columns cpu, start_ticks, end_ticks and the note tick_hz");
         let named = |name: &str| tables.iter().find(|t| t.name == name);
@@ -75,7 +77,7 @@ impl<'a> Gaps<'a> {
         ticks as f64 * 1e9 / self.tick_hz
     }
 
-    /// Start of gap `i` after the start of the run, ns; never negative.
+    /// Start of gap `i`, ns after the start of the run; never negative.
     pub fn start_ns(&self, i: usize) -> f64 {
         self.ns(self.start_ticks[i].saturating_sub(self.t0_ticks)).max(0.0)
     }
@@ -85,13 +87,13 @@ impl<'a> Gaps<'a> {
         self.ns(self.end_ticks[i].saturating_sub(self.start_ticks[i]))
     }
 
-    /// Shortest gap that the list has from the start of the run to its end, ns, where that is noted; shorter ones are only counted.
+    /// Length from which the list is complete, ns; shorter gaps are only counted. `None` if the table has no such note.
     pub fn listed_from_ns(&self) -> Option<f64> {
         let ticks = i64::try_from(self.table.note("listing_ticks")?.parse::<u64>().ok()?).ok()?;
         Some(self.ns(ticks))
     }
 
-    /// How long `cpu` was recorded, ns: its windows, or else those of any CPU, the noted wall time, the last gap's end.
+    /// Duration of the recording on `cpu`, ns: from its windows, else from those of any CPU, the noted wall time, or the last gap.
     pub fn recorded_ns(&self, cpu: i32) -> f64 {
         let note = |key: &str| self.table.note(key).and_then(|v| v.parse::<f64>().ok());
         let of = |id: i32| {

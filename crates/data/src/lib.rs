@@ -1,7 +1,7 @@
-//! The vocabulary of machmeter: words and shapes only. No input or output, no unsafe code; every other crate speaks it.
+//! Defines the vocabulary of machmeter: names and types that every other crate uses, without input, output or unsafe code.
 //!
-//! A run is one [`record::Record`]: facts about the machine before and after, the clock, checks, metrics with intervals,
-//! datasets in a few [`shape::Shape`]s that views know how to draw, and references to raw samples stored beside it.
+//! A run is one [`record::Record`]. It holds facts about the machine before and after, the clock, checks, and metrics with intervals. Its datasets have a few
+//! [`shape::Shape`]s that views can draw, and it lists the files of raw samples beside it.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -16,8 +16,8 @@ macro_rules! made_from {
     };
 }
 
-/// `named! { pub enum Kind { Cas = "cas", ... } }`: an enum of which each has a name, as in parameters of metrics, and that is listed in
-/// `ALL`. Visibility, documentation and further derives as usual.
+/// `named! { pub enum Kind { Cas = "cas", ... } }`: an enum whose variants have names, as in parameters of metrics, and a list `ALL` of its variants.
+/// Visibility, documentation and further derives as usual.
 #[macro_export]
 macro_rules! named {
     ($(#[$of_all:meta])* $vis:vis enum $enum:ident { $($(#[$of_one:meta])* $variant:ident = $name:literal,)* }) => {
@@ -27,10 +27,10 @@ macro_rules! named {
 
         #[allow(dead_code, reason = "not every list is gone through")]
         impl $enum {
-            /// Each of them, in the order of their declaration.
+            /// All variants, in the order of their declaration.
             $vis const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// As in rows and parameters.
+            /// The name in rows and parameters.
             $vis const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }

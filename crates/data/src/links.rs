@@ -1,32 +1,35 @@
-//! Links of a record with their `LogGPS` parameters: what exporters write and simulations run on.
+//! Links of a record with their `LogGPS` parameters, which exporters write and simulations use.
+//!
+//! `LogGPS` describes the cost of messages. Its parameters are the latency L, the overheads `o_s` and `o_r` of sender and receiver, the gap g between
+//! messages, and the gap per byte G. Above the size S, a sender waits for its receiver.
 
 use std::collections::BTreeMap;
 
 use crate::metric::Metric;
 use crate::record::Record;
 
-/// Parameters of messages from a size on; ns, ns per byte, bytes. What is only bounded or not known is `None`.
+/// Parameters of messages from a size on; ns, ns per byte, bytes. A parameter that is only bounded or unknown is `None`.
 #[derive(Debug, Clone, Default)]
 pub struct Range {
     /// Smallest size, bytes.
     pub from_bytes: u64,
     /// L, ns.
     pub latency_ns: Option<f64>,
-    /// `o_s` of the smallest size, ns.
+    /// `o_s` at the smallest size, ns.
     pub send_ns: Option<f64>,
-    /// `o_r` of the smallest size, ns.
+    /// `o_r` at the smallest size, ns.
     pub recv_ns: Option<f64>,
     /// g, ns.
     pub gap_ns: Option<f64>,
-    /// Time per message of the smallest size, ns.
+    /// Time per message at the smallest size, ns.
     pub message_ns: Option<f64>,
     /// G, ns per byte.
     pub per_byte: Option<f64>,
-    /// One message of the smallest size alone, there or back, ns.
+    /// Time of a single message of the smallest size in one direction, ns.
     pub one_way_ns: Option<f64>,
-    /// What a further byte of it takes, ns.
+    /// Additional time per byte of a single message, ns.
     pub one_way_per_byte: Option<f64>,
-    /// Half the intervals of these over their values, by the names that metrics have (`latency`, `gap_per_byte`).
+    /// Relative half-widths of their intervals, by the names of the metrics (`latency`, `gap_per_byte`).
     pub reaches: BTreeMap<String, f64>,
 }
 
@@ -35,11 +38,11 @@ pub struct Range {
 pub struct Link {
     /// `shm`, `tcp`, ...; `mpi` for two ranks.
     pub transport: String,
-    /// `there` or `back`; of ranks, whether receives were posted.
+    /// `there` or `back`; for ranks, the kind of receive (posted or not).
     pub direction: String,
-    /// By size, at least one.
+    /// By size; at least one.
     pub ranges: Vec<Range>,
-    /// The largest message that a send hands over while nobody receives.
+    /// The largest message that a send completes without a receiver, bytes.
     pub threshold_bytes: Option<f64>,
 }
 
@@ -49,19 +52,19 @@ impl Link {
         format!("{} {}", self.transport, self.direction)
     }
 
-    /// Time per byte of long messages, where one is known.
+    /// Time per byte of long messages, ns, if known.
     pub fn per_byte(&self) -> Option<f64> {
         self.ranges.iter().rev().find_map(|r| r.per_byte).filter(|g| *g > 0.0)
     }
 }
 
-/// Links of a record whose trains of messages were measured; none where none was.
+/// Links with measured message times; empty if the record has none.
 pub fn links(record: &Record) -> Vec<Link> {
     let text = |m: &Metric, name: &str| m.params.get(name).map(ToString::to_string).unwrap_or_default();
     let mut all: BTreeMap<(String, String), BTreeMap<u64, Range>> = BTreeMap::new();
     for m in &record.metrics {
         let Ok(from_bytes) = text(m, "from_bytes").parse::<u64>() else { continue };
-        // Two ranks of MPI are a link for each kind of receive.
+        // Two MPI ranks form one link for each kind of receive.
         let (name, figure) = match m.id.split_once('.') {
             Some(("net", figure)) => ((text(m, "transport"), text(m, "direction")), figure),
             Some(("mpi", figure)) => (("mpi".to_owned(), text(m, "receive")), figure),

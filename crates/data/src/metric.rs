@@ -1,4 +1,4 @@
-//! A metric: one figure with everything needed to trust it, or the reason why there is none.
+//! A metric: one figure with the data needed to judge it, or the reason why there is none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,8 +29,8 @@ macro_rules! metric {
     };
 }
 
-/// The same for several: `metrics! { ["level", "cpus"] Nanoseconds Lower weakened by [Clock] { NAME = "id" "What it is."; ... } ... }`, by
-/// groups of the same parameters, unit and hazards.
+/// The same for several: `metrics! { ["level", "cpus"] Nanoseconds Lower weakened by [Clock] { NAME = "id" "What it is."; ... } ... }`, in groups with
+/// the same parameters, unit and hazards.
 #[macro_export]
 macro_rules! metrics {
     (@group $params:tt $unit:ident $better:ident $hazards:tt $($name:ident $id:literal $text:literal)*) => {
@@ -69,10 +69,10 @@ made_from!(ParamValue:
     String: Self::Text,
 );
 
-/// Parameters by name, in order. With the metric's id they are the key on which records are joined.
+/// Parameters by name, in order. Together with the metric's id they are the key that joins records.
 pub type Params = BTreeMap<String, ParamValue>;
 
-/// An interval with its confidence level and how it was made.
+/// An interval with its confidence level and its method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Confidence level, for example 0.95.
@@ -97,29 +97,29 @@ impl Interval {
     }
 }
 
-/// Earlier runs whose differences an interval holds.
+/// Earlier runs whose differences an interval includes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Earlier {
-    /// How many.
+    /// Number of earlier runs.
     pub runs: u64,
-    /// The interval that this run knew by itself.
+    /// The interval from this run alone.
     pub own_ci: Interval,
 }
 
 named! {
-    /// Which samples a figure is of, where it was looked at whether another hardware thread shared the core.
+    /// The samples that a figure uses, if the run observed whether another hardware thread shared the core.
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Population {
-        /// Of those during which nobody did.
+        /// Samples while no other hardware thread used the core.
         Undisturbed = "undisturbed",
-        /// Too few were undisturbed; the interval reaches down to what these bound.
+        /// Too few samples were undisturbed; the lower end of the interval is the bound that these give.
         CoreShared = "core shared",
     }
 }
 
 impl Population {
-    /// Of a figure that is made of figures of both: a part that shared the core leaves none undisturbed.
+    /// Population of a figure derived from several: core shared if one of them is.
     pub fn of_all(parts: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let mut known = parts.into_iter().flatten().peekable();
         known.peek()?;
@@ -127,15 +127,15 @@ impl Population {
     }
 }
 
-/// How far a figure can be trusted.
+/// Trust in a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quality {
-    /// Nothing speaks against it.
+    /// No evidence against it.
     Ok,
     /// A condition named in `flags` weakens it.
     Suspect,
-    /// It was impossible (negative, not finite) or not enough was seen; the value is `null` and `why` says so.
+    /// Impossible (negative, not finite), or too few samples; the value is `null` and `why` holds the reason.
     Rejected,
 }
 
@@ -144,40 +144,40 @@ pub enum Quality {
 pub struct Metric {
     /// Registered id, `probe.metric`.
     pub id: String,
-    /// What distinguishes this figure from others of the same id.
+    /// Parameters that distinguish this figure from the rest with the same id.
     pub params: Params,
     /// Unit of value, interval, quantiles and blocks.
     pub unit: Unit,
-    /// Direction.
+    /// Direction of improvement.
     pub better: Better,
-    /// The figure; `null` when rejected.
+    /// The figure; `null` if it was rejected.
     pub value: Option<f64>,
-    /// Reason when there is no value.
+    /// Reason if there is no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How the value was computed from the samples: `median`, `time-share`, `minimum`, ...
+    /// Estimator that gives the value from the samples: `median`, `time-share`, `minimum`, ...
     pub estimator: String,
     /// Interval of the value.
     pub ci: Option<Interval>,
-    /// Where `ci` also holds what earlier runs differed by.
+    /// Set if `ci` also includes the differences between earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
-    /// Which samples it is of; absent where nobody looked.
+    /// The samples that it uses; absent if sharing of the core was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<Population>,
-    /// What two CPUs that took part paid each other one way (compare and swap), ns: how far apart they were. Absent where nobody looked.
+    /// One-way latency of a cache line (compare and swap) between the two CPUs that took part, ns. Absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart_ns: Option<f64>,
-    /// Clock of the core at which the figure is told (dependent additions, one a cycle), Hz: the quickest at which it ran regularly. Absent where
-    /// nobody looked.
+    /// Clock of the core for which the figure holds, Hz: the highest clock at which it ran regularly, one dependent addition per cycle. Absent if not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
-    /// How far the figure follows that clock, where its samples told it.
+    /// Dependence of the figure on that clock, if its samples show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows_clock: Option<FollowsClock>,
-    /// Samples behind the value.
+    /// Number of samples behind the value.
     pub n: u64,
-    /// Samples worth, after autocorrelation.
+    /// Effective number of independent samples, after autocorrelation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_eff: Option<f64>,
     /// Quantiles by probability written as text (`0.5`, `0.99`, `0.999`).
@@ -186,25 +186,24 @@ pub struct Metric {
     /// Largest sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// Trust.
+    /// Trust in the figure.
     pub quality: Quality,
-    /// Codes of checks and warnings that weaken it.
+    /// Codes of the checks and warnings that weaken it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
-    /// About 20 values of the same estimator over consecutive equal spans of the run; comparison and drift checks use them.
+    /// About 20 values of the same estimator over consecutive equal spans of the run, for comparison and drift checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<f64>,
-    /// Samples behind the value, by visit; absent where they are no batches of visits.
+    /// Samples behind the value, by visit; absent if they are not batches of visits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<Visits>,
-    /// Time that one block covers, in ns.
+    /// Time that one block covers, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_ns: Option<f64>,
 }
 
 impl Metric {
-    /// A metric with a value. A value that is not finite, or negative where `info` says it cannot be, is rejected with
-    /// the reason instead.
+    /// A metric with a value. A value that is not finite, or negative although `info` excludes it, is rejected with the reason instead.
     pub fn new(info: &MetricInfo, params: Params, value: f64, estimator: &str, n: u64) -> Self {
         let mut m = Self {
             id: info.id.to_owned(),
@@ -233,21 +232,21 @@ impl Metric {
         if !value.is_finite() {
             m.reject("the estimate is not a finite number");
         } else if value < 0.0 && !info.may_be_negative {
-            m.reject("the estimate came out negative, which this quantity cannot be");
+            m.reject("the estimate is negative, which is impossible for this quantity");
         } else {
             m.value = Some(value);
         }
         m
     }
 
-    /// A metric that has no value, with the reason.
+    /// A metric without a value, with the reason.
     pub fn rejected(info: &MetricInfo, params: Params, estimator: &str, why: &str) -> Self {
         let mut m = Self::new(info, params, 0.0, estimator, 0);
         m.reject(why);
         m
     }
 
-    /// Takes the figure away, for this reason.
+    /// Removes the figure, for this reason.
     pub fn reject(&mut self, why: &str) {
         self.value = None;
         self.ci = None;
@@ -269,21 +268,21 @@ impl Metric {
         self
     }
 
-    /// Says which samples it is of.
+    /// Sets the population of samples.
     #[must_use]
     pub fn with_population(mut self, population: Option<Population>) -> Self {
         self.population = population.filter(|_| self.value.is_some());
         self
     }
 
-    /// Says how far apart the CPUs were that took part.
+    /// Sets the one-way latency between the CPUs that took part, ns.
     #[must_use]
     pub fn with_apart(mut self, apart_ns: Option<f64>) -> Self {
         self.apart_ns = apart_ns.filter(|ns| self.value.is_some() && *ns > 0.0 && ns.is_finite());
         self
     }
 
-    /// Says how quick the core was.
+    /// Sets the clock of the core, Hz.
     #[must_use]
     pub fn with_core_hz(mut self, core_hz: Option<f64>) -> Self {
         self.core_hz = core_hz.filter(|hz| self.value.is_some() && *hz > 0.0 && hz.is_finite());
@@ -297,12 +296,12 @@ impl Metric {
         self
     }
 
-    /// True if it is to be marked wherever it is shown: somebody shared the core.
+    /// True if another hardware thread shared the core; views mark such a figure everywhere.
     pub fn is_shared(&self) -> bool {
         self.population == Some(Population::CoreShared)
     }
 
-    /// Adds time-ordered block values, kept to five digits, beyond what any is known to; non-finite ones are left out.
+    /// Adds block values in time order, with five digits, which is finer than any error. Values that are not finite are left out.
     #[must_use]
     pub fn with_blocks(mut self, blocks: Vec<f64>, block_ns: f64) -> Self {
         self.blocks = blocks.into_iter().filter(|b| b.is_finite()).map(|b| cut_to(b, 5)).collect();
@@ -310,7 +309,7 @@ impl Metric {
         self
     }
 
-    /// Adds quantiles given as (probability, value), kept to nine digits: a nanosecond of a second.
+    /// Adds quantiles as (probability, value) with nine digits: 1 ns in 1 s.
     #[must_use]
     pub fn with_quantiles(mut self, quantiles: &[(f64, f64)]) -> Self {
         for (p, v) in quantiles.iter().filter(|(_, v)| v.is_finite()) {
@@ -326,7 +325,7 @@ impl Metric {
         self
     }
 
-    /// The interval that the run knew by itself.
+    /// The interval from this run alone.
     pub fn own_interval(&self) -> Option<&Interval> {
         self.earlier.as_ref().map(|e| &e.own_ci).or(self.ci.as_ref())
     }
@@ -341,7 +340,7 @@ impl Metric {
         }
     }
 
-    /// `id{name=value,...}`: the join key as text.
+    /// The join key as text: `id{name=value,...}`.
     pub fn key(&self) -> String {
         key_of(&self.id, &self.params)
     }
@@ -356,7 +355,7 @@ pub fn key_of(id: &str, params: &Params) -> String {
     format!("{id}{{{}}}", list.join(","))
 }
 
-/// A registered metric id: part of the tool's interface, never reused for another meaning.
+/// A registered metric id. It is part of the tool's interface and never reused for another meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetricInfo {
     /// `probe.metric`.
@@ -365,18 +364,18 @@ pub struct MetricInfo {
     pub params: &'static [&'static str],
     /// Unit.
     pub unit: Unit,
-    /// Direction.
+    /// Direction of improvement.
     pub better: Better,
-    /// A check that warns or fails and names one of these flags it.
+    /// Hazards. A check that warns or fails with one of them flags this metric.
     pub weakened_by: &'static [crate::Hazard],
-    /// One sentence.
+    /// Description in one sentence.
     pub description: &'static str,
     /// True for differences and offsets.
     pub may_be_negative: bool,
 }
 
 impl MetricInfo {
-    /// A figure without parameters and words of which less is better, such as those of files of others.
+    /// A figure without parameters and description, better when lower, for example from a foreign file.
     pub const fn of(id: &'static str, unit: Unit) -> Self {
         let better = Better::Lower;
         Self { id, params: &[], unit, better, weakened_by: &[], description: "", may_be_negative: false }
@@ -385,7 +384,7 @@ impl MetricInfo {
 
 /// Builds [`Params`] from pairs.
 pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
-    // Collecting would compile a sort for each number of pairs.
+    // `collect` would compile a sort for each number of pairs.
     let mut all = Params::new();
     for (name, value) in pairs {
         all.insert(name.to_owned(), value);

@@ -1,4 +1,4 @@
-//! Impossible values, keys, populations, intervals.
+//! Tests of metrics: impossible values, keys, populations, intervals.
 
 use super::*;
 

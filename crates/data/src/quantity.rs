@@ -1,13 +1,13 @@
-//! Units (UCUM strings) and the direction in which a quantity is good.
+//! Units (UCUM strings), the direction of improvement, and the text of quantities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Units with their codes of UCUM, which records write.
+/// Units with their UCUM codes, which records contain.
 macro_rules! units {
     ($($(#[$doc:meta])* $unit:ident = $code:literal,)*) => {
         named! {
-            /// The unit of a number, written as UCUM. Time is always nanoseconds and size always bytes in records; views scale them.
+            /// The unit of a number, by its UCUM code. In records, times are always nanoseconds and sizes always bytes; views scale them.
             #[derive(Hash, Serialize, Deserialize, JsonSchema)]
             pub enum Unit { $($(#[$doc])* #[serde(rename = $code)] $unit = $code,)* }
         }
@@ -27,9 +27,9 @@ units! {
     FlopsPerSecond = "{flop}/s",
     /// Events per second.
     Hertz = "Hz",
-    /// A fraction or ratio, 0.02 for 2 %.
+    /// A fraction or ratio: 0.02 for 2 %.
     One = "1",
-    /// A number of things.
+    /// A number of items.
     Count = "{count}",
     /// Nanoseconds per byte.
     NanosecondsPerByte = "ns/By",
@@ -40,7 +40,7 @@ units! {
 }
 
 impl Unit {
-    /// True for times, rates and costs per byte: what something takes, and not a size, a number or a share.
+    /// True for times, rates and times per byte, which are costs; false for sizes, numbers and shares.
     pub const fn is_price(self) -> bool {
         use Unit::{BytesPerSecond, FlopsPerSecond, Nanoseconds, NanosecondsPerByte, Ticks};
         matches!(self, Nanoseconds | Ticks | BytesPerSecond | FlopsPerSecond | NanosecondsPerByte)
@@ -52,7 +52,7 @@ impl Unit {
     }
 }
 
-/// Which way a metric is good.
+/// Direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -64,9 +64,9 @@ pub enum Better {
     Neither,
 }
 
-/// A value in its unit as a person reads it, scaled to three significant digits: `1.23 ms`, `2.9 %`, `250 Hz`.
+/// A value in its unit in words, scaled to three significant digits: `1.23 ms`, `2.9 %`, `250 Hz`.
 ///
-/// Non-finite values never reach a reader: they are shown as `?`.
+/// A value that is not finite is shown as `?`.
 pub fn human(value: f64, unit: Unit) -> String {
     if !value.is_finite() {
         return "?".to_owned();
@@ -78,7 +78,7 @@ pub fn human(value: f64, unit: Unit) -> String {
         Unit::BytesPerSecond => scaled(value, 1e3, ["B/s", "kB/s", "MB/s", "GB/s"]),
         Unit::FlopsPerSecond => scaled(value, 1e3, ["flop/s", "kflop/s", "Mflop/s", "Gflop/s"]),
         Unit::Hertz => scaled(value, 1e3, ["Hz", "kHz", "MHz", "GHz"]),
-        // All but a little is not all: cut, not rounded.
+        // A share just below 1 is cut, not rounded, so that it never reads 100 %.
         Unit::One if value < 1.0 && digits(value * 100.0) == "100" => {
             format!("{:.2} %", (value * 1e4).floor() / 100.0)
         }
@@ -107,7 +107,7 @@ fn is_whole(value: f64) -> bool {
     value == value.trunc() && value.abs() < 1e6
 }
 
-/// A duration as it was written, if it is one: what options keep.
+/// Checks a duration and returns its text unchanged, for options.
 ///
 /// # Errors
 /// As [`parse_duration_ns`].
@@ -115,8 +115,8 @@ pub fn duration_text(text: &str) -> Result<String, String> {
     parse_duration_ns(text).map(|_| text.to_owned())
 }
 
-/// Parses a duration as people write it: `20` and `20s` are seconds; `500ms`, `100us`, `5m`, `1.5h` as they say.
-/// Errors: one line that names the text and the forms that are understood.
+/// Parses a duration: `20` and `20s` are seconds; `500ms`, `100us`, `5m`, `1.5h` have their own units.
+/// Errors: one line with the text and the accepted forms.
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());
@@ -139,15 +139,15 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     if ns.is_finite() && ns < 9e18 { Ok(ns.round() as u64) } else { wrong(" this program can keep") }
 }
 
-/// In the largest of these units, each `step` of the one before, of which there is one.
+/// The value in the largest unit of which it has at least one; each unit is `step` of the previous.
 fn scaled(value: f64, step: f64, names: [&str; 4]) -> String {
-    // 999.5 of a unit already rounds to 1000, which reads better as 1 of the next.
+    // 999.5 of a unit rounds to 1000, which reads better as 1 of the next.
     let fits = |i: &i32| value.abs() >= step.powi(*i) * 0.9995;
     let i = (1..4).rev().find(fits).unwrap_or(0);
     format!("{} {}", digits(value / step.powi(i)), names[i as usize])
 }
 
-/// Three significant digits without an exponent for ordinary magnitudes.
+/// Three significant digits, without an exponent for ordinary magnitudes.
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
         return "?".to_owned();
@@ -169,7 +169,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// Bytes as options give sizes: `64K` and `64KiB` are 65536. `None` where it is no such number.
+/// Parses a size of an option: `64K` and `64KiB` are 65536. `None` for any other text.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! The record of one run: the document that every view, comparison and prediction starts from.
+//! The record of one run: the document that all views, comparisons and predictions use.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Check;
-use crate::facts::Facts;
+use crate::facts::{Facts, stored};
 use crate::metric::Metric;
 use crate::shape::Dataset;
 pub use crate::summary::{Summary, SummaryLine};
 
 /// Value of [`Record::format`].
 pub const FORMAT: &str = "machmeter-result";
-/// Version of the document's schema: minor versions only add, readers ignore unknown keys.
+/// Version of the document's schema. A minor version only adds keys, and readers ignore unknown keys.
 pub const SCHEMA_VERSION: &str = "1.0";
 
 /// One run.
@@ -25,20 +25,19 @@ pub struct Record {
     pub version: String,
     /// Unique id of the run.
     pub id: String,
-    /// False when the run ended before its plan.
+    /// False if the run ended before its plan.
     pub complete: bool,
-    /// `time`, `samples`, `signal:INT`, `error`, ...
+    /// Reason for the end: `time`, `samples`, `signal:INT`, `error`, ...
     pub stopped_by: String,
-    /// The program that wrote it.
+    /// The program that wrote the record.
     pub tool: Tool,
-    /// What was asked for.
+    /// The job and its execution.
     pub run: Run,
-    /// The machine before and after.
+    /// The machine before and after the run.
     pub machine: Machine,
-    /// The clock that timed it; `null` for documents read from foreign files.
+    /// The clock that timed the run; `null` for documents from foreign files.
     pub clock: Option<ClockRecord>,
-    /// What a person should read first: rows of figures, and what the machine is fit for. Written by the analysis, so that
-    /// views need not know any probe.
+    /// The most important results: rows of figures, and verdicts per purpose. The analysis writes them, so views depend on no probe.
     #[serde(default)]
     pub summary: Summary,
     /// Environment checks.
@@ -47,28 +46,28 @@ pub struct Record {
     /// Figures.
     #[serde(default)]
     pub metrics: Vec<Metric>,
-    /// Data to show.
+    /// Data to draw.
     #[serde(default)]
     pub datasets: Vec<Dataset>,
     /// Findings: statements with evidence (a constant-interference verdict, a periodic source).
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// Things that weaken the result.
+    /// Conditions that weaken the result.
     #[serde(default)]
     pub warnings: Vec<Warning>,
     /// Raw samples stored beside the document.
     #[serde(default)]
     pub raw: Vec<RawFile>,
-    /// Where an imported document came from.
+    /// Origin of an imported document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// Room for additions that readers may ignore.
+    /// Additions that readers may ignore.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, serde_json::Value>,
 }
 
 impl Record {
-    /// A record of this format in which nothing stands yet but who wrote what under which id.
+    /// A record of this format with only an id, the tool and the run.
     pub fn new(id: String, tool: Tool, run: Run) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -80,9 +79,17 @@ impl Record {
         }
     }
 
-    /// The record that this JSON says, whatever its version. Here and nowhere else, a parser of records is compiled: it takes seconds.
+    /// Reads a record of any version; facts in the form of an earlier version are converted. No other function parses records, because each parser takes
+    /// seconds to compile.
+    ///
+    /// # Errors
+    /// The text is not JSON, or not a record.
     pub fn from_json(json: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(json)
+        let mut record: Self = serde_json::from_slice(json)?;
+        for facts in [&mut record.machine.before, &mut record.machine.after] {
+            stored::renew(facts);
+        }
+        Ok(record)
     }
 
     /// The metric with this id whose parameters include all of `wanted`.
@@ -97,8 +104,8 @@ impl Record {
         self.datasets.iter().filter(move |d| d.id == id)
     }
 
-    /// Adds a warning once per code and text. Warnings of one code that say the same up to a colon become one:
-    /// `disk full: result lost` and `disk full: samples lost` become `disk full: result lost; samples lost`.
+    /// Adds a warning once per code and text. Warnings with equal code and equal text up to a colon are merged: `disk full: result lost` and
+    /// `disk full: samples lost` become `disk full: result lost; samples lost`.
     pub fn warn(&mut self, warning: Warning) {
         let Some((head, tail)) = warning.text.split_once(": ") else {
             if !self.warnings.contains(&warning) {
@@ -123,7 +130,7 @@ pub struct Tool {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Commit it was built from, if known.
+    /// Commit of the build, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Target triple.
@@ -133,7 +140,7 @@ pub struct Tool {
     pub rustc: Option<String>,
 }
 
-/// What was asked for and how it went.
+/// The job and its execution.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Start, RFC 3339 UTC.
@@ -152,16 +159,16 @@ pub struct Run {
     pub euid: u32,
     /// Scheduling policy that the measuring threads got, `other` or `fifo:45`.
     pub policy: String,
-    /// CPUs that were asked for, `0-1`.
+    /// CPUs selected by the user, `0-1`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cpus: String,
-    /// Parameters of each probe, as recorded from its parameter struct.
+    /// Parameters of each probe, from its parameter struct.
     #[serde(default)]
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// User's tags.
+    /// Tags given by the user.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// What the run changed on the machine while it lasted (and undid).
+    /// Changes that the run made to the machine while it lasted, and undid.
     #[serde(default)]
     pub side_effects: Vec<String>,
 }
@@ -173,10 +180,10 @@ pub struct Machine {
     pub before: Facts,
     /// Facts after.
     pub after: Facts,
-    /// Paths that changed.
+    /// Paths of facts that changed.
     #[serde(default)]
     pub changed: Vec<String>,
-    /// SHA-256 over the hardware facts: same value, same kind of machine.
+    /// SHA-256 over the hardware facts; equal values mean the same kind of machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
 }
@@ -188,46 +195,46 @@ pub struct ClockRecord {
     pub source: String,
     /// Ticks per second.
     pub rate_hz: f64,
-    /// Bound of the error of `rate_hz`, ppm.
+    /// Bound on the error of `rate_hz`, ppm.
     pub rate_error_ppm: f64,
-    /// Deviation from the kernel's figure, ppm, where the kernel publishes one.
+    /// Deviation from the kernel's rate, ppm, if the kernel publishes one.
     pub kernel_deviation_ppm: Option<f64>,
-    /// Distance of neighboring values, ticks, rounded up.
+    /// Distance between neighboring values, ticks, rounded up.
     pub step_ticks: u64,
     /// Mean cost of one read, ticks.
     pub read_cost_ticks: f64,
-    /// Bound of the offset between CPUs, ticks; `null` when it could not be bounded.
+    /// Bound on the offset between CPUs, ticks; `null` without a bound.
     pub cross_cpu_ticks: Option<f64>,
-    /// Reads that went backwards.
+    /// Reads that returned an earlier time than the previous read.
     pub backward_steps: u64,
     /// Reason for the choice of this source.
     pub why: String,
 }
 
-/// A statement the analysis makes, with what it rests on.
+/// A statement of the analysis, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// `noise.constant_interference`, `noise.periodic`, ...
     pub id: String,
     /// Verdict in one word: `none_seen`, `present`, `unknown`, ...
     pub verdict: String,
-    /// One sentence for a person.
+    /// The statement in one sentence.
     pub text: String,
-    /// What was compared with what, with figures.
+    /// The comparisons behind it, with figures.
     #[serde(default)]
     pub evidence: Vec<String>,
 }
 
-/// Something that weakens the result, with what to do.
+/// A condition that weakens the result, with advice.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable code, `W301`.
     pub code: String,
-    /// What happened, with figures.
+    /// The event, with figures.
     pub text: String,
-    /// What to do.
+    /// Advice.
     pub next: String,
-    /// Whether it changes what is read on the page of the whole machine.
+    /// True if it is important: it changes how figures of the page are read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changes: bool,
 }
@@ -239,7 +246,7 @@ pub struct RawFile {
     pub file: String,
     /// Table name.
     pub table: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// SHA-256 of the file, hexadecimal.
     pub sha256: String,
@@ -248,11 +255,11 @@ pub struct RawFile {
 /// Origin of an imported record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
-    /// Format it was read from: `ftq-2009`, `oslat-json`, ...
+    /// Source format: `ftq-2009`, `oslat-json`, ...
     pub format: String,
     /// File names.
     pub files: Vec<String>,
-    /// What the format does not say, and what was assumed.
+    /// Gaps of the format, and the assumptions made for them.
     #[serde(default)]
     pub assumptions: Vec<String>,
 }

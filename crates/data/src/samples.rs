@@ -1,4 +1,4 @@
-//! Raw samples: named columns of equal length, in the units they were taken in (ticks, counts), before any conversion.
+//! Raw samples: named columns of equal length in their original units (ticks, counts), before any conversion.
 
 use thiserror::Error;
 
@@ -11,14 +11,14 @@ pub enum Values {
     I64(Vec<i64>),
     /// Small integers: CPU numbers, dictionary codes, counts per window.
     I32(Vec<i32>),
-    /// Anything already converted.
+    /// Converted values.
     F64(Vec<f64>),
     /// Names.
     Text(Vec<String>),
 }
 
 impl Values {
-    /// Rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::I64(v) => v.len(),
@@ -28,7 +28,7 @@ impl Values {
         }
     }
 
-    /// No rows.
+    /// True without rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -37,7 +37,7 @@ impl Values {
 /// One column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Name with unit suffix where it is a number (`start_ticks`).
+    /// Name, with a unit suffix for numbers (`start_ticks`).
     pub name: String,
     /// Unit of its numbers.
     pub unit: Unit,
@@ -62,15 +62,15 @@ pub struct RaggedTable(String);
 pub struct Table {
     /// Name, unique in a run: `noise_gaps`, `noise_windows`.
     pub name: String,
-    /// Facts needed to read it again (`tick_hz`, `t0_ticks`, `window_ticks`), as text.
+    /// Facts needed to read the table again (`tick_hz`, `t0_ticks`, `window_ticks`), as text.
     pub notes: Vec<(String, String)>,
     /// Columns of equal length.
     pub columns: Vec<Column>,
 }
 
 impl Table {
-    /// A table after checking that its columns agree.
-    /// Errors: when a column's length differs from the first one's.
+    /// A table; checks that its columns have equal length.
+    /// Errors: the length of a column differs from that of the first one.
     pub fn new(name: &str, columns: Vec<Column>) -> Result<Self, RaggedTable> {
         let first = columns.first().map_or(0, |c| c.values.len());
         if let Some(c) = columns.iter().find(|c| c.values.len() != first) {
@@ -81,23 +81,23 @@ impl Table {
         Ok(Self { name: name.to_owned(), notes: Vec::new(), columns })
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |c| c.values.len())
     }
 
-    /// The column called `name`.
+    /// The column with this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
     }
 
-    /// Notes what the numbers of a column stand for, from 0 on, as a JSON list under `names.COLUMN`.
+    /// Notes the meanings of the numbers in a column, from 0 on, as a JSON list under `names.COLUMN`.
     pub fn name_codes(&mut self, column: &str, names: impl IntoIterator<Item = String>) {
         let names: Vec<String> = names.into_iter().collect();
         self.notes.push((format!("names.{column}"), serde_json::to_string(&names).unwrap_or_default()));
     }
 
-    /// The note called `key`.
+    /// The note with this key.
     pub fn note(&self, key: &str) -> Option<&str> {
         self.notes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }

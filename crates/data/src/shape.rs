@@ -1,5 +1,4 @@
-//! The shapes in which data is shown. Views are written per shape and know no probe; a probe says which of its data has
-//! which shape.
+//! The shapes of data. A view draws a shape and knows no probe; a probe chooses a shape for its data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::metric::Params;
 use crate::quantity::Unit;
 
-/// One thing to show: a title, the shape, and what to remember when reading it.
+/// Data to draw: a title, a caption and the shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dataset {
     /// Unique in the record, `noise.timeline`.
     pub id: String,
-    /// What distinguishes datasets of one id (`cpu`).
+    /// Parameters that distinguish datasets of one id (`cpu`).
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub params: Params,
     /// Heading.
     pub title: String,
-    /// One or two sentences on how to read it.
+    /// One or two sentences on how to read the data.
     pub caption: String,
     /// The data.
     #[serde(flatten)]
@@ -25,12 +24,12 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// The only one of its id.
+    /// A dataset whose id is unique in the record.
     pub fn new(id: &str, title: impl Into<String>, caption: impl Into<String>, shape: Shape) -> Self {
         Self { id: id.to_owned(), params: Params::new(), title: title.into(), caption: caption.into(), shape }
     }
 
-    /// One of several of its id.
+    /// Sets the parameters, for one of several datasets of an id.
     #[must_use]
     pub fn with_params(mut self, params: Params) -> Self {
         self.params = params;
@@ -72,14 +71,14 @@ macro_rules! views_of {
 }
 views_of!(series Series, distribution Distribution, curve Curve, matrix Matrix, cost_table CostTable, decades Decades);
 
-/// An axis: name, unit, and whether it is best drawn logarithmically.
+/// An axis: name, unit, and scale.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {
     /// Label without unit.
     pub label: String,
     /// Unit.
     pub unit: Unit,
-    /// Logarithmic.
+    /// True for a logarithmic scale.
     #[serde(default)]
     pub log: bool,
 }
@@ -135,10 +134,10 @@ pub struct Mark {
     pub y: Option<f64>,
     /// Short label.
     pub label: String,
-    /// Longer text: what it is, what is near it.
+    /// Longer text with the cause and its surroundings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// Whether a level ends here: what lies on both sides is not one line.
+    /// True at the end of a level; no line joins points on both sides of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edge: bool,
 }
@@ -150,7 +149,7 @@ pub struct Distribution {
     pub value: Axis,
     /// One per CPU or class.
     pub rows: Vec<DistributionRow>,
-    /// Heights that matter to a reader: a deadline. Only `y` is read.
+    /// Important heights, for example a deadline. Only `y` is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Mark>,
 }
@@ -160,16 +159,16 @@ pub struct Distribution {
 pub struct DistributionRow {
     /// Name.
     pub name: String,
-    /// Samples.
+    /// Number of samples.
     pub n: u64,
     /// Ascending pairs (probability, value); the last is (1, maximum).
     pub quantiles: Vec<(f64, f64)>,
 }
 
 impl DistributionRow {
-    /// Of `n` samples, by their quantiles and the greatest: so many per factor of ten of 1 / (1 - p), and those that tables ask for.
+    /// A row of `n` samples: `per_decade` quantiles per factor of ten of 1 / (1 - p), the quantiles of tables, and the greatest sample.
     pub fn of(name: String, n: u64, per_decade: u32, quantile: impl Fn(f64) -> f64, greatest: f64) -> Self {
-        // Twenty factors of ten are more than 64 bits count.
+        // Twenty factors of ten exceed the range of 64 bits.
         let steps = (0..20 * per_decade).map(|k| 1.0 - 10_f64.powf(-f64::from(k) / f64::from(per_decade)));
         let is_known = |p: &f64| (1.0 - p) * n as f64 >= 1.0;
         let all = steps.take_while(is_known).chain(ASKED.into_iter().filter(is_known));
@@ -182,10 +181,10 @@ impl DistributionRow {
     }
 }
 
-/// Quartiles and the like, which no step toward the tail meets.
+/// Quantiles of tables that the steps toward the tail do not include.
 const ASKED: [f64; 4] = [0.25, 0.5, 0.75, 0.95];
 
-/// What a drawing can show of a number; 0 for what is none.
+/// Four significant digits, enough for a drawing; 0 if `x` is not finite.
 pub fn four_digits(x: f64) -> f64 {
     format!("{x:.3e}").parse().ok().filter(|x: &f64| x.is_finite()).unwrap_or(0.0)
 }
@@ -218,7 +217,7 @@ pub struct CurveRow {
     pub name: String,
     /// Ascending x.
     pub x: Vec<f64>,
-    /// y of each x.
+    /// The y of each x.
     pub y: Vec<f64>,
 }
 
@@ -245,26 +244,26 @@ pub struct ScatterGroup {
 /// See [`Shape::Matrix`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Matrix {
-    /// What the columns are (time after start, the other CPU).
+    /// Meaning of the columns (time after start, the other CPU).
     pub x: Axis,
-    /// Value at the start of each column, in the x unit; not read where the columns have names.
+    /// Value at the start of each column, in the x unit; ignored if the columns have names.
     pub columns: Vec<f64>,
-    /// Names of the columns, where they stand for things (loads) instead of values.
+    /// Names of the columns, if they are things (loads) rather than values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub column_names: Vec<String>,
     /// Names of the rows.
     pub rows: Vec<String>,
-    /// What a cell holds.
+    /// Meaning of the cells.
     pub cell: Axis,
-    /// One vector per row; `null` where nothing was seen.
+    /// One vector per row; `null` without an observation.
     pub values: Vec<Vec<Option<f64>>>,
-    /// Least and greatest value that colors stand for, where several matrices share a scale; else those of this one.
+    /// Least and greatest value of the color scale, if several matrices share it; else this matrix sets the scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
 }
 
 impl Matrix {
-    /// A matrix whose columns stand for named things; `x` says in a word what they are.
+    /// A matrix whose columns are named things; `x` is the word for them.
     pub fn named(
         x: &str,
         column_names: Vec<String>,
@@ -276,7 +275,7 @@ impl Matrix {
         Self { x: Axis::linear(x, Unit::Count), columns, column_names, rows, cell, values, range: None }
     }
 
-    /// Columns, by name or by value.
+    /// Number of columns, by name or by value.
     pub fn width(&self) -> usize {
         if self.column_names.is_empty() { self.columns.len() } else { self.column_names.len() }
     }
@@ -324,14 +323,14 @@ pub enum Cell {
     Number(f64),
     /// Text.
     Text(String),
-    /// Nothing, with no number to show.
+    /// No value.
     Empty(()),
 }
 
 /// See [`Shape::Decades`]. Values are positive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decades {
-    /// Value axis; times are placed by the decade of their seconds ("ten to the power minus").
+    /// Value axis. Times are placed by the decade of their seconds ("ten to the power minus").
     pub value: Axis,
     /// Rows in the order of the table they come from.
     pub rows: Vec<DecadeRow>,
@@ -342,6 +341,9 @@ pub struct Decades {
 pub struct DecadeRow {
     /// Name.
     pub name: String,
+    /// Key of the metric with this value, `id{name=value,...}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
     /// Value, in the axis' unit.
     pub value: f64,
     /// Lower end of its interval.
@@ -353,17 +355,16 @@ pub struct DecadeRow {
 }
 
 impl DecadeRow {
-    /// Distance in decades to the next edge between two whole decades (half way between them) up to which a row is said to
-    /// lie on the edge: its whole number can differ between two runs.
+    /// Distance in decades to the midpoint between two whole decades, within which a row is on the edge: its whole number can differ between two runs.
     pub const EDGE: f64 = 0.05;
 
-    /// Decimal logarithm in the base unit: of seconds for `unit` ns, of the unit itself for others. `None` unless positive.
+    /// Decimal logarithm in the base unit: of seconds for ns, else of `unit` itself. `None` unless positive.
     pub fn log10(&self, unit: Unit) -> Option<f64> {
         let scale = if unit == Unit::Nanoseconds { 1e-9 } else { 1.0 };
         (self.value > 0.0 && self.value.is_finite()).then(|| (self.value * scale).log10())
     }
 
-    /// The nearest whole decade, and whether it lies on the edge to another.
+    /// The nearest whole decade, and true if the value is on the edge to the next one.
     pub fn decade(&self, unit: Unit) -> Option<(i32, bool)> {
         let log = self.log10(unit)?;
         let nearest = log.round();
@@ -377,7 +378,7 @@ mod tests {
 
     #[test]
     fn costs_lie_at_their_nearest_decade_and_edges_are_told() {
-        let row = |value| DecadeRow { name: String::new(), value, low: None, high: None };
+        let row = |value| DecadeRow { name: String::new(), metric: None, value, low: None, high: None };
         let at = |value| row(value).decade(Unit::Nanoseconds);
         assert_eq!(at(1.0), Some((-9, false)));
         assert_eq!(at(184.0), Some((-7, false)), "cut off, this is -6");

@@ -1,5 +1,6 @@
-//! What a person reads first: rows of figures, and what the machine is fit for. Rows name metrics; views look them up and word them,
-//! so that one figure reads the same on the page, the report, the card and in Markdown.
+//! The summary of a record: rows of figures, and verdicts per purpose.
+//!
+//! Rows name metrics. Views look the metrics up and print them with common words, so a figure reads the same in all of them: page, report, card, Markdown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,16 +15,16 @@ pub use declared::{Pick, RowInfo, rows, selects};
 pub use fitness::{Bounds, Evidence, Fit, Fitness, Purpose, SHARE_TAKEN, of_cpus};
 pub use words::{Mark, RowText, ends, interval_text};
 
-/// What a person should read first.
+/// The most important results of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Rows of the page, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
-    /// What the machine is fit for, a purpose each.
+    /// Verdicts, one per purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fitness: Vec<Fitness>,
-    /// What is no figure or has a layout of its own: tables of other tools, statements of self-tests.
+    /// Text that is not a figure or has its own layout: tables of other tools, statements of self-tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SummaryLine>,
 }
@@ -33,11 +34,11 @@ pub struct Summary {
 pub struct Row {
     /// The probe: `NOISE`, `INTERACTIVE`, `MEMORY`, ...; or a picture: `LADDER`, `TAKEN`.
     pub section: String,
-    /// What it is: `latency`.
+    /// The quantity: `latency`.
     pub name: String,
     /// Its figures, each under a condition.
     pub figures: Vec<RowFigure>,
-    /// Left out on the page of several probes.
+    /// True if the page of several probes omits the row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
 }
@@ -45,24 +46,24 @@ pub struct Row {
 /// A figure of a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RowFigure {
-    /// Condition in words (`2 MiB pages`); empty where the name says all.
+    /// Condition in words (`2 MiB pages`); empty if the name is sufficient.
     pub condition: String,
     /// Id of the metric.
     pub id: String,
     /// Its parameters.
     pub params: Params,
-    /// What of it is shown.
+    /// The part of the metric that is shown.
     #[serde(default)]
     pub shows: Shows,
-    /// The same of earlier runs of this machine, the latest last.
+    /// The same figure in earlier runs on this machine, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<f64>,
-    /// Where it lies on machines of this kind, where that is known.
+    /// Its usual range on machines of this kind, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual: Option<Usual>,
 }
 
-/// Where a figure usually lies.
+/// The usual range of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usual {
     /// 10th percentile of the machines, in the unit of the metric.
@@ -71,13 +72,13 @@ pub struct Usual {
     pub high: f64,
     /// `guest`, `server`, `desktop`, `laptop` or `board`.
     pub kind: String,
-    /// Machines.
+    /// Number of machines.
     pub n: u32,
-    /// Who measured them.
+    /// Source of the measurements.
     pub source: String,
 }
 
-/// A figure beside where it usually lies.
+/// A figure with its usual range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// The range; both ends are above 0.
@@ -86,11 +87,11 @@ pub struct Compared {
     pub value: f64,
     /// Unit of the three.
     pub unit: Unit,
-    /// Which end is the good one.
+    /// Direction of improvement.
     pub better: Better,
 }
 
-/// What a figure means beside where it usually lies.
+/// Position of a figure relative to its usual range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Within the range, or on its good side.
@@ -102,14 +103,13 @@ pub enum Place {
 }
 
 impl Compared {
-    /// Places of the low end, the figure and the high end on a logarithmic axis, 0 to 1, that begins a decade below the range and
-    /// ends a decade above it.
+    /// Positions of the low end, the figure and the high end on a logarithmic axis, 0 to 1. The axis extends a decade below and above the range.
     pub fn places(&self) -> [f64; 3] {
         let (from, to) = ((self.usual.low / 10.0).ln(), (self.usual.high * 10.0).ln());
         [self.usual.low, self.value, self.usual.high].map(|v| ((v.ln() - from) / (to - from)).clamp(0.0, 1.0))
     }
 
-    /// What the figure means.
+    /// The position of the figure.
     pub fn place(&self) -> Place {
         let beyond = match self.better {
             Better::Lower => self.value / self.usual.high,
@@ -130,7 +130,7 @@ impl Compared {
     }
 }
 
-/// What a figure shows of its metric.
+/// The part of a metric that a figure shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shows {
@@ -144,7 +144,7 @@ pub enum Shows {
 }
 
 impl Shows {
-    /// The figure, where the metric has it.
+    /// The figure; `None` if the metric does not have it.
     pub fn of(&self, metric: &Metric) -> Option<f64> {
         match self {
             Self::Value => metric.value,
@@ -159,12 +159,12 @@ impl Shows {
 pub struct SummaryLine {
     /// `INTERACTIVE`, `SELFTEST`, ...
     pub section: String,
-    /// Lines; the first stands beside the heading.
+    /// Lines; the first is beside the heading.
     pub lines: Vec<String>,
 }
 
 impl Summary {
-    /// Adds the summary of another probe. The worse of two judgments of one purpose stays.
+    /// Adds the summary of another probe. Of two verdicts on one purpose, the worse stays.
     pub fn add(&mut self, other: Self) {
         self.rows.extend(other.rows);
         for new in other.fitness {
@@ -188,7 +188,7 @@ impl Summary {
 /// A figure of a row, found among metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'m> {
-    /// Whose it is.
+    /// Its metric.
     pub metric: &'m Metric,
     /// The figure.
     pub value: f64,
@@ -197,7 +197,7 @@ pub struct Shown<'m> {
 }
 
 impl RowFigure {
-    /// The figure among the metrics of its record.
+    /// Finds the figure among the metrics of its record.
     pub fn find<'m>(&self, metrics: &'m [Metric]) -> Option<Shown<'m>> {
         let metric = metrics.iter().find(|m| m.id == self.id && m.params == self.params)?;
         Some(Shown { metric, value: self.shows.of(metric)?, unit: metric.unit })
@@ -205,7 +205,7 @@ impl RowFigure {
 }
 
 impl Row {
-    /// The figures of the row that are known, each with its condition. Two that read the same are one.
+    /// The known figures of the row, each with its condition. Figures with the same text are printed once.
     pub fn shown<'m>(&self, metrics: &'m [Metric]) -> Vec<(&str, Shown<'m>)> {
         let mut found: Vec<(&str, Shown<'m>)> =
             self.figures.iter().filter_map(|f| Some((f.condition.as_str(), f.find(metrics)?))).collect();
@@ -217,7 +217,7 @@ impl Row {
         found
     }
 
-    /// The first figure that is shown beside where it usually lies; `None` of what has no place on a logarithmic axis.
+    /// The first figure with its usual range; `None` without a range, or if a value has no place on a logarithmic axis.
     pub fn compared(&self, metrics: &[Metric]) -> Option<Compared> {
         let of = |f: &RowFigure| Some((f.usual.clone(), f.find(metrics)?));
         let (usual, shown) = self.figures.iter().find_map(of)?;

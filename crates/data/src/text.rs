@@ -1,6 +1,6 @@
-//! Texts that strangers choose: names of processes, records and files of others.
+//! Handles untrusted text: names of processes, and texts of foreign records and files.
 
-/// Whether a character steers a terminal or turns the direction of text.
+/// True for a character that controls a terminal or changes the direction of text.
 pub fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -10,7 +10,7 @@ pub fn printable(text: &str) -> String {
     text.replace(steers, " ")
 }
 
-/// A field of CSV by RFC 4180, section 2: line breaks are kept. What spreadsheets take for a formula gets an apostrophe.
+/// A CSV field by RFC 4180, section 2; line breaks are kept. A text that spreadsheets would evaluate as a formula gets an apostrophe.
 pub fn csv_field(text: &str) -> String {
     let is_number = text.parse::<f64>().is_ok();
     let guard = if text.starts_with(['=', '@', '+', '-']) && !is_number { "'" } else { "" };

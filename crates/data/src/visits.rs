@@ -1,27 +1,28 @@
-//! Samples of a figure in its record, visit by visit: what the runs of a side are pooled by.
+//! Samples of a figure, visit by visit. `compare` pools them over the runs of a side.
+//!
+//! A visit is one uninterrupted series of samples of an operation; the run returns to each operation many times.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::finite::cut_to;
 
-/// Most samples that a visit keeps: of more, quantiles stand for them.
+/// Most samples per visit; a larger visit is reduced to quantiles.
 const MOST: usize = 16;
 /// Digits that a sample keeps.
 const DIGITS: usize = 5;
 
-/// The samples that a figure is of, in its unit.
+/// The samples behind a figure, in its unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Visits {
-    /// Which quantile of all samples the figure is: 0.25 of costs, 0.75 of rates.
+    /// The figure is this quantile of all samples: 0.25 for costs, 0.75 for rates.
     pub quantile: f64,
-    /// By visit, in time order, each sorted: at most 16, or as many quantiles of more.
+    /// By visit, in time order, each sorted: at most 16 samples, or 16 quantiles of a larger visit.
     pub values: Vec<Vec<f64>>,
 }
 
 impl Visits {
-    /// From the samples of each visit in time order. What is not finite is left out, and so are visits without a sample; `None` if nothing
-    /// is left.
+    /// Takes the samples of each visit in time order. Values that are not finite and visits without a sample are left out; `None` if nothing is left.
     pub fn new(quantile: f64, visits: impl IntoIterator<Item = Vec<f64>>) -> Option<Self> {
         let values: Vec<Vec<f64>> = visits.into_iter().map(condensed).filter(|v| !v.is_empty()).collect();
         (!values.is_empty()).then_some(Self { quantile, values })

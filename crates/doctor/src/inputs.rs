@@ -1,4 +1,9 @@
-//! What checks judge: captured facts, the qualified clock, live measurements; and how they read them.
+//! Inputs of the checks: captured facts, the qualified clock and the live measurement, and functions that read them.
+//!
+//! A fact has a path (`cpu.count`), a value and a source. A reader returns the value, or the outcome `unknown` with the reason. A check can therefore
+//! use `?` and never passes without evidence.
+
+use std::collections::BTreeMap;
 
 use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 use machmeter_data::quantity::{Unit, digits, human};
@@ -11,7 +16,7 @@ use super::outcome::Outcome;
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     pub facts: &'a Facts,
-    /// The machine some time later, for rates.
+    /// Facts captured a second time, later; they give rates. `None` after a single capture.
     pub later: Option<&'a Facts>,
     pub clock: Option<&'a ClockInput>,
     pub live: Option<&'a Live>,
@@ -23,19 +28,19 @@ pub struct ClockInput {
     pub source: String,
     /// Uncertainty of the measured rate, parts per million; `None` if the source needs no rate.
     pub rate_error_ppm: Option<f64>,
-    /// Measured rate against the one the kernel publishes, parts per million.
+    /// Deviation of the measured rate from the rate that the kernel publishes, parts per million.
     pub kernel_deviation_ppm: Option<f64>,
     /// Smallest advance of the counter, ns.
     pub step_ns: Option<f64>,
     /// Mean cost of one read, ns.
     pub read_ns: Option<f64>,
-    /// Largest amount by which the stamps of two CPUs can be apart, ns; `None` if it could not be bounded.
+    /// Upper bound of the difference between the clocks of two CPUs, ns; `None` if there is no bound.
     pub cross_cpu_bound_ns: Option<f64>,
-    /// CPUs that were compared with the first.
+    /// Number of CPUs compared with the first CPU.
     pub compared_cpus: usize,
-    /// Reads that showed an earlier time than the read before.
+    /// Reads that returned an earlier time than the previous read.
     pub backward_steps: u64,
-    /// Why the processor's counter is not used, if it is not.
+    /// Reason why the processor's counter is not used; `None` if it is used.
     pub fallback_reason: Option<String>,
 }
 
@@ -56,15 +61,15 @@ impl From<&Qualification> for ClockInput {
     }
 }
 
-/// A fact that was looked for and understood.
+/// A fact whose state is definite.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Seen<'a> {
     Value(&'a Fact),
-    /// The system was asked and has no such thing, for this reason.
+    /// The system has no such thing; the text is the reason.
     Nothing(&'a str),
 }
 
-/// The fact at `path`: a value, a stated absence, or the outcome `unknown` with the reason.
+/// Looks `path` up. Returns a value or a stated absence; any other state is the outcome `unknown` with the reason.
 pub(super) fn look<'a>(facts: &'a Facts, path: &str) -> Result<Seen<'a>, Outcome> {
     let Some(fact) = facts.get(path) else {
         return Err(Outcome::unknown(format!("{path} was not captured")).source(path));
@@ -85,7 +90,8 @@ fn value<'a>(facts: &'a Facts, path: &str) -> Result<&'a Fact, Outcome> {
 }
 
 fn not_a(kind: &str, path: &str, fact: &Fact) -> Outcome {
-    Outcome::unknown(format!("{path} is no {kind}: {:?}", fact.value)).source(fact.source.clone())
+    Outcome::unknown(format!("{path} is no {kind}: {}", fact.human().unwrap_or_default()))
+        .source(fact.source.clone())
 }
 
 pub(super) fn amount_in(facts: &Facts, path: &str) -> Result<f64, Outcome> {
@@ -93,9 +99,19 @@ pub(super) fn amount_in(facts: &Facts, path: &str) -> Result<f64, Outcome> {
     fact.number().filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| not_a("amount", path, fact))
 }
 
+/// Entries of a fact whose value is a map.
+pub(super) type Entries = BTreeMap<String, FactValue>;
+
+/// The CPU list at `key` of a map in the fact `path`.
+pub(super) fn cpus_at(path: &str, entries: &Entries, key: &str) -> Result<CpuSet, Outcome> {
+    let list = entries.get(key).and_then(FactValue::text);
+    let cpus = list.and_then(|list| list.parse().ok());
+    cpus.ok_or_else(|| Outcome::unknown(format!("{path} has no CPU list at `{key}`")))
+}
+
 /// The texts of a list; a single text is a list of one.
-pub(super) fn texts_of(fact: &Fact) -> Option<Vec<&str>> {
-    match fact.value.as_ref()? {
+pub(super) fn texts_of(value: &FactValue) -> Option<Vec<&str>> {
+    match value {
         FactValue::Text(t) => Some(vec![t]),
         FactValue::List(items) => items.iter().map(FactValue::text).collect(),
         _ => None,
@@ -111,7 +127,7 @@ impl<'a> Inputs<'a> {
         amount_in(self.facts, path)
     }
 
-    /// An amount that bounds; infinite where it is `unlimited`.
+    /// Reads an amount that is an upper limit; `unlimited` is infinity.
     pub(super) fn limit(&self, path: &str) -> Result<f64, Outcome> {
         match self.look(path)? {
             Seen::Value(fact) if fact.text() == Some("unlimited") => Ok(f64::INFINITY),
@@ -126,7 +142,20 @@ impl<'a> Inputs<'a> {
 
     pub(super) fn texts(&self, path: &str) -> Result<Vec<&'a str>, Outcome> {
         let fact = value(self.facts, path)?;
-        texts_of(fact).ok_or_else(|| not_a("list of texts", path, fact))
+        fact.value.as_ref().and_then(texts_of).ok_or_else(|| not_a("list of texts", path, fact))
+    }
+
+    pub(super) fn entries(&self, path: &str) -> Result<&'a Entries, Outcome> {
+        let fact = value(self.facts, path)?;
+        fact.value.as_ref().and_then(FactValue::entries).ok_or_else(|| not_a("map", path, fact))
+    }
+
+    /// Reads a list of maps.
+    pub(super) fn maps(&self, path: &str) -> Result<Vec<&'a Entries>, Outcome> {
+        let fact = value(self.facts, path)?;
+        let items = fact.value.as_ref().and_then(FactValue::items);
+        let maps = items.and_then(|items| items.iter().map(FactValue::entries).collect());
+        maps.ok_or_else(|| not_a("list of maps", path, fact))
     }
 
     pub(super) fn flag(&self, path: &str) -> Result<bool, Outcome> {
@@ -134,13 +163,13 @@ impl<'a> Inputs<'a> {
         self.facts.flag(path).ok_or_else(|| not_a("yes or no", path, fact))
     }
 
-    /// A CPU list in the kernel's format.
+    /// Reads a CPU list in the kernel's format.
     pub(super) fn cpus(&self, path: &str) -> Result<CpuSet, Outcome> {
         let text = self.text(path)?;
         text.parse().map_err(|e| Outcome::unknown(format!("{path}: {e}")))
     }
 
-    /// What lies below the kernel, `none` for the hardware. A fact that was refused counts as not seen.
+    /// The hypervisor below the kernel, `none` on bare hardware. `None` if the fact has no value, also if its read was denied.
     pub(super) fn hypervisor(&self) -> Option<&'a str> {
         self.facts.text("virt.hypervisor")
     }
@@ -156,7 +185,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// What a counter gained between the two captures; `None` without a second one.
+    /// Growth of a counter between the two captures; `None` without a second one. A counter that went backward is unknown.
     pub(super) fn gained(&self, path: &str) -> Result<Option<f64>, Outcome> {
         let Some(later) = self.later else { return Ok(None) };
         let gained = amount_in(later, path)? - self.amount(path)?;
@@ -167,7 +196,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The sources of `paths`, each once.
+    /// The sources of `paths`, each once, separated by commas.
     pub(super) fn sources(&self, paths: &[&str]) -> String {
         let mut sources: Vec<&str> = Vec::new();
         for path in paths {
@@ -197,7 +226,7 @@ pub(super) fn size(bytes: f64) -> String {
     human(bytes, Unit::Bytes)
 }
 
-/// Three significant digits without trailing zeros after the point.
+/// Three significant digits, without trailing zeros after the point.
 pub(super) fn three_digits(value: f64) -> String {
     let text = digits(value);
     let trimmed = text.contains('.') && !text.contains('e');

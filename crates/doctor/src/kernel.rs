@@ -1,4 +1,6 @@
-//! How does the kernel share CPUs: preemption, isolation, mitigations, limits on real-time threads?
+//! Checks of the kernel's CPU sharing: preemption model, isolation, mitigations, limits on real-time threads.
+//!
+//! They read boot parameters, sysfs and debugfs; none of them measures anything.
 
 use machmeter_data::{FactValue, Hazard, code};
 use machmeter_sys::sched::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
@@ -10,9 +12,9 @@ use super::{CheckDef, rights};
 
 pub(super) const PREEMPTION: CheckDef = CheckDef {
     code: code! { "E301" "preemption model",
-        what: "The kernel can be interrupted by a thread that must run now.",
-        why: "Without kernel preemption a waking thread waits until the system call of another one ends, up to some ms.",
-        how: "The model in force in debugfs, else the preempt= boot parameter, else the words in the kernel's version text.",
+        what: "The kernel can be preempted by a thread that must run now.",
+        why: "Without kernel preemption a waking thread waits for the end of another thread's system call, up to some ms.",
+        how: "The active model in debugfs; else the preempt= boot parameter; else the kernel's version text.",
         next: "Boot with preempt=full (dynamic kernels, 5.12 and later), or use a PREEMPT_RT kernel for worst cases.",
         undo: "Remove preempt= from the boot command line.",
     },
@@ -29,7 +31,7 @@ fn preemption(inputs: &Inputs) -> Judged {
         model @ ("voluntary" | "none" | "none or voluntary") => {
             Outcome::warn(model).next(NEXT).undo("remove preempt= from the boot command line")
         }
-        "dynamic" => Outcome::unknown("chosen at boot or later (dynamic); only debugfs tells which")
+        "dynamic" => Outcome::unknown("dynamic (selected at boot or later), and only debugfs shows it")
             .next("sudo cat /sys/kernel/debug/sched/preempt shows it, or run as root"),
         other => Outcome::unknown(format!("not understood: `{other}`")),
     }
@@ -38,10 +40,9 @@ fn preemption(inputs: &Inputs) -> Judged {
 
 pub(super) const ISOLATION: CheckDef = CheckDef {
     code: code! { "E302" "isolated CPUs",
-        what: "If CPUs are set aside, the measured ones are among them, and completely: scheduler, tick and RCU.",
-        why: "A half isolated CPU still gets its tick, RCU callbacks or other threads: the isolation costs a CPU and shows little.",
-        how: "Isolated and nohz_full lists of sysfs, rcu_nocbs of the boot command line. A machine that sets nothing aside has \
-              nothing to be judged: n/a.",
+        what: "If CPUs are isolated, the measured CPUs are among them and fully isolated: from scheduler, tick and RCU.",
+        why: "A partly isolated CPU still gets the tick, RCU callbacks or other threads. It costs a CPU and gains little.",
+        how: "The isolated and nohz_full lists in sysfs, and rcu_nocbs on the boot command line. Without isolated CPUs the check does not apply (n/a).",
         next: "Boot with isolcpus=managed_irq,domain,LIST nohz_full=LIST rcu_nocbs=LIST, and measure --cpus isolated.",
         undo: "Remove the three parameters from the boot command line.",
     },
@@ -66,9 +67,9 @@ fn isolation(inputs: &Inputs) -> Judged {
         format!("boot with isolcpus=managed_irq,domain,{measured} nohz_full={measured} rcu_nocbs={measured}");
     if isolated.is_empty() && no_tick.is_empty() && no_rcu.is_empty() {
         return Ok(Outcome::not_applicable(
-            "no CPU is set aside: tick and other threads may run on the measured CPUs",
+            "no CPU is isolated: the tick and other threads may run on the measured CPUs",
         )
-        .next(format!("for worst cases {boot} (leave at least one CPU to others)"))
+        .next(format!("for worst cases {boot} (leave at least one CPU to other programs)"))
         .undo(UNDO));
     }
     let limit = "measured CPUs isolated, without tick, without RCU callbacks";
@@ -77,7 +78,7 @@ fn isolation(inputs: &Inputs) -> Judged {
             .limit(limit)
             .next(format!("measure the isolated ones: --cpus {isolated}")));
     }
-    // The kernel offloads the RCU callbacks of nohz_full CPUs by itself.
+    // The kernel itself offloads the RCU callbacks of `nohz_full` CPUs.
     let no_rcu = no_rcu.union(&no_tick);
     let gaps: Vec<String> =
         [("not isolated", &isolated), ("with tick", &no_tick), ("with RCU callbacks", &no_rcu)]
@@ -96,11 +97,11 @@ fn isolation(inputs: &Inputs) -> Judged {
 
 pub(super) const MITIGATIONS: CheckDef = CheckDef {
     code: code! { "E303" "mitigations",
-        what: "The kernel's mitigations of processor flaws are known and not switched off by hand.",
-        why: "Some cost at every kernel entry: system calls, interrupts and switches of a machine without them are up to several \
-              times cheaper, so that its figures do not speak for protected machines.",
+        what: "The kernel's mitigations of processor flaws are known, and none is switched off by hand.",
+        why: "Some mitigations add a cost to every kernel entry. Without them, system calls, interrupts and switches are up to several times cheaper, \
+              and figures do not apply to protected machines.",
         how: "/sys/devices/system/cpu/vulnerabilities and the boot command line.",
-        next: "Compare only machines with the same mitigations; remove mitigations=off to get the kernel's default.",
+        next: "Compare only machines with the same mitigations. Remove mitigations=off to get the kernel's default.",
         undo: "Put mitigations=off back.",
     },
     of_machine: true,
@@ -109,10 +110,10 @@ pub(super) const MITIGATIONS: CheckDef = CheckDef {
     ..CheckDef::OF_NOTHING
 };
 
-/// Boot words that switch single mitigations off.
+/// Boot parameters that disable a mitigation.
 const SWITCHED_OFF: &str = "mitigations=off nopti pti=off nospectre_v1 nospectre_v2 spectre_v2=off mds=off tsx_async_abort=off \
                             l1tf=off retbleed=off spec_store_bypass_disable=off nospec_store_bypass_disable srbds=off kpti=off";
-/// Words in the kernel's description of mitigations that cost at every entry or exit.
+/// Words in the kernel's description of mitigations that add a cost to every kernel entry or exit.
 const COSTLY: [&str; 5] =
     ["PTI", "Clear CPU buffers", "Mitigation: IBRS", "untrained return thunk", "Safe RET"];
 
@@ -152,13 +153,13 @@ fn mitigations(inputs: &Inputs) -> Judged {
 pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
     code: code! { "E306" "real-time throttling",
         what: "The kernel takes no time from real-time threads on purpose.",
-        why: "The fair server (Linux 6.12 and later) or real-time throttling (before) stops a spinning real-time thread for about \
-              50 ms of each second when others wait: gaps of 50 ms that are not the machine's noise.",
-        how: "sched_rt_runtime_us, sched_rt_period_us and the fair server's settings in debugfs, or its default where debugfs \
-              cannot be read. Without the right to a real-time policy this cannot matter: n/a.",
-        next: "Keep other threads off the measured CPUs; else write 0 to /sys/kernel/debug/sched/fair_server/cpuN/runtime (6.12 \
-               and later) or -1 to /proc/sys/kernel/sched_rt_runtime_us.",
-        undo: "Write 50000000, or 950000 into sched_rt_runtime_us.",
+        why: "The fair server (Linux 6.12 and later) or real-time throttling (before) stops a busy real-time thread for about 50 ms of each second if \
+              other threads wait. These gaps are not noise of the machine.",
+        how: "sched_rt_runtime_us, sched_rt_period_us and the fair server's settings in debugfs, or the default if debugfs is not readable. Without \
+              permission for a real-time policy the check does not apply (n/a).",
+        next: "Keep other threads off the measured CPUs. Else write 0 to /sys/kernel/debug/sched/fair_server/cpuN/runtime (6.12 and later) or -1 to \
+               /proc/sys/kernel/sched_rt_runtime_us.",
+        undo: "Write 50000000 to runtime, or 950000 to sched_rt_runtime_us.",
     },
     hazards: &[Hazard::Preemption],
     needs: &[
@@ -169,12 +170,12 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
         "limits.cap_sys_nice",
         "limits.user_namespace",
     ],
-    // What every such kernel does by itself; figures are taken under the ordinary policy unless asked otherwise.
+    // Every kernel of this kind does this. Unless a run requests otherwise, it measures under the ordinary policy, so no figure is flagged.
     of_machine: true,
     judge: real_time_share,
 };
 
-/// The server's settings for all measured CPUs, as the largest share any CPU has.
+/// Settings of the fair server: the largest runtime and the shortest period of all CPUs, so the largest share that any CPU can have.
 fn fair_server(inputs: &Inputs, kernel: KernelVersion) -> FairServer {
     let number = |value: &FactValue| value.number().filter(|n| *n >= 0.0).map(|n| n as u64);
     let numbers = |path: &str| match inputs.facts.get(path)?.value.as_ref()? {
@@ -204,7 +205,7 @@ fn real_time_share(inputs: &Inputs) -> Judged {
         return Ok(Outcome::not_applicable("this process may not use a real-time policy (E501)"));
     }
     if kernel < FAIR_SERVER_SINCE {
-        // Such a kernel has a fair server only as a backport: then debugfs must have been asked.
+        // Such a kernel has a fair server only as a backport. Then the fact from debugfs is required.
         inputs.look("kernel.fair_server_runtime")?;
     }
     let limits = RtLimits {
@@ -217,14 +218,14 @@ fn real_time_share(inputs: &Inputs) -> Judged {
     let cpu = inputs.for_cpus.first().unwrap_or(0);
     let limit = "no time taken";
     let Some((_, mechanism)) = limits.loss_ns_per_s(cpu) else {
-        let text = format!("nothing is taken from real-time threads on {}", inputs.measured());
+        let text = format!("the kernel takes no time from real-time threads on {}", inputs.measured());
         return Ok(Outcome::pass(text).limit(limit));
     };
     let outcome = Outcome::warn(limits.explain(cpu)).limit(limit);
     Ok(if mechanism == "fair server" {
         let file = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
         outcome
-            .next(format!("keep others off the CPU, or echo 0 > {file}"))
+            .next(format!("keep other threads off the CPU, or echo 0 > {file}"))
             .undo(format!("echo 50000000 > {file}"))
     } else {
         outcome

@@ -1,8 +1,10 @@
-//! The doctor: is this machine fit to be measured? One row of [`CHECKS`] per check; every check is a pure function of
-//! [`Inputs`], so that recorded machines can be judged like the running one.
+//! Judges whether the machine is fit to be measured.
 //!
-//! Unknown is never pass: a check passes only on evidence that was read, and what could not be read is unknown with its
-//! reason, or n/a where the machine cannot have it.
+//! The doctor is a table of checks ([`CHECKS`]), by hazard class: clock, preemption, shared core, frequency, memory placement, rights. Every check is
+//! a pure function of [`Inputs`], so recorded machines are judged like the running one. [`verdict()`] combines the checks into one answer per purpose.
+//!
+//! Unknown is never a pass. A check passes only on evidence that it read. Anything it cannot read is unknown, with the reason; if the machine cannot
+//! have it, the check does not apply (n/a).
 #![forbid(unsafe_code)]
 
 mod clock;
@@ -31,22 +33,22 @@ pub use live::{Consumer, Live, RealTimeTask};
 pub use outcome::{Judged, Outcome};
 pub use verdict::{spoiled, verdict};
 
-/// One check: its texts, what it reads, what it can say. Which purposes it decides is in [`verdict`].
+/// One check: its texts, the facts that it needs and its judgment. [`verdict()`] defines which purposes it decides.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckDef {
-    /// Stable code with all texts of `machmeter explain`.
+    /// Stable code (`E104`) with all texts of `machmeter explain`.
     pub code: Code,
-    /// What a warning or failure weakens: the metrics that declare one of these.
+    /// Hazards that a warning or failure reports. A metric is weakened if it declares one of them.
     pub hazards: &'static [Hazard],
-    /// Whether it tells what the machine is (a guest, a container, rights): then it flags no figure.
+    /// True if the check describes the kind of machine (a guest, a container, rights). Such a check flags no figure.
     pub of_machine: bool,
-    /// Facts without which the check is unknown (or, where the machine cannot have them, n/a).
+    /// Paths of the facts that the check needs. If one is not readable, the check is unknown; if the machine cannot have it, n/a.
     pub needs: &'static [&'static str],
-    /// The judgment; `Err` holds the outcome of a fact that could not be had.
+    /// The judgment; `Err` holds the outcome for a fact that is missing.
     pub judge: fn(&Inputs) -> Judged,
 }
 
-/// All checks, by ascending code.
+/// All checks, in ascending order of their codes.
 pub static CHECKS: &[CheckDef] = &[
     clock::SOURCE,
     clock::STEP,
@@ -85,7 +87,7 @@ pub static CHECKS: &[CheckDef] = &[
 ];
 
 impl CheckDef {
-    /// Reads and weakens nothing: what the others are made from.
+    /// Base of struct updates: a check that reads nothing and weakens nothing.
     const OF_NOTHING: Self = Self {
         code: Code { id: "", name: "", what: "", why: "", how: "", next: "", undo: None },
         hazards: &[],
@@ -102,6 +104,7 @@ impl CheckDef {
             name: self.code.name.to_owned(),
             state: outcome.state,
             observed: outcome.observed,
+            brief: outcome.brief.map(String::from),
             limit: outcome.limit.map(String::from),
             source: outcome.source.map_or_else(|| inputs.sources(self.needs), String::from),
             of_machine: self.of_machine,

@@ -1,5 +1,7 @@
-//! What a look at the running machine adds to its files: who runs, under which policy, and how steady the speed is. Takes
-//! at most 200 ms and needs no rights; what cannot be seen is stated.
+//! Samples the running machine: other processes, their policies, and the steadiness of the CPU's speed.
+//!
+//! [`sample`] reads the CPU time of all threads from `/proc` twice and times a fixed loop in between. It takes at most 200 ms and needs no rights.
+//! Anything that it cannot see is recorded as an error with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,35 +17,35 @@ use machmeter_sys::topology::CpuSet;
 use super::inputs::three_digits;
 use super::procfs::{self, Busy};
 
-/// Longest time that [`sample`] takes, both looks at all threads included.
+/// Longest duration of [`sample`], ns, including both scans of all threads.
 pub const LONGEST_NS: u64 = 200_000_000;
-/// Each look at all threads may take this share of the time, as 1/n.
+/// A scan of all threads may take the n-th part of the time.
 const LOOK_PART: u64 = 3;
-/// A consumer above this is worth a name even when not all processes could be looked at.
+/// A process above this share is reported even if the scan did not reach all processes.
 const NOTEWORTHY_PERCENT: f64 = 5.0;
-/// The speed is the best turn of each block of this length.
+/// The time is divided into blocks of this length; the fastest turn of a block is its speed.
 const BLOCK_NS: u64 = 5_000_000;
 const FEWEST_BLOCKS: usize = 6;
-/// The parent of all kernel threads has this number where the process is in the initial PID namespace.
+/// PID of the parent of all kernel threads, in the initial PID namespace.
 const KTHREADD: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
-    /// Time between the two looks, ns.
+    /// Time between the two scans, ns.
     pub window_ns: u64,
-    /// Spread of the speed of fixed work between blocks of time (10 % to 90 % quantile against the median), percent.
+    /// Spread of the speed of fixed work between blocks (10 % to 90 % quantile, relative to the median), percent. `None` with fewer than 6 blocks.
     pub speed_spread_percent: Option<f64>,
-    /// CPUs on which no thread of others ran for a noteworthy time.
+    /// CPUs on which threads of other processes used at most two ticks (20 ms) of CPU time.
     pub idle: CpuSet,
-    /// Other processes by CPU time, the largest first; or why they could not be seen.
+    /// The ten other processes with the most CPU time, the largest first; `Err` is the reason why they are not visible.
     pub consumers: Result<Vec<Consumer>, String>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub cpus: usize,
-    /// CPU time of all other processes that can be seen, percent of one CPU.
+    /// CPU time of all other visible processes, percent of one CPU.
     pub others_percent: f64,
-    /// CPU time that no visible process owns, percent of one CPU.
+    /// CPU time that belongs to no visible process, percent of one CPU. `None` if a scan was incomplete or the CPU counters are not readable.
     pub hidden_percent: Option<f64>,
-    /// Real-time threads of other processes with a higher priority than ours; or why they could not be seen.
+    /// Real-time threads of other processes with a higher priority than the calling thread; `Err` is the reason why they are not visible.
     pub rt_above: Result<Vec<RealTimeTask>, String>,
     /// Mean number of other threads that run or wait for a CPU.
     pub runnable: Option<f64>,
@@ -53,7 +55,7 @@ pub struct Live {
 pub struct Consumer {
     pub pid: u32,
     pub comm: String,
-    /// CPU time of all its threads, percent of one CPU.
+    /// CPU time of all threads of the process, percent of one CPU.
     pub cpu_percent: f64,
 }
 
@@ -61,14 +63,14 @@ pub struct Consumer {
 pub struct RealTimeTask {
     pub tid: u32,
     pub comm: String,
-    /// `fifo`, `rr`, `deadline`.
+    /// `fifo`, `rr` or `deadline`.
     pub policy: String,
-    /// 1 to 99; 0 for `deadline`, which is above all.
+    /// 1 to 99; 0 for `deadline`, which ranks above all priorities.
     pub priority: u32,
     pub cpus: CpuSet,
     /// CPU time, percent of one CPU.
     pub cpu_percent: f64,
-    /// Whether it belongs to the kernel.
+    /// True for a kernel thread.
     pub kernel: bool,
 }
 
@@ -87,9 +89,9 @@ impl fmt::Display for RealTimeTask {
 
 #[derive(Debug, Default)]
 struct Look {
-    /// By (process, thread): CPU time, ns.
+    /// CPU time by (process, thread), ns.
     cpu_ns: BTreeMap<(u32, u32), u64>,
-    /// Processes listed and processes looked at in time.
+    /// Number of processes listed, and of those scanned before the deadline.
     listed: usize,
     looked_at: usize,
 }
@@ -113,24 +115,24 @@ impl Look {
         look
     }
 
-    /// Why this look does not speak for the whole system, if it does not.
+    /// Reason why this scan does not cover the whole system; `None` if it does.
     fn incomplete(&self) -> Option<String> {
         if self.listed == 0 {
             return Some("/proc shows no process".to_owned());
         }
         let (seen, all) = (self.looked_at, self.listed);
-        (seen < all).then(|| format!("only {seen} of {all} processes could be looked at in the time allowed"))
+        (seen < all).then(|| format!("only {seen} of {all} processes were sampled in the available time"))
     }
 }
 
-/// Looks at all threads twice, at most `duration` (and 200 ms) apart, and times a loop on the caller's CPU in between.
+/// Scans all threads twice, at most `duration` (and 200 ms) apart. In between it times a loop on the caller's CPU.
 pub fn sample(duration: Duration) -> Live {
     let total_ns = u64::try_from(duration.as_nanos()).unwrap_or(LONGEST_NS).min(LONGEST_NS);
     let began_ns = monotonic_ns();
     let first = Look::take(began_ns + total_ns / LOOK_PART);
     let looked_ns = monotonic_ns();
     let (before, own_before) = (procfs::busy_ns(), own());
-    // The second look costs what the first did.
+    // The second scan takes about as long as the first.
     let window_end_ns =
         (began_ns + total_ns).saturating_sub(looked_ns - began_ns).max(looked_ns + total_ns / LOOK_PART);
     let steady = run_until(window_end_ns);
@@ -161,14 +163,14 @@ pub fn sample(duration: Duration) -> Live {
     }
 }
 
-/// The CPU this thread is on, and its CPU time so far, ns.
+/// CPU of the calling thread, and the thread's CPU time so far, ns.
 fn own() -> Option<(usize, u64)> {
     let tid = machmeter_sys::thread::tid() as u32;
     Some((machmeter_sys::affinity::current_cpu()?, procfs::cpu_ns(std::process::id(), tid)?))
 }
 
-/// CPUs that others used for two units of the kernel's count at most, which is what rounding makes of nothing. That of the meter counts
-/// if it stayed there; its own time is taken off.
+/// CPUs on which other threads used at most two ticks; rounding alone can count that much. The meter's own time is subtracted on its CPU. If the
+/// meter changed its CPU, both CPUs are left out.
 fn idle(
     before: &Busy,
     after: &Busy,
@@ -187,7 +189,7 @@ fn idle(
     cpus.filter(|cpu| by_others(*cpu).is_some_and(|ns| ns <= 2 * NS_PER_TICK)).collect()
 }
 
-/// CPU time between two looks of each thread that was there in the second, ns. A thread that began meanwhile counts from 0.
+/// CPU time between two scans of each thread in the second scan, ns. A thread that began in between counts from 0.
 fn gained_ns(first: &Look, second: &Look) -> BTreeMap<(u32, u32), u64> {
     let gained = |(thread, ns): (&(u32, u32), &u64)| {
         (*thread, ns.saturating_sub(first.cpu_ns.get(thread).copied().unwrap_or(0)))
@@ -244,10 +246,10 @@ fn real_time_above(
             kernel: stat.kernel,
         });
     }
-    // Every kernel has real-time threads of its own. Who cannot see the kernel's threads cannot see those of others.
+    // Every kernel has real-time threads. If the kernel's threads are hidden, so are the threads of other users.
     let kernel_is_seen = Stat::of_thread(KTHREADD, KTHREADD).is_some_and(|s| s.kernel);
     let incomplete = incomplete.or_else(|| {
-        (!kernel_is_seen).then(|| "threads of others are hidden from here (container or hidepid)".to_owned())
+        (!kernel_is_seen).then(|| "threads of other users are hidden (container or hidepid)".to_owned())
     });
     above.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent).then(a.tid.cmp(&b.tid)));
     match incomplete {
@@ -256,7 +258,7 @@ fn real_time_above(
     }
 }
 
-/// Best time of a turn in each block, and how many others ran meanwhile.
+/// Fastest turn of each block, ns, and the mean number of other threads that ran or waited meanwhile.
 #[derive(Debug, Default)]
 struct Steadiness {
     best_ns: Vec<f64>,
@@ -277,7 +279,7 @@ impl Steadiness {
     }
 }
 
-/// Repeats a fixed piece of arithmetic (a chain of multiplications, about 20 us) until `end_ns`.
+/// Repeats a fixed piece of arithmetic (20 000 dependent multiplications, about 20 us) until `end_ns`.
 fn run_until(end_ns: u64) -> Steadiness {
     let mut steadiness = Steadiness::default();
     let (mut running, mut reads) = (0_u64, 0_u64);
@@ -293,7 +295,7 @@ fn run_until(end_ns: u64) -> Steadiness {
         }
         steadiness.best_ns.push(best_ns as f64);
         if let Some(n) = procfs::running() {
-            // The reader itself runs.
+            // The thread that reads the file runs, too.
             running += n.saturating_sub(1);
             reads += 1;
         }

@@ -1,4 +1,7 @@
-//! Who else uses the machine?
+//! Checks of the load by other programs: pressure, run queue, CPU consumers, threads of higher priority.
+//!
+//! A measuring thread competes with all threads on its CPUs. These checks use the kernel's pressure information and the live sample of
+//! [`crate::live`].
 
 use machmeter_data::summary::of_cpus;
 use machmeter_data::{Hazard, code};
@@ -10,21 +13,21 @@ use super::outcome::{Judged, Outcome};
 
 const PRESSURE_WARN_PERCENT: f64 = 2.0;
 const PRESSURE_FAIL_PERCENT: f64 = 20.0;
-/// Load average per CPU, where there is no pressure to read.
+/// Load average per CPU; used if the kernel has no pressure information.
 const AVERAGE_WARN: f64 = 0.1;
 const AVERAGE_FAIL: f64 = 0.5;
 /// Percent of one CPU.
 const CONSUMER_WARN_PERCENT: f64 = 5.0;
 const CONSUMER_FAIL_PERCENT: f64 = 50.0;
 const RT_USED_PERCENT: f64 = 1.0;
-/// Other threads take the CPU, or use the core beside it.
+/// Other threads take the CPU, or run on the SMT sibling.
 const OTHERS: &[Hazard] = &[Hazard::Preemption, Hazard::SharedCore];
 
 fn live<'a>(inputs: &Inputs<'a>) -> Result<&'a Live, Outcome> {
     inputs.live.ok_or_else(|| Outcome::unknown("running processes were not sampled").source("/proc/*/stat"))
 }
 
-/// The busiest others in a few words; empty if none was seen.
+/// The three busiest other processes in a few words; empty if none is visible.
 fn busiest(inputs: &Inputs) -> String {
     let top = inputs.live.and_then(|l| l.consumers.as_ref().ok());
     let short = |c: &Consumer| format!("{} {} %", c.comm, three_digits(c.cpu_percent));
@@ -32,17 +35,17 @@ fn busiest(inputs: &Inputs) -> String {
     if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
 }
 
-/// What to do about other programs: leave them alone where they leave a CPU alone.
+/// Advice about other programs. If they leave some of the CPUs idle, measure those; else wait, or end the programs.
 fn avoid(inputs: &Inputs) -> String {
     match inputs.live.map(|l| l.idle.intersection(inputs.for_cpus)) {
         Some(idle) if !idle.is_empty() && idle != *inputs.for_cpus => {
             format!("measure what they leave idle: machmeter -c {idle}")
         }
-        _ => "wait until the programs that E106 names end, or end them".to_owned(),
+        _ => "wait until the programs named by E106 end, or end them".to_owned(),
     }
 }
 
-/// Threads of others below which there are cores to measure on: one per four CPUs. From one per CPU on somebody must wait.
+/// Number of other threads below which idle cores remain to measure on: one per four CPUs. From one per CPU on, a thread must wait.
 fn few(cpus: f64) -> f64 {
     (cpus / 4.0).max(0.5)
 }
@@ -50,12 +53,10 @@ fn few(cpus: f64) -> f64 {
 pub(super) const PRESSURE: CheckDef = CheckDef {
     code: code! { "E104" "load",
         what: "Hardly any thread waits for a CPU.",
-        why: "A thread that waits shows that somebody else wants the CPUs that are measured: tails are then theirs as much as \
-              the machine's.",
-        how: "The share of the last 10 s in which some runnable thread had no CPU (pressure stall information). A kernel \
-              without it is judged by the 1-minute load average per CPU. If nobody waits any more while the check looks, it \
-              is doubtful, not failed.",
-        next: "Measure a CPU that others leave idle (machmeter -c LIST), or wait until the programs that E106 names end.",
+        why: "A waiting thread shows that other programs use the measured CPUs. The tails of the figures then include those programs.",
+        how: "The share of the last 10 s in which a runnable thread had no CPU (pressure stall information). Without it, the 1-minute load average per \
+              CPU. If no thread waits during the check itself, the result is a warning, not a failure.",
+        next: "Measure a CPU that other programs leave idle (machmeter -c LIST), or wait until the programs named by E106 end.",
     },
     hazards: OTHERS,
     of_machine: false,
@@ -67,12 +68,10 @@ fn pressure(inputs: &Inputs) -> Judged {
     if let Seen::Nothing(why) = inputs.look("load.psi_cpu_10s")? {
         let average = inputs.amount("load.average_1min")?;
         let cpus = inputs.amount("cpu.count")?.max(1.0);
-        let observed = format!(
-            "load average {} over 1 min on {cpus} CPUs (no pressure information: {why}){}",
-            three_digits(average),
-            busiest(inputs)
-        );
+        let brief = format!("load average {} over 1 min on {cpus} CPUs", three_digits(average));
+        let observed = format!("{brief} (no pressure information: {why}){}", busiest(inputs));
         return Ok(Outcome::graded(average / cpus, AVERAGE_WARN, AVERAGE_FAIL, observed)
+            .brief(brief)
             .limit(format!("{AVERAGE_WARN} per CPU"))
             .source("/proc/loadavg")
             .next(avoid(inputs)));
@@ -81,16 +80,17 @@ fn pressure(inputs: &Inputs) -> Judged {
     let waited = format!("programs waited for a CPU {} % of the last 10 s", three_digits(percent));
     let now = inputs.live.and_then(|l| Some((l.runnable?, l.window_ns)));
     let outcome = match now {
-        // An earlier run of ours is in these 10 s as well.
+        // The last 10 s can include an earlier run of this program.
         Some((n, window_ns))
             if percent > PRESSURE_FAIL_PERCENT && (0.0..few(inputs.amount("cpu.count")?)).contains(&n) =>
         {
             let looked = super::inputs::duration(window_ns as f64);
-            Outcome::warn(format!("{waited}, but hardly any in the {looked} of the check{}", busiest(inputs)))
+            let brief = format!("{waited}, but hardly at all in the {looked} of the check");
+            Outcome::warn(format!("{brief}{}", busiest(inputs))).brief(brief)
         }
         _ => {
             let observed = format!("{waited}{}", busiest(inputs));
-            Outcome::graded(percent, PRESSURE_WARN_PERCENT, PRESSURE_FAIL_PERCENT, observed)
+            Outcome::graded(percent, PRESSURE_WARN_PERCENT, PRESSURE_FAIL_PERCENT, observed).brief(waited)
         }
     };
     Ok(outcome.limit(format!("{PRESSURE_WARN_PERCENT} %")).next(avoid(inputs)))
@@ -100,9 +100,8 @@ pub(super) const RUN_QUEUE: CheckDef = CheckDef {
     code: code! { "E105" "run queue",
         what: "Few other threads are running or ready to run.",
         why: "Every running thread takes a CPU, shares caches and memory with the measured one, and lowers the clock of all cores.",
-        how: "Running threads in /proc/loadavg without our own, averaged over several reads while the machine is sampled, or \
-              of each capture.",
-        next: "See E106 for their names; wait, stop them, or confine them (taskset, cpuset) to CPUs that are not measured.",
+        how: "Running threads in /proc/loadavg without those of machmeter: the mean of several reads during the check, or the value of each capture.",
+        next: "E106 names the threads. Wait, stop them, or confine them (taskset, cpuset) to CPUs that are not measured.",
         undo: "Give the threads their former CPUs back (taskset -p).",
     },
     hazards: OTHERS,
@@ -142,9 +141,8 @@ fn run_queue(inputs: &Inputs) -> Judged {
 pub(super) const CONSUMERS: CheckDef = CheckDef {
     code: code! { "E106" "top consumers",
         what: "No other process uses a noticeable part of a CPU.",
-        why: "The names of those who run are what one can act on.",
-        how: "CPU time of every process in /proc/*/stat twice, at most 200 ms apart; what the CPUs did beyond the processes \
-              that can be seen is counted as hidden.",
+        why: "Other processes delay the measured threads. Their names show which program to stop or to move.",
+        how: "CPU time of every process in /proc/*/stat, read twice at most 200 ms apart. CPU time that no visible process explains counts as hidden.",
         next: "Measure a CPU that they leave idle (-c LIST), wait until they end, or move them to other CPUs (taskset -cp LIST PID).",
         undo: "taskset -cp with the former list.",
     },
@@ -169,27 +167,41 @@ fn consumers(inputs: &Inputs) -> Judged {
         let taken = format!("other programs took {} % of {}", three_digits(share), of_cpus(live.cpus.max(1)));
         let observed = format!("{taken}: {}", names.join(", "));
         let outcome = Outcome::graded(largest, CONSUMER_WARN_PERCENT, CONSUMER_FAIL_PERCENT, observed);
-        return finish(outcome.next(avoid(inputs)));
+        return finish(outcome.brief(taken).next(avoid(inputs)));
     }
     match live.hidden_percent {
-        Some(hidden) if !hidden.is_finite() || hidden < 0.0 => finish(Outcome::unknown(format!("an impossible share of hidden time: {hidden}"))),
-        // /proc counts in units of 10 ms: over 200 ms one unit on each of several CPUs is no evidence.
+        Some(hidden) if !hidden.is_finite() || hidden < 0.0 => {
+            finish(Outcome::unknown(format!("an impossible share of hidden time: {hidden}")))
+        }
+        // `/proc` counts in units of 10 ms. Over 200 ms, one unit on each of several CPUs is no evidence.
         Some(hidden) if hidden > 4.0 * CONSUMER_WARN_PERCENT => finish(
-            Outcome::graded(hidden, CONSUMER_WARN_PERCENT, 4.0 * CONSUMER_FAIL_PERCENT, format!("{} % of one CPU goes to work that no visible process owns (hidden from here, or ended meanwhile)", three_digits(hidden)))
-                .next("look from outside the container or as root (hidepid hides processes of others)"),
+            Outcome::graded(
+                hidden,
+                CONSUMER_WARN_PERCENT,
+                4.0 * CONSUMER_FAIL_PERCENT,
+                format!(
+                    "no visible process explains {} % of one CPU (hidden, or already ended)",
+                    three_digits(hidden)
+                ),
+            )
+            .next("run outside the container or as root (hidepid hides processes of other users)"),
         ),
-        Some(_) => finish(Outcome::pass(names.first().map_or_else(|| "no other process ran".to_owned(), |n| format!("largest: {n}")))),
-        None => finish(Outcome::unknown("no visible process runs, but the CPUs' own counters could not be read to confirm it")),
+        Some(_) => finish(Outcome::pass(
+            names.first().map_or_else(|| "no other process ran".to_owned(), |n| format!("largest: {n}")),
+        )),
+        None => finish(Outcome::unknown(
+            "no visible process runs, but the CPUs' own counters could not be read to confirm it",
+        )),
     }
 }
 
 pub(super) const REAL_TIME: CheckDef = CheckDef {
-    code: code! { "E107" "real-time threads above us",
-        what: "No real-time thread of higher priority than the measuring one runs on the measured CPUs.",
-        why: "Such a thread takes the CPU whenever it wants, and the measuring thread cannot even be told.",
-        how: "Policy, priority, allowed CPUs and CPU time of every thread in /proc/*/task/*/stat, twice. Kernel threads that \
-              exist everywhere (migration, watchdog) count only if they used time; where they cannot be seen nothing can.",
-        next: "Move them off the measured CPUs (taskset -cp LIST TID), lower them (chrt -p -f PRIO TID), or measure at a higher \
+    code: code! { "E107" "higher-priority threads",
+        what: "No real-time thread with a higher priority than the measuring thread runs on the measured CPUs.",
+        why: "Such a thread takes the CPU at any moment. The measuring thread cannot prevent it.",
+        how: "Policy, priority, allowed CPUs and CPU time of every thread in /proc/*/task/*/stat, read twice. Kernel threads that exist everywhere \
+              (migration, watchdog) count only if they used CPU time. If the threads are not visible, the result is unknown.",
+        next: "Move the threads off the measured CPUs (taskset -cp LIST TID), lower their priority (chrt -p -f PRIO TID), or measure at a higher \
                priority (--prio fifo:N).",
         undo: "chrt and taskset with the former values, which the text shows.",
     },
@@ -202,7 +214,7 @@ fn real_time(inputs: &Inputs) -> Judged {
     let live = live(inputs)?;
     let finish = |o: Outcome| {
         Ok(o.source("/proc/*/task/*/stat")
-            .limit(format!("none that uses {RT_USED_PERCENT} % of a CPU, none of a user")))
+            .limit(format!("no user thread, no kernel thread above {RT_USED_PERCENT} % of a CPU")))
     };
     let threads = match &live.rt_above {
         Ok(threads) => threads,
@@ -218,7 +230,7 @@ fn real_time(inputs: &Inputs) -> Judged {
     let users: Vec<_> = here.iter().filter(|t| !t.kernel).collect();
     let Some(first) = busy.first().or(users.first()) else {
         return finish(Outcome::pass(format!(
-            "none of a user; {} kernel threads, which used less than {RT_USED_PERCENT} % of a CPU",
+            "no user thread; {} kernel threads below {RT_USED_PERCENT} % of a CPU",
             here.len()
         )));
     };

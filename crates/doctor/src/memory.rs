@@ -1,4 +1,6 @@
-//! Is there memory, and does it stay?
+//! Checks of memory: enough free memory, no swapping, a constant amount.
+//!
+//! A guest's memory can change while it runs, if the hypervisor takes pages back (ballooning).
 
 use machmeter_data::{Hazard, code};
 
@@ -7,7 +9,7 @@ use super::inputs::{Inputs, amount_in, size, three_digits};
 use super::outcome::{Judged, Outcome};
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Share of all memory, and least amount, below which the kernel begins to look for pages.
+/// Share of all memory, and least amount in bytes, below which the kernel begins to reclaim pages.
 const FREE_WARN: (f64, f64) = (0.10, 512.0 * MIB);
 const FREE_FAIL: (f64, f64) = (0.03, 128.0 * MIB);
 const SWAP_WARN_BYTES: f64 = 16.0 * MIB;
@@ -17,9 +19,9 @@ const CHANGE_FAIL_PERCENT: f64 = 5.0;
 
 pub(super) const FREE: CheckDef = CheckDef {
     code: code! { "E401" "free memory",
-        what: "There is memory to spare, in the machine and in the control group.",
-        why: "Short of memory the kernel reclaims pages inside other programs' allocations: stalls of ms, and worse if the \
-              buffers of a measurement are pushed out.",
+        what: "Free memory is available, in the machine and in the control group.",
+        why: "When memory is short, the kernel reclaims pages during allocations of programs. This costs stalls of ms, and more if the buffers of a \
+              measurement are swapped out.",
         how: "MemAvailable and MemTotal of /proc/meminfo, and the memory limit of the control group.",
         next: "Stop programs, or raise the group's limit (memory.max).",
         undo: "Set the former limit.",
@@ -42,16 +44,16 @@ fn free(inputs: &Inputs) -> Judged {
     };
     Ok(Outcome::worst(below(FREE_FAIL), below(FREE_WARN), text)
         .limit(format!("{} and 10 % of memory, up to {}", size(FREE_WARN.1), size(4.0 * FREE_WARN.1)))
-        .next("stop programs that hold memory (ps -e -o rss,pid,comm --sort=-rss | head), or raise memory.max of the group")
+        .next("stop programs that use much memory (ps -e -o rss,pid,comm --sort=-rss | head), or raise memory.max of the group")
         .undo("write the former number into memory.max"))
 }
 
 pub(super) const SWAP: CheckDef = CheckDef {
     code: code! { "E402" "swap in use",
-        what: "No memory has been swapped out, and none is being.",
-        why: "A page that must be read back from a disk costs from 100 us to some ms in the middle of somebody's work.",
-        how: "SwapTotal less SwapFree of /proc/meminfo, and its growth between two captures.",
-        next: "swapoff -a && swapon -a brings everything back into memory, if there is room.",
+        what: "No memory is swapped out, and none is being swapped out.",
+        why: "A page that must be read back from a disk stalls its program for 100 us to some ms.",
+        how: "SwapTotal minus SwapFree of /proc/meminfo, and its growth between two captures.",
+        next: "swapoff -a && swapon -a reads all pages back, if there is enough memory.",
         undo: "swapon -a",
     },
     hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
@@ -73,17 +75,17 @@ fn swap(inputs: &Inputs) -> Judged {
     }
     Ok(Outcome::worst(grows, after.max(before) > SWAP_WARN_BYTES, text)
         .limit(format!("{}, not growing", size(SWAP_WARN_BYTES)))
-        .next("swapoff -a, if there is room in memory")
+        .next("swapoff -a, if there is enough free memory")
         .undo("swapon -a"))
 }
 
 pub(super) const CHANGED: CheckDef = CheckDef {
     code: code! { "E405" "memory changed during the run",
         what: "The machine had the same amount of memory at both captures.",
-        why: "A hypervisor that adds or takes memory (hot-plug, balloon) stops CPUs and moves pages meanwhile, and figures before \
-              and after belong to two machines.",
+        why: "A hypervisor that adds or removes memory (hot-plug, balloon) stops CPUs and moves pages. Figures before and after the change belong to \
+              two different machines.",
         how: "MemTotal at the first and at the last capture.",
-        next: "Run again; ask for a fixed memory size (no balloon) if it happens often.",
+        next: "Run again. If it happens often, request a fixed memory size (no balloon).",
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.total"],
@@ -105,5 +107,5 @@ fn changed(inputs: &Inputs) -> Judged {
     let text = format!("{} then {} ({} % apart)", size(before), size(after), three_digits(percent));
     Ok(Outcome::graded(percent, CHANGE_WARN_PERCENT, CHANGE_FAIL_PERCENT, text)
         .limit(format!("{CHANGE_WARN_PERCENT} %"))
-        .next("run again; ask the hypervisor for a fixed memory size (no balloon, no hot-plug)"))
+        .next("run again; request a fixed memory size from the hypervisor (no balloon, no hot-plug)"))
 }

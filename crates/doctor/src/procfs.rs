@@ -1,4 +1,4 @@
-//! Threads as `/proc` shows them; the parsers are pure functions of the text (proc(5)).
+//! Reads CPU times and counts of threads from `/proc`. The parsers are pure functions of the text (format: proc(5)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::process::Stat;
 use machmeter_sys::topology::CpuSet;
 
-/// CPU time of a thread: exact where the kernel counts it so, else in units of 10 ms; `None` once it has ended.
+/// CPU time of a thread, ns; `None` if it has ended. Exact if the kernel has `schedstat`, else in units of 10 ms.
 pub(super) fn cpu_ns(pid: u32, tid: u32) -> Option<u64> {
     let exact = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"));
     if let Some(stat) = exact.ok().as_deref().and_then(Schedstat::parse) {
@@ -28,10 +28,10 @@ pub(super) fn numbers(directory: &str) -> Vec<u32> {
     FsRoot::host().numbered(directory, "").into_iter().map(|n| n as u32).collect()
 }
 
-/// Time in threads (user, nice, system) by CPU, ns; `None` is all of them.
+/// CPU time of threads (user, nice, system) by CPU, ns; the key `None` is the sum over all CPUs.
 pub(super) type Busy = BTreeMap<Option<usize>, u64>;
 
-/// From `/proc/stat`; empty where it cannot be read.
+/// Reads `/proc/stat`; empty if it is not readable.
 pub(super) fn busy_ns() -> Busy {
     fs::read_to_string("/proc/stat").map_or_else(|_| Busy::new(), |text| busy_from(&text))
 }

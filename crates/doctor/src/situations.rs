@@ -1,4 +1,4 @@
-//! The situations in which the doctor is tested: recorded and composed machines with planted clocks and measurements.
+//! Test situations of the doctor: recorded and composed machines with planted clocks and live measurements.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use machmeter_sys::topology::CpuSet;
 
 use super::*;
 
-/// Machine, clock, live measurement, measured CPUs; a `+` after the machine takes its second capture too.
+/// Machine, clock, live measurement, measured CPUs. A `+` after the machine adds its second capture.
 pub(super) const SITUATIONS: &[(&str, &str, &str, &str)] = &[
     ("rt-tuned+", "good", "quiet", "2-7"),
     ("rt-tuned", "good", "kernel-rt", "0-1"),

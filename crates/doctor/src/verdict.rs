@@ -1,25 +1,25 @@
-//! What the checks together say the machine is fit for.
+//! Combines the checks into a verdict for each purpose of the machine.
 //!
-//! A table names, for each purpose, the checks whose failure spoils it, those whose warning weakens it, and those that must be known to
-//! praise it. The verdicts of a measured page use the failures of the same table: a machine whose CPUs are taken is not fit for throughput,
-//! whatever was measured in a quiet moment.
+//! A purpose is a use of the machine, such as low latency or throughput. For each purpose, a table names three sets of checks: a failure in the first makes
+//! the machine unfit, a warning in the second is a reservation, and an unknown result in the third leaves the purpose undecided. The verdicts of a measured
+//! page use the failures of the same table. A machine whose CPUs are taken is not fit for throughput, even if a run measured in a quiet moment.
 
 use machmeter_data::summary::{Fit, Fitness, Purpose};
 use machmeter_data::{Check, CheckState};
 
-/// Checks of one purpose, by code.
+/// The codes of the checks that decide one purpose.
 struct Row {
     purpose: Purpose,
-    /// A failure makes the machine unfit.
+    /// A failure of one of these makes the machine unfit.
     fails: &'static str,
-    /// A warning is a reservation; so is a failure of a check that is not among `fails`.
+    /// A warning of one of these is a reservation; so is a failure of a check that is not among `fails`.
     warns: &'static str,
-    /// Unknown, these leave the purpose undecided.
+    /// If one of these is unknown, the purpose stays undecided.
     needs: &'static str,
 }
 
-/// Purposes that a page judges by measurement, too; their checks are of the resource that the purpose uses: CPU time, and memory that the
-/// kernel takes back.
+/// The table. For purposes that a page also judges by measurement, `fails` covers the resource that the purpose uses: CPU time, and memory that the
+/// kernel reclaims.
 const TABLE: [Row; 7] = [
     Row {
         purpose: Purpose::Latency,
@@ -60,28 +60,28 @@ const TABLE: [Row; 7] = [
     Row { purpose: Purpose::Causes, fails: "", warns: "E112 E504", needs: "E504" },
 ];
 
-/// The purposes that pages judge by measurement.
+/// The purposes that pages also judge by measurement.
 const MEASURED: [Purpose; 4] = [Purpose::Latency, Purpose::Audio, Purpose::Throughput, Purpose::Messages];
 
-/// Judges the outcome of all checks, purpose by purpose. A check that is missing counts as unknown.
+/// Judges all checks, purpose by purpose. A missing check counts as unknown.
 pub fn verdict(checks: &[Check]) -> Vec<Fitness> {
     TABLE.iter().map(|row| row.judge(checks)).collect()
 }
 
-/// The purposes of a page that failed checks spoil.
+/// The measured purposes for which a failed check makes the machine unfit.
 pub fn spoiled(checks: &[Check]) -> Vec<Fitness> {
     let measured = TABLE.iter().filter(|row| MEASURED.contains(&row.purpose));
     measured.map(|row| row.judge(checks)).filter(|f| f.fit == Fit::No).collect()
 }
 
-/// All codes that decide a purpose.
+/// All codes that decide a purpose; a code can occur several times.
 #[cfg(test)]
 pub(crate) fn codes() -> impl Iterator<Item = &'static str> {
     TABLE.iter().flat_map(|row| [row.fails, row.warns, row.needs]).flat_map(str::split_whitespace)
 }
 
 impl Row {
-    /// The worst check decides, of several the first; its observation is the reason. If programs wait for CPUs, the reason is who runs.
+    /// Judges by the worst check, among equals the first; its observation is the reason. If programs wait for CPUs, the reason is E106, the largest consumers.
     fn judge(&self, checks: &[Check]) -> Fitness {
         let names =
             |codes: &str, check: &Check| codes.split_whitespace().any(|c| check.id.eq_ignore_ascii_case(c));
@@ -91,10 +91,7 @@ impl Row {
             let is_bad = |k: &&Check| matches!(k.state, CheckState::Warn | CheckState::Fail);
             let who = checks.iter().find(|k| k.id == "E106").filter(is_bad);
             let is_load = ["E104", "E105", "E106"].contains(&c.id.as_str());
-            let observed = who.filter(|_| is_load).unwrap_or(c).observed.as_str();
-            // The check's own row has the names behind the colon.
-            let head = observed.split_once(": ").filter(|_| is_load).map_or(observed, |(head, _)| head);
-            format!("{head} ({})", c.id)
+            format!("{} ({})", who.filter(|_| is_load).unwrap_or(c).in_brief(), c.id)
         };
         let (fit, reason) = if let Some(c) = first(CheckState::Fail, self.fails) {
             (Fit::No, said(c))
@@ -109,9 +106,9 @@ impl Row {
             };
             let unseen: Vec<&str> = self.needs.split_whitespace().filter(is_unseen).collect();
             if unseen.is_empty() {
-                (Fit::Yes, "no check speaks against it".to_owned())
+                (Fit::Yes, "no check found a problem".to_owned())
             } else {
-                (Fit::Unknown, format!("could not be seen: {}", unseen.join(", ")))
+                (Fit::Unknown, format!("not visible from here: {}", unseen.join(", ")))
             }
         };
         Fitness { purpose: self.purpose.name().to_owned(), fit, reason }
@@ -123,7 +120,7 @@ mod tests {
     use super::*;
     use machmeter_data::facts::Facts;
 
-    /// Every check in every state: unknown never praises, a failure of a purpose's own resource always spoils it, on the page as well.
+    /// Puts every check in every state. Unknown never praises; a failure of a purpose's own resource always makes it unfit, on the page as well.
     #[test]
     fn each_state_of_each_check_moves_the_verdict_one_way() {
         let facts = Facts::default();

@@ -1,4 +1,6 @@
-//! What stands between us and the hardware?
+//! Checks of the layers below this system: hypervisor, container, control group, burst credits.
+//!
+//! Each layer can take CPU time. The largest observable sign is steal time: time that the hypervisor gave to another guest while this one had work.
 
 use machmeter_data::{Hazard, code};
 use machmeter_sys::topology::CpuSet;
@@ -9,18 +11,18 @@ use super::outcome::{Judged, Outcome};
 
 const STEAL_WARN_PERCENT: f64 = 0.5;
 const STEAL_FAIL_PERCENT: f64 = 5.0;
-/// The steal counter advances in units of 10 ms: it needs some of them to say anything about half a percent.
+/// The steal counter advances in units of 10 ms. At least 4 units are needed to resolve 0.5 %.
 const STEAL_UNITS_NS: f64 = 40_000_000.0;
-/// How the names of instance types begin that run on credits.
+/// Prefixes of instance types that run on CPU credits.
 const BURSTABLE: [&str; 5] = ["t1.", "t2.", "t3.", "t3a.", "t4g."];
 
 pub(super) const STEAL: CheckDef = CheckDef {
     code: code! { "E110" "steal",
-        what: "The hypervisor gives this guest the CPU time it wants.",
-        why: "Stolen time appears as gaps that nothing inside the guest explains or can prevent.",
-        how: "Growth of the steal counter of /proc/stat between two captures against CPU time; with one capture, or two too \
-              close together for a counter of 10 ms, the share since boot. A guest whose counter has never moved may have a hypervisor that does not report steal: that is unknown.",
-        next: "Use a dedicated instance or pinned vCPUs; else measure longer and compare medians over blocks.",
+        what: "The hypervisor gives this guest all the CPU time that it requests.",
+        why: "Steal time appears as gaps that nothing inside the guest explains or prevents.",
+        how: "Growth of the steal counter of /proc/stat between two captures, relative to CPU time. With one capture, or two too close for a counter of \
+              10 ms steps: the share since boot. A counter that never moved is unknown, because the hypervisor may not report steal.",
+        next: "Use a dedicated instance or pinned vCPUs. Else measure longer and compare medians over blocks.",
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["virt.hypervisor", "virt.steal", "cpu.count", "time.uptime"],
@@ -43,31 +45,37 @@ fn steal(inputs: &Inputs) -> Judged {
             (gained_ns, span_ns, format!("during {}", duration(span_ns)))
         }
         (Some(_), Some(span_ns)) => {
-            let short = format!("{} between the captures is too short to tell", duration(span_ns));
+            let short = format!("{} between the captures is too short", duration(span_ns));
             (total_ns, uptime_ns, format!("since boot ({short})"))
         }
         _ => (total_ns, uptime_ns, "since boot".to_owned()),
     };
     if total_ns + stolen_ns == 0.0 {
-        return Ok(Outcome::unknown("the steal counter has never moved: the hypervisor may not report it")
-            .next("machmeter noise shows gaps whose source is outside the kernel"));
+        return Ok(Outcome::unknown("the steal counter never moved: the hypervisor may not report steal")
+            .next("machmeter noise shows gaps caused outside the kernel"));
     }
     if span_ns <= 0.0 {
         return Ok(Outcome::unknown("no time has passed since boot"));
     }
     let percent = 100.0 * stolen_ns / (span_ns * cpus);
-    Ok(Outcome::graded(percent, STEAL_WARN_PERCENT, STEAL_FAIL_PERCENT, format!("{} % of CPU time {when}", three_digits(percent)))
-        .limit(format!("{STEAL_WARN_PERCENT} %"))
-        .next("use a dedicated instance, or pin the vCPUs on the host; else measure longer (-t 5m) and read medians"))
+    Ok(Outcome::graded(
+        percent,
+        STEAL_WARN_PERCENT,
+        STEAL_FAIL_PERCENT,
+        format!("{} % of CPU time {when}", three_digits(percent)),
+    )
+    .limit(format!("{STEAL_WARN_PERCENT} %"))
+    .next(
+        "use a dedicated instance, or pin the vCPUs on the host; else measure longer (-t 5m) and use medians",
+    ))
 }
 
 pub(super) const HYPERVISOR: CheckDef = CheckDef {
     code: code! { "E111" "virtual machine",
-        what: "The system runs on the hardware itself.",
-        why: "A hypervisor can stop the guest at any moment, hides frequency, caches and siblings, and makes some instructions \
-              and all interrupts costlier.",
-        how: "CPUID leaf 0x40000000, the hypervisor flag of /proc/cpuinfo, /sys/hypervisor and the maker of the machine.",
-        next: "Take worst cases and hardware figures on bare metal; in a guest compare only with the same kind of guest.",
+        what: "The system runs directly on the hardware.",
+        why: "A hypervisor can stop the guest at any moment. It hides frequency, caches and SMT siblings, and makes interrupts and some instructions slower.",
+        how: "CPUID leaf 0x40000000, the hypervisor flag of /proc/cpuinfo, /sys/hypervisor and the vendor of the machine.",
+        next: "Measure worst cases and hardware figures on bare metal. Compare figures of a guest only with guests of the same kind.",
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore, Hazard::MemoryPlacement],
     of_machine: true,
@@ -78,19 +86,18 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
 fn hypervisor(inputs: &Inputs) -> Judged {
     Ok(match inputs.text("virt.hypervisor")? {
         "none" => Outcome::pass("none: the system runs on the hardware"),
-        name => Outcome::warn(format!("runs under {name}: worst-case latencies depend on the host"))
-            .next("take worst cases on bare metal; compare these figures only with guests of the same kind"),
+        name => Outcome::warn(format!("runs under {name}: worst-case latencies depend on the host")).next(
+            "measure worst cases on bare metal; compare these figures only with guests of the same kind",
+        ),
     }
     .limit("none"))
 }
 
 pub(super) const CONTAINER: CheckDef = CheckDef {
     code: code! { "E112" "container",
-        what: "The system is not a container that shares its kernel with others.",
-        why: "Other containers' processes use the same CPUs but cannot be seen from inside, and rights to tracing and real-time \
-              policies are usually taken away.",
-        how: "The namespaces of this process, compared with those of the host; the name of the runtime by its marker files and the control group of \
-              process 1.",
+        what: "The system is not a container that shares its kernel with other containers.",
+        why: "Processes of other containers use the same CPUs but are not visible from inside. Containers usually lack permission for tracing and real-time policies.",
+        how: "The namespaces of this process against those of the host. Marker files and the control group of process 1 name the runtime.",
         next: "Measure on the host, or start the container with --privileged --pid=host.",
     },
     hazards: &[Hazard::Rights],
@@ -102,7 +109,7 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
 fn container(inputs: &Inputs) -> Judged {
     Ok(match inputs.text("virt.container")? {
         "none" => Outcome::pass("none"),
-        name => Outcome::warn(format!("inside {name}: other processes of the host cannot be seen"))
+        name => Outcome::warn(format!("inside {name}: other processes of the host are not visible"))
             .next("measure on the host, or start the container with --privileged --pid=host"),
     }
     .limit("none"))
@@ -111,9 +118,8 @@ fn container(inputs: &Inputs) -> Judged {
 pub(super) const CGROUP: CheckDef = CheckDef {
     code: code! { "E113" "CPU quota and cpuset",
         what: "The control group lets the measuring threads use the measured CPUs all the time.",
-        why: "A quota stops every thread of the group for the rest of the period (often 100 ms) once it is used up: the longest \
-              gaps of such a machine are its own quota.",
-        how: "cpu.max or cpu.cfs_quota_us and cpuset.cpus.effective of the group and all groups above it.",
+        why: "Once a quota is used up, the kernel stops every thread of the group for the rest of the period (often 100 ms). The longest gaps then come from the quota.",
+        how: "cpu.max or cpu.cfs_quota_us, and cpuset.cpus.effective, of the group and all groups above it.",
         next: "Raise or remove the quota (systemctl set-property UNIT CPUQuota=, docker --cpus), or measure fewer CPUs.",
         undo: "Set the former quota, which the text shows.",
     },
@@ -152,10 +158,9 @@ fn cgroup(inputs: &Inputs) -> Judged {
 
 pub(super) const BURST: CheckDef = CheckDef {
     code: code! { "E114" "burst credits",
-        what: "The instance gives its full speed all the time, not only while credits last.",
-        why: "A burstable instance is fast at first and several times slower later; a measurement says what credits were left.",
-        how: "The instance type in the product name where the maker writes it there (Amazon). Other makers do not tell, and then \
-              this is unknown unless there is no hypervisor.",
+        what: "The instance runs at full speed all the time, not only while CPU credits last.",
+        why: "A burstable instance is fast at first and several times slower later. The figures depend on the credits that were left.",
+        how: "The instance type in the product name (Amazon). Other vendors do not write it there: the result is then unknown, unless there is no hypervisor.",
         next: "Use an instance type without credits, or unlimited mode, and measure after some idle minutes.",
         undo: "Set the credit specification of the instance back to standard.",
     },
@@ -167,17 +172,17 @@ pub(super) const BURST: CheckDef = CheckDef {
 
 fn burst(inputs: &Inputs) -> Judged {
     if inputs.text("virt.hypervisor")? == "none" {
-        return Ok(Outcome::not_applicable("no hypervisor: the machine is whole"));
+        return Ok(Outcome::not_applicable("no hypervisor below this system"));
     }
     let product = inputs.text("virt.product")?;
     Ok(match product.strip_prefix("Amazon EC2 ") {
         Some(kind) if BURSTABLE.iter().any(|prefix| kind.starts_with(prefix)) => {
-            Outcome::warn(format!("{kind} runs on CPU credits; its speed depends on how many are left"))
+            Outcome::warn(format!("{kind} runs on CPU credits; its speed depends on the remaining credits"))
                 .next("use a c, m or r type, or: aws ec2 modify-instance-credit-specification --instance-credit-specification InstanceId=ID,CpuCredits=unlimited")
                 .undo("the same command with CpuCredits=standard")
         }
         Some(kind) if kind.contains('.') => Outcome::pass(format!("{kind} has no CPU credits")),
-        _ => Outcome::unknown(format!("`{product}` does not tell the instance type"))
+        _ => Outcome::unknown(format!("`{product}` does not contain the instance type"))
             .next("look up the instance type in the provider's list of burstable types"),
     }
     .limit("an instance type without credits"))

@@ -1,4 +1,6 @@
-//! The command tree.
+//! Builds the command tree from the registries, and parses command lines.
+//!
+//! Each verb takes only the options that act on it. The parser knows all options, so that it can name an option that does not act on the given verb.
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -11,23 +13,23 @@ use crate::command::COMMANDS;
 use crate::globals::options;
 use crate::{Failure, Registries, Result, compat, output};
 
-const ABOUT: &str = "Measures what this machine's operations cost, and who disturbs them";
-const AFTER: &str = "Without a command: one minute, a page, JSON and HTML here. Exit codes: --help.";
-const AFTER_LONG: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
-                          Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
+const ABOUT: &str = "Measures the cost of this machine's operations, and what disturbs them";
+const AFTER: &str = "Without a command: one minute, a page, JSON and HTML. Exit codes: see --help.";
+const AFTER_LONG: &str = "Without a command: one minute; prints a page, writes JSON and HTML here.\n\
+                          Exit codes: 0 success, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
                           5 partial, 130/143/129/152 interrupted (result saved).\n\
                           For packagers: machmeter completions bash, machmeter man DIR.";
 
-/// As clap's own, without the empty line before the usage: `-h` is one screen.
+/// The template of clap without the empty line before the usage, so that `-h` fits on one screen.
 const TEMPLATE: &str = "{before-help}{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-/// Verbs that `--help` names at its end: `-h` is one screen, and these are called once.
+/// Verbs that only `--help` lists, at its end. They are called once, and `-h` is one screen.
 const FOR_PACKAGERS: [&str; 2] = ["completions", "man"];
 
-/// Options that act on the bare command only.
+/// Options of the bare command only.
 const BARE_ONLY: [&str; 2] = ["job", "allow_commands"];
 
-/// The whole command: each verb with the options that act on it.
+/// The complete command: each verb with the options that act on it.
 pub(crate) fn command(registries: &Registries) -> Command {
     let mut root = Command::new("machmeter")
         .version(VERSION.as_str())
@@ -43,10 +45,10 @@ pub(crate) fn command(registries: &Registries) -> Command {
         let info = probe.info;
         let method =
             format!("{}\n\n{}\n\nReferences:\n{}", info.question, info.method, info.references.join("\n"));
-        // The parameters' own description would take the place of the question, so the question comes last.
+        // `long_about` would replace the question by the description of the parameters, so the question is set last.
         let sub = (probe.augment)(Command::new(info.name)).about(info.question).long_about(method);
         let letters: Vec<char> = sub.get_arguments().filter_map(Arg::get_short).collect();
-        // A letter that means something else to the probe (ranks of `mpi -n 2`) is the probe's.
+        // If a probe uses the letter itself (ranks in `mpi -n 2`), the global option has no letter there.
         let own =
             |o: Arg| if o.get_short().is_some_and(|s| letters.contains(&s)) { o.short(None) } else { o };
         root =
@@ -56,15 +58,14 @@ pub(crate) fn command(registries: &Registries) -> Command {
         let taken = options().into_iter().filter(|o| c.takes().any(|taken| taken == id(o)));
         let verb = (c.define)(c.name).args(taken);
         let writes_a_plot = ["ab", "compare"].contains(&c.name);
-        let plot = |o: Arg| o.help("Also write PATH.html: the forest plot");
+        let plot = |o: Arg| o.help("Also write the forest plot to PATH.html");
         let verb = verb.hide(FOR_PACKAGERS.contains(&c.name));
         root = root.subcommand(if writes_a_plot { verb.mut_arg("output", plot) } else { verb });
     }
     root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
 }
 
-/// As clap's own, but not in `-h`, which is one screen.
-/// `0.1.0`, and the commit if the environment of the build names it, as that of `make` does: `0.1.0 (9cf268c01234)`.
+/// `0.1.0`, with the commit if the environment of the build sets it, as `make` does: `0.1.0 (9cf268c01234)`.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let commit = option_env!("MACHMETER_COMMIT").filter(|c| !c.is_empty());
     let commit = commit.map_or_else(String::new, |c| format!(" ({c})"));
@@ -76,7 +77,7 @@ fn version() -> Arg {
     option.help("Print version").hide_short_help(true)
 }
 
-/// An option of the tree: `-h` has its help up to the first semicolon, and `-5s` is a wrong time, not an option.
+/// Adapts an option to the tree: `-h` shows its help up to the first semicolon, and `-5s` is a wrong time instead of an option.
 fn option(given: Arg) -> Arg {
     let is_time = given.get_value_names().is_some_and(|names| names.iter().any(|n| n == "DUR"));
     let text = given.get_help().map(ToString::to_string).unwrap_or_default();
@@ -91,8 +92,7 @@ fn id(option: &Arg) -> &str {
     option.get_id().as_str()
 }
 
-/// As [`command`], but options may stand before the verb, and each verb knows those that do not act on it, hidden, so that they are
-/// refused by name.
+/// Like [`command`], but options may precede the verb. Each verb has the options that do not act on it as hidden ones, so that it rejects them by name.
 fn parser(registries: &Registries) -> Command {
     command(registries)
         .mut_args(|a| {
@@ -106,8 +106,7 @@ fn parser(registries: &Registries) -> Command {
         })
 }
 
-/// Understands the arguments; `None` where help or version was asked for and printed. A program called by another benchmark's name
-/// behaves like it.
+/// Parses the arguments; `None` if it printed help or the version. A program called by the name of another benchmark behaves like that benchmark.
 pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Result<Option<ArgMatches>> {
     let arguments = compat::arguments(arguments).unwrap_or_else(|| arguments.to_vec());
     let mut parser = parser(registries);
@@ -121,7 +120,7 @@ pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Result<O
     }
 }
 
-/// Why options that were given do not act on the verb; `None` if all do.
+/// The failure that names given options without effect on the verb; `None` if all have an effect.
 fn idle(parser: &Command, matches: &ArgMatches) -> Option<Failure> {
     let (name, given) = matches.subcommand()?;
     let hidden = parser.find_subcommand(name)?.get_arguments().filter(|a| a.is_hide_set());
@@ -130,14 +129,14 @@ fn idle(parser: &Command, matches: &ArgMatches) -> Option<Failure> {
     (!idle.is_empty()).then(|| Failure::usage(format!("{name} takes no {}", idle.join(", no "))))
 }
 
-/// Where the help of the verb is that was asked for.
+/// The command that prints help on the requested verb.
 pub(crate) fn help_of(registries: &Registries, arguments: &[OsString]) -> String {
     let verbs = registries.probes.iter().map(|p| p.info.name).chain(COMMANDS.iter().map(|c| c.name));
     let verb = arguments.iter().skip(1).find_map(|a| verbs.clone().find(|v| a == v));
     verb.map_or_else(|| "machmeter --help".to_owned(), |v| format!("machmeter {v} --help"))
 }
 
-/// Clap's message in our form: what is wrong in one line, the tips as help.
+/// Converts clap's message: the error in one line, the tips as help.
 pub(crate) fn failure(e: &clap::Error) -> Failure {
     let text = e.render().to_string();
     let mut what = String::new();
@@ -151,7 +150,7 @@ pub(crate) fn failure(e: &clap::Error) -> Failure {
             what = format!("{what} {l}");
         }
     }
-    // Clap has the likest last.
+    // Clap lists the most likely one last.
     if let Some(ContextValue::Strings(names)) = e.get(ContextKind::SuggestedSubcommand) {
         let names: Vec<&str> = names.iter().rev().map(String::as_str).collect();
         help = vec![format!("similar: {}", names.join(", "))];
@@ -169,8 +168,8 @@ mod tests {
     fn the_tree_is_sound_and_small() {
         for tree in [command(&Registries::default()), parser(&Registries::default())] {
             tree.clone().debug_assert();
-            // Eight probes; recorder and simulator measure nothing themselves, and take a program and a record; a prediction takes two
-            // records, and its options mean nothing to a simulation.
+            // Eight probes. Recorder and simulator measure nothing themselves and take a program and a record. A prediction takes two records, and its options have
+            // no meaning for a simulation.
             let shown = tree.get_subcommands().filter(|verb| !verb.is_hide_set());
             assert!(shown.count() <= 23, "at most 23 commands");
         }

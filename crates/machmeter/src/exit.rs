@@ -1,4 +1,4 @@
-//! Exit codes, as documented.
+//! The documented exit codes.
 
 use std::process::ExitCode;
 
@@ -16,9 +16,9 @@ pub enum Exit {
     /// Could not measure: permission, I/O, internal.
     CannotMeasure,
     Partial,
-    /// Ended by a signal, result saved: 130, 143, 129, 152.
+    /// Ended by a signal, with the result saved: 130, 143, 129, 152.
     Signal(u8),
-    /// What the program ended with that `trace` ran; 128 and the number of the signal that ended it.
+    /// Exit code of the program that `trace` ran; 128 plus the signal number if a signal ended it.
     Program(u8),
 }
 

@@ -1,4 +1,4 @@
-//! What went wrong, in one line with what to do, and how it is told: as text, or as a record when JSON was asked for.
+//! Errors of the program: one line and one line of advice, as text, or as a record under `--json`.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,7 +22,7 @@ impl Failure {
         Self { exit: Exit::Usage, what: one_line(&what.to_string()), help: None }
     }
 
-    /// Something the system would not do.
+    /// An error of the system.
     pub(crate) fn cannot(what: impl fmt::Display) -> Self {
         Self { exit: Exit::CannotMeasure, what: one_line(&what.to_string()), help: None }
     }
@@ -32,7 +32,7 @@ impl Failure {
         self
     }
 
-    /// With `help` at the end where the command line is wrong, unless its own help says where to look (`compat`).
+    /// Adds `help` to a usage error, unless its own help names another command (`compat`).
     pub(crate) fn ending_in(mut self, help: &str) -> Self {
         if self.exit == Exit::Usage && !self.help.as_ref().is_some_and(|own| own.ends_with(" -h")) {
             self.help = Some(self.help.map_or_else(|| help.to_owned(), |own| format!("{own}; {help}")));
@@ -40,7 +40,7 @@ impl Failure {
         self
     }
 
-    /// Tells it on stderr, and as a record on stdout when that was asked for; returns the exit code.
+    /// Prints the error to stderr, and as a record to stdout if requested; returns the exit code.
     pub(crate) fn report(self, as_json: bool) -> Exit {
         output::say(&format!("error: {}", self.what));
         if let Some(help) = &self.help {
@@ -67,10 +67,10 @@ impl From<ProbeError> for Failure {
     }
 }
 
-/// Where a defect of this program showed, and how.
+/// Message and position of a defect of this program.
 static DEFECT: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps the first panic for [`defect`] instead of writing it in several lines. `RUST_BACKTRACE` has no effect then.
+/// Keeps the first panic for [`defect`] instead of printing it in several lines. `RUST_BACKTRACE` then has no effect.
 pub(crate) fn tell_defects_in_one_line() {
     std::panic::set_hook(Box::new(|info| {
         let said = info.payload_as_str().unwrap_or("no message");
@@ -81,11 +81,11 @@ pub(crate) fn tell_defects_in_one_line() {
 
 pub(crate) fn defect() -> Failure {
     let said = DEFECT.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Failure::cannot(format!("a defect in this program: {}", said.unwrap_or_default()))
-        .help("please report this line with the command that gave it")
+    Failure::cannot(format!("a bug in this program: {}", said.unwrap_or_default()))
+        .help("please report this line together with the command")
 }
 
-/// Characters of a message that are told at its beginning and at its end; what is between is left out.
+/// Most characters kept at the beginning and at the end of a message; the middle is left out.
 const TOLD: [usize; 2] = [600, 300];
 
 fn one_line(text: &str) -> String {
@@ -98,7 +98,7 @@ fn one_line(text: &str) -> String {
     format!("{} ... {}", part(0, TOLD[0]), part(behind, TOLD[1]))
 }
 
-/// Whether stdout is to be a JSON document, told before the command line is understood so that even a wrong one gets it.
+/// True if stdout must be a JSON document. Decided before the command line is parsed, so that a wrong one gets a document, too.
 pub(crate) fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json" || a == "--json=-")
 }

@@ -1,4 +1,4 @@
-//! Options that several commands take.
+//! Options of several commands.
 
 use std::path::PathBuf;
 
@@ -23,11 +23,11 @@ pub(crate) enum Color {
 /// Which raw samples to keep beside the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Raw {
-    /// All tables, unless they have over 5 million rows; in the state directory and beside the records of -o.
+    /// All tables up to 5 million rows; in the state directory and beside the records of -o.
     Auto,
-    /// All tables, beside the record of a bare run as well.
+    /// All tables, also beside the record of the bare command.
     All,
-    /// None.
+    /// No tables.
     None,
 }
 
@@ -39,67 +39,67 @@ pub(crate) struct Globals {
     /// quick, standard, thorough, soak; or 1 to 4.
     #[arg(short, long, default_value = "standard", value_parser = |s: &str| s.parse::<Level>())]
     pub(crate) level: Level,
-    /// Time to take: 20, 500ms, 5m; by level when not given, 50ms to 168h.
+    /// Run time: 20, 500ms, 5m; default by level, 50ms to 168h.
     #[arg(short, long, value_name = "DUR", value_parser = time)]
     pub(crate) time: Option<u64>,
-    /// Runs, one after the other, each stored: what they differ by is the truth of a comparison.
+    /// Number of runs, one after the other; each is stored, and their variation is the basis of a comparison.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=200), hide_short_help = true)]
     pub(crate) runs: u32,
     /// CPUs: 0-3,8, all, isolated, one-per-core; also no-smt, numa:0.
     #[arg(short, long, value_name = "LIST", default_value = "all")]
     pub(crate) cpus: String,
-    /// Policy: auto, other, fifo:45, ...; of measuring threads, also batch, idle, rr:45, deadline:1ms/10ms/10ms.
+    /// Scheduling policy: auto, other, fifo:45, ...; of the measuring threads, also batch, idle, rr:45, deadline:1ms/10ms/10ms.
     #[arg(long, value_name = "POLICY", default_value = "auto", hide_short_help = true, value_parser = |s: &str| parse_priority(s).map(|_| s.to_owned()))]
     pub(crate) prio: String,
-    /// Also write PATH: .json, .html or .svg; may be repeated; record, report or card.
+    /// Also write PATH: .json, .html or .svg; a record, report or card, repeatable.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Vec<PathBuf>,
     /// Print JSON, not the page, or write FILE; also --csv, --md.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
-    /// Print figures as CSV, or write them to FILE.
+    /// Print figures as CSV instead of the page, or write them to FILE.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", hide_short_help = true)]
     pub(crate) csv: Option<PathBuf>,
-    /// Print figures as Markdown, or write them to FILE.
+    /// Print figures as Markdown instead of the page, or write them to FILE.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", hide_short_help = true)]
     pub(crate) md: Option<PathBuf>,
-    /// Which raw samples to store.
+    /// Raw samples to store.
     #[arg(long, value_enum, default_value = "auto", hide_short_help = true)]
     pub(crate) raw: Raw,
-    /// Name of the machine in file names, instead of the host name.
+    /// Machine name in file names, instead of the host name.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) name: Option<String>,
-    /// Tag the run, KEY=VALUE; may be repeated.
+    /// Tag of the run, KEY=VALUE; repeatable.
     #[arg(long, value_name = "K=V", value_parser = tag, hide_short_help = true)]
     pub(crate) tag: Vec<(String, String)>,
     /// Seed of random choices.
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
-    /// An unfit environment ends with exit code 3.
+    /// Exit with code 3 if the environment is unfit.
     #[arg(long, hide_short_help = true)]
     pub(crate) strict: bool,
     /// Do not store the run in the history.
     #[arg(long, hide_short_help = true)]
     pub(crate) no_save: bool,
-    /// Run the probes of a job file (TOML) instead of all.
+    /// Run the probes of a job file (TOML) instead of all probes.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) job: Option<PathBuf>,
-    /// Run the commands and write the files that the job file names.
+    /// Run commands and write files named in the job file.
     #[arg(long, hide_short_help = true)]
     pub(crate) allow_commands: bool,
-    /// Check and print the plan, measure nothing; refuses what a run would refuse.
+    /// Check and print the plan, measure nothing; rejects everything that a run would reject.
     #[arg(long, hide_short_help = true)]
     pub(crate) dry_run: bool,
-    /// No progress on stderr.
+    /// Show no progress on stderr.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// More: all views and notes below the page, as text.
+    /// Show all views and notes below the page.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// When to color.
+    /// Use of color.
     #[arg(long, value_enum, default_value = "auto", hide_short_help = true)]
     pub(crate) color: Color,
-    /// Plain ASCII, no other characters.
+    /// Print ASCII characters only.
     #[arg(long, hide_short_help = true)]
     pub(crate) ascii: bool,
 }
@@ -113,8 +113,8 @@ const MAX_TIME_NS: u64 = 168 * 3_600_000_000_000;
 
 pub(crate) fn time(text: &str) -> Result<u64, String> {
     match parse_duration_ns(text)? {
-        ns if ns < 50_000_000 => Err(format!("{text} is too short to measure anything: use 50ms or more")),
-        ns if ns > MAX_TIME_NS => Err(format!("{text} is longer than a run may take: use 168h or less")),
+        ns if ns < 50_000_000 => Err(format!("{text} is too short for a measurement: use 50ms or more")),
+        ns if ns > MAX_TIME_NS => Err(format!("{text} is too long for a run: use 168h or less")),
         ns => Ok(ns),
     }
 }
@@ -127,15 +127,19 @@ fn tag(text: &str) -> Result<(String, String), String> {
 }
 
 impl Globals {
-    /// Refuses what no single option shows to be wrong.
-    /// Errors: when two documents would go to stdout, or several runs to one place.
+    /// Rejects combinations of options.
+    /// Errors: two documents would go to stdout, or several runs to one file.
     pub(crate) fn check(&self) -> Result<()> {
         let names_one =
             !self.output.is_empty() || [&self.json, &self.csv, &self.md].iter().any(|f| f.is_some());
         if self.runs > 1 && (names_one || self.no_save) {
-            let what = if self.no_save { "--no-save keeps none of them" } else { "a file holds one" };
+            let what = if self.no_save {
+                "--no-save would keep none of the runs"
+            } else {
+                "a file holds one run only"
+            };
             return Err(Failure::usage(format!("-n {}: {what}", self.runs)).help(
-                "give a tag (--tag side=a) and name the stored runs: last~5..last, or compare --by side",
+                "name the stored runs later: last~5..last, or give --tag side=a and use compare --by side",
             ));
         }
         match self.to_stdout().as_slice() {
@@ -145,14 +149,14 @@ impl Globals {
         }
     }
 
-    /// Options that send something other than the page to stdout.
+    /// Options that replace the page on stdout.
     fn to_stdout(&self) -> Vec<&'static str> {
         let forms = [("--json", &self.json), ("--csv", &self.csv), ("--md", &self.md)];
         let is_stdout = |path: &Option<PathBuf>| path.as_ref().is_some_and(|p| p.as_os_str() == "-");
         forms.into_iter().filter(|(_, path)| is_stdout(path)).map(|(name, _)| name).collect()
     }
 
-    /// Says a line on stderr, unless nothing is to be said.
+    /// Prints a line to stderr, unless `--quiet` is given.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
             output::say(text);

@@ -1,4 +1,4 @@
-//! Job files: which probes to run with which parameters, in TOML. A table per probe, keys as the probe's flags.
+//! Job files: the probes to run and their parameters, in TOML. A table per probe; its keys are the flags of the probe.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::{Failure, Registries, Result};
 
-/// A probe and its parameters; those not given take the defaults of the command line.
+/// A probe and its parameters; missing ones have the defaults of the command line.
 pub(crate) type Part = (&'static Entry, Value);
 
-/// All probes with the parameters and in the order that they have on the page.
+/// All probes with the parameters and the order of the page.
 pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
     let mut probes: Vec<&'static Entry> = registries.probes.iter().filter(|p| p.page.weight > 0).collect();
     probes.sort_by_key(|p| p.page.place);
@@ -20,19 +20,19 @@ pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
     probes.into_iter().map(|p| (p, parameters(p).unwrap_or_else(|_| Value::Object(Map::new())))).collect()
 }
 
-/// Of a job file; names and parameters of all probes take a few kilobytes.
+/// Largest job file, MiB; names and parameters of all probes take a few kilobytes.
 const MOST_MIB: u64 = 1;
 
 /// The parts of a job file, in the order of the registry.
-/// Errors: a file that cannot be read or understood, and names that are no probe: one line with what is possible.
+/// Errors: an unreadable or invalid file, or an unknown probe: one line with the valid names.
 pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>> {
     let bytes = bounded::read(path, MOST_MIB, "job").map_err(Failure::usage)?;
     let parsed = String::from_utf8(bytes).map_err(Failure::usage).and_then(|text| parse(registries, &text));
     parsed.map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
 }
 
-/// The programs and the files that the parts ask for.
-/// Errors: parameters that are not the probe's.
+/// The programs and the files that the parts request.
+/// Errors: invalid parameters of a probe.
 pub(crate) fn asked_for(parts: &[Part]) -> Result<(Vec<Command>, Vec<Destination>)> {
     let (mut commands, mut destinations) = (Vec::new(), Vec::new());
     for (entry, value) in parts {
@@ -53,8 +53,9 @@ pub(crate) fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>> {
     let parts: Vec<Part> =
         registries.probes.iter().filter_map(|p| Some((p, tables.get(p.info.name)?.clone()))).collect();
     if parts.is_empty() {
-        return Err(Failure::usage("the job names no probe")
-            .help(format!("write a table, for example [{}]", names[0])));
+        return Err(
+            Failure::usage("the job names no probe").help(format!("add a table, for example [{}]", names[0]))
+        );
     }
     Ok(parts)
 }

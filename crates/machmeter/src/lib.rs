@@ -1,4 +1,6 @@
-//! The command tree of machmeter, built from the registries of probes, formats, checks and readers.
+//! The command-line program: a command tree built from the registries of probes, formats, checks and readers.
+//!
+//! [`main_with`] parses the arguments, runs the command and returns an exit code. A program with more probes calls it with its own [`Registries`].
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -27,13 +29,13 @@ pub use exit::Exit;
 pub(crate) use failure::Failure;
 pub(crate) use globals::Globals;
 
-/// What may fail in a way that is told in one line.
+/// Result of an operation whose failure is one line.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 pub struct Registries {
     pub probes: &'static [Entry],
     pub loads: &'static (dyn Loads + Sync),
-    /// Roles the program plays when it starts itself.
+    /// Roles in which the program starts itself.
     pub workers: &'static [&'static [Worker]],
 }
 
@@ -49,7 +51,7 @@ pub const PROBES: &[Entry] = &[
     Entry::of::<machmeter_costs::Sync>(),
 ];
 
-/// All roles, by the crates they belong to.
+/// All roles, by crate.
 const WORKERS: &[&[Worker]] = &[
     &[worker::NOTHING, settings::GUARD],
     machmeter_loads::WORKERS,
@@ -69,7 +71,7 @@ impl Default for Registries {
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn main_with(registries: &Registries) -> ExitCode {
     machmeter_sys::guard::signals::ignore_those_of_writes();
-    // Before any thread may change it.
+    // Must precede anything that changes the nice value.
     machmeter_sys::sched::inherited_nice();
     machmeter_sys::memory::share_heap_under_limit();
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -82,9 +84,9 @@ pub fn main_with(registries: &Registries) -> ExitCode {
         Some(matches) => command::run(registries, &matches),
         None => Ok(Exit::Fine),
     };
-    // A defect of ours is a failure like others: one line, a document when that was asked for, a documented exit code.
+    // A defect of this program is an ordinary failure: one line, a document under `--json`, a documented exit code.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(failure::defect()));
-    // Of the processes that a launcher started one speaks.
+    // Only rank 0 of a launcher's processes prints.
     if let Err(failure) = &done
         && machmeter_sys::mpi::launched().is_some_and(|l| l.rank != 0)
     {
@@ -93,12 +95,12 @@ pub fn main_with(registries: &Registries) -> ExitCode {
     done.unwrap_or_else(|f| f.ending_in(&cli::help_of(registries, &arguments)).report(wants_json)).into()
 }
 
-/// The command line, for manual pages and completions.
+/// The command tree, for manual pages and completions.
 pub fn command_line(registries: &Registries) -> clap::Command {
     cli::command(registries)
 }
 
-/// The exit code of a role, when the program was started in one.
+/// Runs a role if the program was started in one; returns its exit code.
 fn as_worker(registries: &Registries, arguments: &[OsString]) -> Option<ExitCode> {
     let [_, mark, name, rest @ ..] = arguments else { return None };
     if mark != worker::ARGUMENT {
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn rows_of_the_page_ask_for_figures_that_probes_have() {
         for probe in PROBES {
-            // Those that stand beside a picture do not count.
+            // Rows beside a picture do not count.
             let is_beside = |r: &&RowInfo| r.detail || ["LADDER", "TAKEN"].contains(&r.section);
             let rows = probe.info.rows.iter().filter(|r| !is_beside(r)).count();
             assert!(rows <= 3, "{}: a page of all probes is short", probe.info.name);

@@ -1,4 +1,4 @@
-//! The only place that writes to stdout and stderr. A closed pipe is no error of ours: the result is saved all the same.
+//! Writes to stdout and stderr; no other module does. A closed pipe is no error, because the result is saved anyway.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use machmeter_engine::Progress;
 use crate::Exit;
 
 /// Writes to a file, or to stdout for `-`.
-/// Errors: in one line, as [`print`] and the system say.
+/// Errors: one line, from [`print`] or the system.
 pub(crate) fn put(target: &Path, text: &str) -> Result<(), String> {
     if target.as_os_str() == "-" {
         return print(text);
@@ -22,8 +22,8 @@ pub(crate) fn print(text: &str) -> Result<(), String> {
     if text.ends_with('\n') { write(text.as_bytes()) } else { write(format!("{text}\n").as_bytes()) }
 }
 
-/// Writes to stdout and makes sure that it got there.
-/// Errors: when stdout cannot take it (full disk); a reader that went away is fine.
+/// Writes to stdout and flushes it.
+/// Errors: stdout does not accept the data (full disk); a closed pipe is no error.
 pub(crate) fn write(bytes: &[u8]) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -32,12 +32,12 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Writes a line to stderr, if anybody listens. Names in it may be of strangers.
+/// Writes a line to stderr and ignores errors. Control characters are removed, because names in the line can come from other users.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
-/// Says what went wrong, a line each: the exit code of that.
+/// Prints errors, one line each; returns the exit code.
 pub(crate) fn tell(trouble: &[String]) -> Exit {
     for t in trouble {
         say(&format!("error: {t}"));
@@ -49,7 +49,7 @@ pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Progress on stderr, a line per step.
+/// Progress on stderr, one line per step.
 pub(crate) struct Lines {
     pub(crate) quiet: bool,
 }

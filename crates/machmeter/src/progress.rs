@@ -1,4 +1,4 @@
-//! Progress on stderr: a line for each part at its end, and on a terminal one more that says how far the run is.
+//! Shows progress on stderr: a line for each part at its end, and on a terminal a bar that is redrawn.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use machmeter_sys::topology::CpuSet;
 use crate::Globals;
 use crate::output::say;
 
-/// Between two drawings of the line: 50 us each come to 0.01 % of a CPU.
+/// Interval between two drawings of the bar: at 50 us each they take 0.01 % of a CPU.
 const REDRAWN: Duration = Duration::from_millis(500);
 const BAR: usize = 20;
-/// Rows of a part that its line names.
+/// Rows of a part that its line contains.
 const ROWS: usize = 3;
-/// Between two lines of a calculation where no terminal shows it.
+/// Interval between two lines of a calculation without a terminal, ns.
 const LINE_NS: u64 = 30_000_000_000;
 const CLEAR: &str = "\r\u{1b}[2K";
 
@@ -32,7 +32,7 @@ pub(crate) struct Reporter {
 
 struct Shared {
     quiet: bool,
-    /// Whether each step is a line: asked for with -v where no terminal shows it.
+    /// True if each step is a line: with -v and without a terminal.
     steps: bool,
     ascii: bool,
     width: usize,
@@ -45,9 +45,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     step: String,
-    /// When the last line of a calculation was written, ns from the begin.
+    /// Time of the last line of a calculation, ns from the begin.
     told_ns: u64,
-    /// Whether the line is on the screen.
+    /// True while the bar is on the screen.
     drawn: bool,
     over: bool,
 }
@@ -61,7 +61,7 @@ impl State {
 }
 
 impl Reporter {
-    /// Progress of a run of `total_ns` that measures `cpus`. On a terminal a thread redraws the line, on another CPU where there is one.
+    /// Progress of a run of `total_ns` on `cpus`. On a terminal a thread redraws the bar, on another CPU if there is one.
     pub(crate) fn new(globals: &Globals, width: usize, total_ns: u64, cpus: &CpuSet) -> Self {
         let is_live = !globals.quiet && std::io::stderr().is_terminal() && !crate::state::is_dumb();
         let steps = globals.verbose > 0 && !is_live;
@@ -83,7 +83,7 @@ impl Reporter {
         Self { shared, ticker: ticker.and_then(Result::ok) }
     }
 
-    /// A share of a calculation is done: the rest is taken to need as long in proportion. A line now and then where no terminal shows it.
+    /// A share of a calculation is done; the rest is estimated in proportion. Without a terminal, a line is printed from time to time.
     pub(crate) fn done(&self, share: f64) {
         let spent_ns = monotonic_ns().saturating_sub(self.shared.begun_ns);
         self.shared.total_ns.store((spent_ns as f64 / share) as u64, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those that are over and those of the whole.
+    /// Elapsed and total time, s.
     fn seconds(&self) -> [u64; 2] {
         let total_ns = self.total_ns.load(Ordering::Relaxed);
         let spent_ns = monotonic_ns().saturating_sub(self.begun_ns).min(total_ns);
@@ -162,7 +162,7 @@ impl Shared {
         let mut state = self.lock();
         while !state.over {
             let [spent, total] = self.seconds();
-            // In one piece: each is a system call beside what is measured.
+            // Written at once: each system call competes with the measurement.
             let text = CLEAR.to_owned() + &bar(spent, total, &state.step, self.ascii, self.width);
             state.drawn = std::io::stderr().lock().write_all(text.as_bytes()).is_ok();
             state = self.changed.wait_timeout(state, REDRAWN).unwrap_or_else(PoisonError::into_inner).0;
@@ -170,7 +170,7 @@ impl Shared {
     }
 }
 
-/// How far the run is, as long as the terminal is wide.
+/// The bar with the elapsed time, cut to the width of the terminal.
 fn bar(spent: u64, total: u64, step: &str, ascii: bool, width: usize) -> String {
     let full = (BAR as u64 * spent / total.max(1)) as usize;
     let [done, left] = if ascii { ["=", "-"] } else { ["━", "─"] };

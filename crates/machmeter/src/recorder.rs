@@ -1,4 +1,4 @@
-//! The recorder of MPI calls: a shared library (crate `machmeter-pmpi`) that this program embeds. `build.rs` compiles it.
+//! The recorder of MPI calls: a shared library (crate `machmeter-pmpi`) that `build.rs` compiles and this program embeds.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,18 +9,18 @@ use machmeter_store::atomic;
 
 use crate::{Failure, Result};
 
-/// The library in zlib form; of nothing where the compiler could not build it (musl without a linker for shared libraries).
+/// The library in zlib form; empty if the compiler could not build it (musl without a linker for shared libraries).
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.zlib"));
-/// Last line of a recorder; behind what the dynamic linker reads.
+/// Last line of a recorder, behind the part that the dynamic linker reads.
 const MARK: &str = env!("RECORDER_MARK");
 
-/// The library as the dynamic linker loads it.
+/// The library in the form for the dynamic linker.
 pub(crate) fn library() -> Result<Vec<u8>> {
     match inflate(LIBRARY) {
         Ok(library) if !library.is_empty() => Ok(library),
         Ok(_) => Err(Failure::cannot("this program was built without the recorder of MPI calls")
             .help("build it for a target with glibc, or with a linker for shared libraries")),
-        Err(why) => Err(Failure::cannot(format!("the embedded recorder of MPI calls: {why}"))),
+        Err(why) => Err(Failure::cannot(format!("the embedded recorder of MPI calls is damaged: {why}"))),
     }
 }
 
@@ -32,8 +32,8 @@ pub(crate) fn write(path: &Path) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Ok(m) if m.is_file() && is_recorder(path).map_err(|e| refused(&e))? => {}
         Ok(_) => {
-            return Err(refused(&"exists and is not a recorder")
-                .help("name a new file; machmeter replaces only recorders"));
+            return Err(refused(&"the file exists and is not a recorder")
+                .help("name a new file; machmeter overwrites only recorders"));
         }
         Err(e) => return Err(refused(&e)),
     }
@@ -41,7 +41,7 @@ pub(crate) fn write(path: &Path) -> Result<()> {
     atomic::write(path, &library).map_err(Failure::cannot)
 }
 
-/// Whether a file is a recorder, also one of another version.
+/// True if a file is a recorder of any version.
 fn is_recorder(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();

@@ -1,4 +1,7 @@
-//! One run from start to record: the machine before, the clock, the probe, the machine after, the checks.
+//! Runs one measurement from start to record.
+//!
+//! A session captures facts before, qualifies the clock, runs the probes, captures facts after, and evaluates the checks. A failed check flags the
+//! metrics that it weakens.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -20,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Failure, Globals, Registries, Result};
 
-/// Verb of the page of the whole machine in records.
+/// Verb of the one-page characterization in records.
 pub(crate) const CHARACTERIZE: &str = "characterize";
 
 pub(crate) struct Session<'a> {
@@ -32,7 +35,7 @@ pub(crate) struct Session<'a> {
     before: Facts,
     started: String,
     pub(crate) budget: Deadline,
-    /// History of earlier runs, or why there is none.
+    /// History of earlier runs, or the reason why there is none.
     pub(crate) history: Result<History, String>,
     fingerprint: String,
     live: Option<Live>,
@@ -41,19 +44,19 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Looks at the machine and qualifies the clock; about 60 ms on a small machine, nothing for a dry run. The time counts from here.
+    /// Captures the machine and qualifies the clock; about 60 ms on a small machine, nothing in a dry run. The time limit starts here.
     ///
     /// # Errors
-    /// When the CPUs asked for cannot be had, or nothing is known about the machine.
+    /// The requested CPUs are not available, or the topology is unknown.
     pub(crate) fn begin(registries: &Registries, globals: &'a Globals, total_ns: u64) -> Result<Self> {
         let budget = Deadline::start(total_ns);
         crate::view::writable(globals)?;
         guard::signals::install()
-            .map_err(|e| Failure::cannot(format!("signals cannot be waited for: {e}")))?;
+            .map_err(|e| Failure::cannot(format!("cannot install signal handlers: {e}")))?;
         let started = date::now_rfc3339();
         let (topology, allowed, cpus) = cpus(&globals.cpus)?;
         let before = facts::capture();
-        // A dry run measures nothing, the clock neither, and makes no files.
+        // A dry run measures nothing, not even the clock, and creates no files.
         let (clock, history) = if globals.dry_run {
             (Qualification::default(), Err("not opened".to_owned()))
         } else {
@@ -77,21 +80,21 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Samples what else runs on the machine for a fifth of a second, for the checks.
+    /// Samples the other programs on the machine for a fifth of a second, for the checks.
     pub(crate) fn look_around(&mut self) {
         self.live = Some(live::sample(std::time::Duration::from_millis(200)));
     }
 
-    /// Notes that a part was not measured, and why: the record is not complete.
+    /// Records that a part was not measured, and the reason; the record is then incomplete.
     pub(crate) fn leave_out(&mut self, part: &str, why: &str) {
-        let text = format!("{part} was left out: {why}");
-        self.left_out.push(warning("W903", text, "more time, or see the reason"));
+        let text = format!("{part} was not measured: {why}");
+        self.left_out.push(warning("W903", text, "remove the cause, or give more time (-t)"));
     }
 
-    /// Runs a probe, or several in one pool, within `budget_ns` of wall time; `None` where a dry run found nothing to refuse.
+    /// Runs a probe, or several in one pool, within `budget_ns` of wall time; `None` for a dry run without errors.
     ///
     /// # Errors
-    /// What the probe says.
+    /// The error of the probe.
     pub(crate) fn run<T>(
         &self,
         budget_ns: u64,
@@ -123,11 +126,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Makes the record of the run from what its probes gave.
+    /// Makes the record of the run from the outcomes of its probes.
     pub(crate) fn end(mut self, verb: &str, outcomes: Vec<(&'static Info, Outcome)>) -> (Record, Vec<Table>) {
         if process::lost_any() {
-            let text = "a process of this run was ended by a signal that machmeter did not send".to_owned();
-            let next = "run it again; dmesg tells whether memory had run out";
+            let text = "a signal that machmeter did not send ended a process of this run".to_owned();
+            let next = "run again; dmesg shows whether memory ran out";
             self.left_out.push(warning("W904", text, next));
         }
         let after = facts::capture();
@@ -190,7 +193,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Topology, the CPUs this process may use, and those asked for.
+/// Topology, the CPUs that this process may use, and the selected ones.
 pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet)> {
     let topology = Topology::host().map_err(Failure::cannot)?;
     let allowed = Allowed::host(&topology).map_err(Failure::cannot)?;
@@ -199,8 +202,8 @@ pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet)> {
     Ok((topology, all, cpus))
 }
 
-/// A failed check flags the metrics that one of its hazards weakens. A doubtful one is a condition of the whole run, told once,
-/// as what the machine is: both weaken no metric more than another.
+/// Flags the metrics that share a hazard with a failed check. A warning applies to the whole run, and so does a check on the kind of machine: both are
+/// reported once and flag no metric.
 pub(crate) fn flag_by_checks(record: &mut Record, weakened_by: &BTreeMap<&str, &[Hazard]>) {
     for check in record.checks.iter().filter(|c| c.state == CheckState::Fail && !c.of_machine) {
         for m in &mut record.metrics {
@@ -212,7 +215,7 @@ pub(crate) fn flag_by_checks(record: &mut Record, weakened_by: &BTreeMap<&str, &
     }
 }
 
-/// A failed check of a purpose's own resource spoils the purposes that this run judged.
+/// Applies failed checks of a purpose's own resource to the verdicts of this run.
 fn spoil_by_checks(record: &mut Record) {
     let judged: Vec<String> = record.summary.fitness.iter().map(|f| f.purpose.clone()).collect();
     let spoiled = machmeter_doctor::spoiled(&record.checks).into_iter();
@@ -220,7 +223,7 @@ fn spoil_by_checks(record: &mut Record) {
     record.summary.add(Summary { fitness, ..Summary::default() });
 }
 
-/// SHA-256 over the facts that make the kind of machine.
+/// SHA-256 over the facts that define the kind of machine.
 fn fingerprint(facts: &Facts) -> String {
     let mut hash = Sha256::new();
     for key in facts::fingerprint_keys() {
@@ -238,7 +241,7 @@ pub(crate) fn add(record: &mut Record, analysis: Analysis) {
     record.summary.add(analysis.summary);
 }
 
-/// What ended a run: `signal:INT`, or else what ends it by itself.
+/// Reason for the end of a run: `signal:INT`, else `itself`.
 pub(crate) fn stopped_by(itself: &str) -> String {
     let by = |s: guard::Signal| format!("signal:{}", s.to_string().trim_start_matches("SIG"));
     guard::signals::stop_requested().map_or_else(|| itself.to_owned(), by)
@@ -249,7 +252,7 @@ pub(crate) fn warning(code: &str, text: String, next: &str) -> Warning {
     Warning { code: code.to_owned(), text, next: next.to_owned(), ..Warning::default() }
 }
 
-/// A record that says who and where, and nothing measured.
+/// A record with the tool, the command and the time, but without any measurement.
 pub(crate) fn empty_record() -> Record {
     let tool = Tool {
         name: "machmeter".to_owned(),

@@ -1,4 +1,4 @@
-//! Where runs are kept, and what the environment of the process says about it.
+//! Finds the state directory with the stored runs, and reads the environment variables.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -16,7 +16,12 @@ pub(crate) fn directory() -> Option<PathBuf> {
         .or_else(|| var("HOME").map(|d| d.join(".local/state/machmeter")))
 }
 
-/// Whether the user asked for no color in general.
+/// Columns that `COLUMNS` asks for, if stdout is no terminal.
+pub(crate) fn columns() -> Option<usize> {
+    variable("COLUMNS")?.trim().parse().ok().filter(|columns| *columns > 0)
+}
+
+/// True if the user disabled color with `NO_COLOR`.
 #[allow(clippy::disallowed_methods, reason = "the only variables this program honors are read here")]
 pub(crate) fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
@@ -33,8 +38,8 @@ pub(crate) fn is_dumb() -> bool {
     variable("TERM").is_some_and(|t| t == "dumb")
 }
 
-/// True if output must be ASCII: on a dumb terminal, or if the locale names an encoding other than UTF-8, such as `LC_ALL=C`. The
-/// encoding of a locale that is not set is unknown, and UTF-8 assumed.
+/// True if output must be ASCII: on a dumb terminal, or if the locale names an encoding other than UTF-8, such as `LC_ALL=C`. Without a locale, UTF-8 is
+/// assumed.
 pub(crate) fn is_ascii() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
     let is_utf8 = |locale: &str| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
@@ -43,29 +48,29 @@ pub(crate) fn is_ascii() -> bool {
 
 const NONE: &str = "no state directory: set HOME, XDG_STATE_HOME or MACHMETER_STATE";
 
-/// Runs kept so far, for reading: nothing is made.
-/// Errors: in one line, why there are none (no HOME).
+/// The stored runs, for reading; creates nothing.
+/// Errors: one line with the reason why there are none (no HOME).
 pub(crate) fn past() -> Result<History, String> {
     directory().map(|dir| History::at(&dir)).ok_or_else(|| NONE.to_owned())
 }
 
-/// The history of runs, for keeping more.
-/// Errors: in one line, why there is none (no HOME, read-only, another user's).
+/// The history of runs, for storing.
+/// Errors: one line with the reason why there is none (no HOME, read-only, owned by another user).
 #[allow(clippy::disallowed_methods, reason = "the only variables this program honors are read here")]
 pub(crate) fn history() -> Result<History, String> {
     let dir = directory().ok_or(NONE)?;
     let is_named = std::env::var_os("MACHMETER_STATE").is_some_and(|v| !v.is_empty());
-    // `sudo` may leave HOME as it was; files of root would shut its owner out.
+    // `sudo` may keep HOME. Files of root there would lock its owner out.
     let owner = dir.ancestors().find_map(|dir| dir.metadata().ok()).map_or(0, |m| m.uid());
     if !is_named && effective_user() == 0 && owner != 0 {
-        let what = format!("{} is of user {owner}, and root keeps nothing there", dir.display());
-        return Err(format!("{what}: sudo -H, or set MACHMETER_STATE"));
+        let what = format!("{} belongs to user {owner}, so root saves nothing there", dir.display());
+        return Err(format!("{what}: use sudo -H, or set MACHMETER_STATE"));
     }
     History::open(&dir).map_err(|e| e.to_string())
 }
 
-/// Complete runs of the history before it of the same verb with the same parameters on the same kind of machine, the latest first: `most` at
-/// most, among the latest `files`. What cannot be read is no run.
+/// Earlier complete runs with the verb, parameters and kind of machine of `record`, the latest first: at most `most`, among the latest `files`. Unreadable
+/// runs are ignored.
 pub(crate) fn like(history: &History, record: &Record, most: usize, files: usize) -> Vec<Record> {
     let Ok(names) = history.list() else { return Vec::new() };
     names

@@ -1,5 +1,4 @@
-//! Every parser of bytes that somebody else may have written, as a function of bytes: whatever they are, it may not panic, hang, or
-//! take memory without bound.
+//! Every parser of untrusted bytes, as a function of bytes. For any input it must not panic, hang, or allocate without bound.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use crate::{Registries, job};
 
 pub type Parser = fn(&[u8]);
 
-/// By name, which is that of the fuzz target and of the folder with its seeds.
+/// Parsers by name: the name of the fuzz target and of the folder with its seeds.
 pub const PARSERS: [(&str, Parser); 9] = [
     ("expression", expression),
     ("foreign", foreign),
@@ -27,7 +26,7 @@ pub const PARSERS: [(&str, Parser); 9] = [
 
 const NAME: &str = "fuzz_0_times.dat";
 
-/// Expressions over costs: what has a value has it within its interval.
+/// Expressions over costs. If an expression has a value, the value is within its interval.
 pub fn expression(bytes: &[u8]) {
     use machmeter_simulate::expr::{Sheet, bind, parse};
     let Ok(expr) = parse(&String::from_utf8_lossy(bytes)) else { return };
@@ -65,7 +64,7 @@ fn costs() -> Record {
     record
 }
 
-/// Files of other tools: every reader, whether the file looks like its format or not, and the analysis of what it read.
+/// Files of other tools: every reader, whether or not it recognizes the file, and the analysis of the result.
 pub fn foreign(bytes: &[u8]) {
     let input = Input { files: vec![SourceFile::new(NAME, bytes)], known: SideFacts::default() };
     for reader in READERS {
@@ -74,12 +73,12 @@ pub fn foreign(bytes: &[u8]) {
     }
 }
 
-/// What a peer sends to `machmeter serve`, and `serve` to it.
+/// Messages from a peer to `machmeter serve`, and from `serve` to its peer.
 pub fn frames(bytes: &[u8]) {
     machmeter_net::frames(bytes);
 }
 
-/// Schedules, text and binary: what is read ends or deadlocks, and is written as it was read.
+/// Schedules, text and binary. A schedule that was read ends or deadlocks, and writing restores it.
 pub fn goal(bytes: &[u8]) {
     use machmeter_simulate::{Dialect, Line, Params, goal, noise, run};
     let Ok(schedule) = goal::read(bytes) else { return };
@@ -118,7 +117,7 @@ pub fn record(bytes: &[u8]) {
     let _ = json::from_bytes(bytes, Path::new(NAME));
 }
 
-/// Traces of MPI programs, and the analysis of what is believed.
+/// Traces of MPI programs, and the analysis of accepted ones.
 pub fn trace(bytes: &[u8]) {
     let _ = mpi_trace::analyze(Path::new("."), &[(NAME.into(), bytes.to_vec())], usize::MAX);
 }

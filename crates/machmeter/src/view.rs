@@ -1,4 +1,4 @@
-//! Showing a record on stdout and in the files asked for.
+//! Shows a record on stdout, and writes it to the requested files.
 
 use std::path::Path;
 
@@ -18,13 +18,13 @@ pub(crate) fn style(globals: &Globals) -> TerminalStyle {
         Color::Auto => output::stdout_is_terminal() && !state::no_color() && !state::is_dumb(),
     };
     TerminalStyle {
-        width: machmeter_sys::terminal::width().unwrap_or(100).clamp(20, 200),
+        width: machmeter_sys::terminal::width().or_else(state::columns).unwrap_or(100).clamp(20, 200),
         color,
         ascii: globals.ascii || state::is_ascii(),
     }
 }
 
-/// Shows the record in every form asked for; what could not be written comes back in words.
+/// Shows the record in every requested format; returns the errors.
 pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: &[String]) -> Vec<String> {
     let mut trouble = Vec::new();
     let mut put = |target: &Path, made: Result<String, String>| {
@@ -55,7 +55,7 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
 }
 
 /// The record in a registered format.
-/// Errors: in one line, when the format is not known or lacks something.
+/// Errors: one line, for an unknown format or missing data.
 pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result<String, String> {
     let format = format::by_name(name).ok_or_else(|| format!("no format '{name}'"))?;
     let mut out = Vec::new();
@@ -63,21 +63,21 @@ pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result
     String::from_utf8(out).map_err(|e| e.to_string())
 }
 
-/// Refuses files of a record that could not be written now, before anything is measured for it.
+/// Rejects files of a record that cannot be written, before anything is measured.
 pub(crate) fn writable(globals: &Globals) -> Result<()> {
     globals.output.iter().try_for_each(|path| ending(path, "json").map(|_| ()))?;
     could_write(globals)
 }
 
-/// Refuses files of the options that could not be written now.
+/// Rejects files of options that cannot be written.
 pub(crate) fn could_write(globals: &Globals) -> Result<()> {
     let forms = [&globals.json, &globals.csv, &globals.md].into_iter().flatten();
     let mut files = globals.output.iter().chain(forms.filter(|path| path.as_os_str() != "-"));
     files.try_for_each(|path| atomic::could_replace(path)).map_err(Failure::usage)
 }
 
-/// The ending of a file of `-o`, or `bare` where it has none: `json`, `html` or `svg`.
-/// Errors: an ending of another form.
+/// The extension of a file of `-o`: `json`, `html` or `svg`; `bare` if it has none.
+/// Errors: any other extension.
 pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str> {
     let ending = path.extension().map_or(Some(bare), |e| e.to_str());
     ending.filter(|e| ["json", "html", "svg"].contains(e)).ok_or_else(|| {
@@ -86,16 +86,16 @@ pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str> {
     })
 }
 
-/// Writes a file of that ending; names it.
-/// Errors: in one line, why it could not be written.
+/// Writes a file by its extension; returns its name and size.
+/// Errors: one line with the reason.
 pub(crate) fn write(path: &Path, ending: &str, record: &Record) -> Result<String, String> {
     let text = render(ending, record)?;
     atomic::write(path, &text).map_err(|e| e.to_string())?;
     Ok(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)))
 }
 
-/// What a file of that ending holds.
-/// Errors: a record that cannot be JSON.
+/// The content of a file with this extension.
+/// Errors: the record can't be written as JSON.
 pub(crate) fn render(ending: &str, record: &Record) -> Result<String, String> {
     match ending {
         "html" => Ok(html::render(record)),

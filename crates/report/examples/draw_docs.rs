@@ -1,4 +1,4 @@
-//! Draws the pictures of the book and of README: `cargo run -p machmeter-report --example draw_docs -- docs`.
+//! Draws the pictures of the book and the README: `cargo run -p machmeter-report --example draw_docs -- docs`.
 
 #[path = "../tests/drawn/mod.rs"]
 mod drawn;

@@ -1,11 +1,11 @@
-//! Scales from values to pixels and the ticks on them, linear and logarithmic.
+//! Maps values to pixels, on linear and logarithmic axes, and chooses round ticks.
 
-/// Least and greatest of values; the least above the greatest where there are none.
+/// Least and greatest of `values`; `(inf, -inf)` if there are none.
 pub(crate) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
 }
 
-/// A mapping of `[low, high]` to `[from, to]`.
+/// A mapping of the values `[low, high]` to the pixels `[from, to]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) low: f64,
@@ -16,8 +16,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// A scale that holds all finite `values` with round ends. Logarithmic only if asked for and a positive value exists;
-    /// values at or below zero then sit on the lower edge.
+    /// A scale with round ends that holds all finite `values`. It is logarithmic only if requested and a positive value exists; values at or below zero then
+    /// map to the lower edge.
     pub(crate) fn fit(values: impl Iterator<Item = f64> + Clone, log: bool, from: f64, to: f64) -> Self {
         let finite = values.filter(|v| v.is_finite());
         let positive = finite.clone().filter(|v| *v > 0.0);
@@ -37,7 +37,7 @@ impl Scale {
         Self { low, high, log: log && low > 0.0, from, to }
     }
 
-    /// Pixel of `value`, kept inside the drawing area.
+    /// Pixel of `value`, clamped to the drawing area.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = if self.log {
             if value <= self.low { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
@@ -53,7 +53,7 @@ impl Scale {
         if self.log { self.log_ticks(wanted) } else { self.linear_ticks(wanted) }
     }
 
-    /// At most `wanted` powers of two on a logarithmic scale, the round values of sizes; nothing where there are hardly any.
+    /// At most `wanted` powers of two on a logarithmic scale: the round values of sizes. `None` if the scale spans less than a factor of 8.
     pub(crate) fn powers_of_two(&self, wanted: usize) -> Option<Vec<f64>> {
         if !self.log || self.high / self.low < 8.0 {
             return None;
@@ -91,7 +91,7 @@ fn round_linear(least: f64, greatest: f64) -> (f64, f64) {
     if !least.is_finite() || !greatest.is_finite() {
         return (0.0, 1.0);
     }
-    // Zero belongs to the picture unless the values sit far away from it.
+    // The axis includes zero unless all values are far from it.
     let low = if least > 0.0 && least < 0.6 * greatest { 0.0 } else { least };
     if greatest <= low {
         let half = if low == 0.0 { 1.0 } else { low.abs() * 0.5 };

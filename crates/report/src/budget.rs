@@ -1,5 +1,6 @@
-//! Keeps pages of large machines small: a dataset with very many numbers is merged before it is embedded, extremes kept,
-//! and its caption says so. The JSON record beside the page has everything.
+//! Merges the data of very large datasets, so that pages of large machines stay small.
+//!
+//! Merging keeps extremes, and the caption of a merged dataset says so. The JSON record beside the page keeps every value.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +9,12 @@ use machmeter_data::{Record, Shape};
 
 use crate::pictures::mean;
 
-/// Numbers of one dataset up to which nothing is merged: over ten times what two CPUs need.
+/// Most numbers of a dataset that is embedded unmerged: over ten times what a machine with two CPUs produces.
 const NUMBERS: usize = 20_000;
 
-/// Numbers of all percentile curves of one id together up to which nothing is merged: they come in one per task or class.
+/// Most numbers of all percentile curves of one id together. There is one curve per task or class.
 const CURVES: usize = 4_000;
-/// Percentiles that tables show: merging keeps them.
+/// Percentiles that tables show; merging keeps them.
 const KEPT: [f64; 9] = [0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
 
 pub(crate) fn apply(record: &mut Record) {
@@ -85,7 +86,7 @@ fn distribution(d: &mut Distribution, k: usize) {
     }
 }
 
-/// The greatest point of every `k`, so that no line of a spectrum is lost.
+/// Keeps the greatest of every `k` points, so that no line of a spectrum is lost.
 fn curve(c: &mut Curve, k: usize) {
     for r in &mut c.rows {
         let points: Vec<(f64, f64)> = r.x.iter().copied().zip(r.y.iter().copied()).collect();
@@ -95,7 +96,7 @@ fn curve(c: &mut Curve, k: usize) {
 }
 
 fn matrix(m: &mut Matrix, k: usize) {
-    // Columns that stand for things (another CPU) instead of time can't be merged without losing their names.
+    // Columns that are things (another CPU) rather than times can't be merged without losing their names.
     if !m.column_names.is_empty() || m.columns.len() == m.rows.len() {
         return;
     }

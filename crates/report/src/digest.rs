@@ -1,9 +1,9 @@
-//! SHA-256 in the two spellings that pages need: base64 for content policies, hexadecimal for people.
+//! Computes SHA-256 digests in the two notations that pages use: base64 for content policies, hexadecimal for display.
 
 use machmeter_data::deflated::base64;
 use sha2::{Digest as _, Sha256};
 
-/// `sha256-...` as a content policy names an inline block.
+/// `sha256-...`, the source of an inline block in a content policy.
 pub(crate) fn policy_source(block: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(block.as_bytes())))
 }

@@ -1,4 +1,6 @@
-//! Graphs of a record, as two tables tell them: their boxes, and what leads from one to another.
+//! Reads the dataflow graphs of a record from two tables: the boxes, and the edges between them.
+//!
+//! A box is a node of the graph. An edge or queue carries tokens from one box to another. A schedule is a fixed order of boxes.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +10,11 @@ use machmeter_data::{Dataset, Record, Unit};
 
 use crate::label;
 
-/// What begins the ids of the two tables; the name of the graph follows.
+/// Prefixes of the ids of the two tables; the name of the graph follows.
 const BOXES: &str = "flow.boxes.";
 const EDGES: &str = "flow.edges.";
 
-/// A graph; boxes and schedules are numbered from 0.
+/// A graph. Boxes and schedules are numbered from 0.
 #[derive(Debug, Default)]
 pub(crate) struct Graph<'r> {
     pub name: &'r str,
@@ -20,7 +22,7 @@ pub(crate) struct Graph<'r> {
     pub edges: Vec<Edge<'r>>,
     /// Names, in the order of their first boxes.
     pub schedules: Vec<&'r str>,
-    /// Edges from or to boxes that are in no row.
+    /// Number of edges whose box is in no row.
     pub lost: usize,
 }
 
@@ -28,7 +30,7 @@ pub(crate) struct Graph<'r> {
 pub(crate) struct Node<'r> {
     pub name: &'r str,
     pub schedule: usize,
-    /// Share of the time of the run.
+    /// Share of the run's time, 0 to 1.
     pub share: Option<f64>,
     /// Name, schedule and figures in words.
     pub about: String,
@@ -39,14 +41,14 @@ pub(crate) struct Edge<'r> {
     pub name: &'r str,
     pub from: usize,
     pub to: usize,
-    /// A queue's tokens: most at once / capacity.
+    /// Tokens of a queue: most at once / capacity.
     pub queue: Option<String>,
     /// Name, ends and figures in words.
     pub about: String,
 }
 
 impl<'r> Graph<'r> {
-    /// The graph whose boxes this dataset holds; `None` where it holds something else.
+    /// The graph whose boxes this dataset holds; `None` for any other dataset.
     pub(crate) fn of(record: &'r Record, dataset: &'r Dataset) -> Option<Self> {
         let name = dataset.id.strip_prefix(BOXES)?;
         let boxes = dataset.shape.cost_table()?;
@@ -91,23 +93,23 @@ impl<'r> Graph<'r> {
         }
     }
 
-    /// Color of each box by its share, 0 to 8, and the share that the last color stands for.
+    /// Color level of each box by its share, 0 to 8, and the share of the last level.
     pub(crate) fn levels(&self) -> (Vec<usize>, f64) {
         let most = self.boxes.iter().filter_map(|b| b.share).fold(0.0, f64::max);
-        // Of nothing, or of no number, the first color.
+        // Without a share, or if all shares are 0, the level is 0.
         let level = |b: &Node<'_>| ((b.share.unwrap_or(0.0) / most * 9.0) as usize).min(8);
         (self.boxes.iter().map(level).collect(), most)
     }
 }
 
 impl Node<'_> {
-    /// `12.3 %`; nothing where no share is known.
+    /// `12.3 %`; empty if the share is unknown.
     pub(crate) fn percent(&self) -> String {
         self.share.map_or_else(String::new, label::share)
     }
 }
 
-/// Whether a dataset holds boxes of a graph.
+/// True if a dataset holds the boxes of a graph.
 pub(crate) fn is_boxes(dataset: &Dataset) -> bool {
     dataset.id.starts_with(BOXES) && dataset.shape.cost_table().is_some()
 }
@@ -120,13 +122,13 @@ fn text(row: &TableRow, at: Option<usize>) -> &str {
     if let Some(Cell::Text(text)) = at.and_then(|at| row.cells.get(at)) { text } else { "" }
 }
 
-/// A number that is one: what was not measured may be NaN.
+/// A finite number; values without a measurement may be NaN.
 fn value(row: &TableRow, at: Option<usize>) -> Option<f64> {
     let Some(Cell::Number(v)) = at.and_then(|at| row.cells.get(at)) else { return None };
     Some(*v).filter(|v| v.is_finite())
 }
 
-/// A box from its row's number, which begins at 1.
+/// Index of a box from the number of its row, which begins at 1.
 fn number(v: f64, boxes: usize) -> Option<usize> {
     (v == v.trunc() && v >= 1.0 && v <= boxes as f64).then(|| v as usize - 1)
 }

@@ -1,4 +1,4 @@
-//! Graphs that are planted in records, for the reader here and for those that draw.
+//! Tests of the graph reader, and planted graphs for the tests of the drawings.
 
 use machmeter_data::Shape;
 use machmeter_data::shape::TableColumn;
@@ -7,7 +7,7 @@ use super::*;
 
 /// Name, schedule, share.
 pub(crate) type Planted<'a> = (&'a str, &'a str, f64);
-/// Name, rows of its ends, and of a queue most tokens and capacity.
+/// Name, rows of its ends, and for a queue the most tokens at once and the capacity.
 pub(crate) type Joined<'a> = (&'a str, f64, f64, Option<(f64, f64)>);
 
 /// Adds both tables of a graph.
@@ -60,7 +60,7 @@ pub(crate) fn only(record: &Record) -> Graph<'_> {
     record.datasets.iter().find_map(|d| Graph::of(record, d)).expect("a graph")
 }
 
-/// Two schedules: a diamond, and behind a queue two boxes in a circle.
+/// Two schedules: a diamond, and behind a queue a cycle of two boxes.
 pub(crate) fn two_schedules() -> Record {
     let boxes = [
         ("source", "front", 0.25),
@@ -117,7 +117,7 @@ fn what_has_another_shape_or_name_is_no_graph() {
     record.datasets[0].id = "flow.graphs".to_owned();
     assert!(record.datasets.iter().all(|d| Graph::of(&record, d).is_none()));
     let mut record = two_schedules();
-    // Tables without their columns: boxes without schedules, and no edge that has ends.
+    // Tables without columns: boxes without schedules, and no edge has ends.
     for d in &mut record.datasets {
         if let Shape::CostTable(t) = &mut d.shape {
             t.columns.clear();

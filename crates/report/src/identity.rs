@@ -1,10 +1,8 @@
-//! Who the machine is, in the few words a heading has room for, read from the facts of a record.
+//! Names the machine in the few words that fit into a heading, from the facts of a record.
 
 use machmeter_data::quantity::human;
 use machmeter_data::record::ClockRecord;
 use machmeter_data::{FactValue, Facts, Record, Unit};
-
-use crate::label;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Identity {
@@ -72,9 +70,7 @@ fn counted(facts: &Facts, path: &str) -> Option<f64> {
 }
 
 fn said(facts: &Facts, path: &str) -> Option<String> {
-    let fact = facts.get(path)?;
-    let words = label::fact(fact.value.as_ref()?, fact.unit.as_deref());
-    (!words.is_empty()).then_some(words)
+    facts.get(path)?.human().filter(|words| !words.is_empty())
 }
 
 pub(crate) fn virtualization(facts: &Facts) -> String {
@@ -86,7 +82,7 @@ pub(crate) fn virtualization(facts: &Facts) -> String {
     }
 }
 
-/// How many of the processor's known weaknesses are mitigated, vulnerable and not applicable.
+/// The number of processor flaws that are mitigated, open and not applicable.
 fn mitigations(facts: &Facts) -> String {
     let (mut on, mut open, mut unaffected) = (0, 0, 0);
     for (path, fact) in &facts.0 {

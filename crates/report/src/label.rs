@@ -1,11 +1,11 @@
-//! How numbers, parameters and axes are worded in every view.
+//! Words for numbers, parameters and axes, shared by all views.
 
 use machmeter_data::quantity::{digits, human};
 use machmeter_data::shape::{Cell, CostTable, Matrix};
 use machmeter_data::summary::Fit;
-use machmeter_data::{CheckState, FactValue, Metric, Params, Quality, Record, Unit};
+use machmeter_data::{CheckState, Metric, Params, Quality, Record, Unit};
 
-/// A judgment in words.
+/// A verdict in words.
 pub(crate) fn fit(fit: Fit) -> &'static str {
     match fit {
         Fit::Yes => "fit",
@@ -15,7 +15,7 @@ pub(crate) fn fit(fit: Fit) -> &'static str {
     }
 }
 
-/// A tick or other round number: [`human`] without trailing zeros, `1 ms` for `1.00 ms`.
+/// A tick or other round number: [`human`] without trailing zeros, `1 ms` instead of `1.00 ms`.
 pub(crate) fn tick(value: f64, unit: Unit) -> String {
     let text = human(value, unit);
     let (number, rest) = text.split_once(' ').map_or((text.as_str(), ""), |(n, r)| (n, r));
@@ -30,7 +30,7 @@ fn trim_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
-/// At most `room` characters; what is cut ends in two dots.
+/// At most `room` characters; a cut text ends in two dots.
 pub(crate) fn clipped(text: &str, room: usize) -> String {
     if text.chars().count() <= room {
         return text.to_owned();
@@ -38,7 +38,7 @@ pub(crate) fn clipped(text: &str, room: usize) -> String {
     text.chars().take(room.saturating_sub(2)).chain("..".chars()).collect()
 }
 
-/// What failed, and what changes what is read.
+/// Failed checks and important notes.
 pub(crate) fn notes(record: &Record) -> Vec<String> {
     let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
     let failed = failed.map(|c| format!("{}  {}: {}", c.id, c.name, c.observed));
@@ -56,17 +56,17 @@ pub(crate) fn params(params: &Params) -> String {
     params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The value of a metric, or a dash when it was rejected.
+/// The value of a metric, or a dash if it was rejected.
 pub(crate) fn value(metric: &Metric) -> String {
     match metric.value {
-        // A share that is not all does not read `100 %`.
+        // A share below 1 never reads `100 %`.
         Some(v) if metric.unit == Unit::One && (0.9995..1.0).contains(&v) => share(v),
         Some(v) => human(v, metric.unit),
         None => "-".to_owned(),
     }
 }
 
-/// Of how many runs an interval knows, where it is more than one: ` 9 runs`.
+/// Number of runs behind an interval, if more than one: ` 9 runs`.
 pub(crate) fn runs(m: &Metric) -> String {
     m.earlier.as_ref().map_or_else(String::new, |e| format!(" {} runs", e.runs + 1))
 }
@@ -79,59 +79,12 @@ pub(crate) fn quality(quality: Quality) -> &'static str {
     }
 }
 
-/// A fact's value in words.
-pub(crate) fn fact(value: &FactValue, unit: Option<&str>) -> String {
-    let text = match value {
-        FactValue::Bool(true) => "yes".to_owned(),
-        FactValue::Bool(false) => "no".to_owned(),
-        FactValue::Int(i) => return fact_number(*i as f64, &i.to_string(), unit),
-        FactValue::Float(f) => return fact_number(*f, &format!("{f}"), unit),
-        FactValue::Text(t) => t.clone(),
-        FactValue::List(l) => return fact_list(l, unit),
-    };
-    unit.filter(|u| *u != "1").map_or(text.clone(), |u| format!("{text} {u}"))
-}
-
-/// Lists of numbers are given as ranges (`0-3, 8`), others joined by commas.
-fn fact_list(list: &[FactValue], unit: Option<&str>) -> String {
-    let numbers: Option<Vec<i64>> =
-        list.iter().map(|v| if let FactValue::Int(i) = v { Some(*i) } else { None }).collect();
-    match numbers {
-        Some(n) if unit.is_none() && n.len() > 2 => ranges(&n),
-        _ => list.iter().map(|v| fact(v, unit)).collect::<Vec<_>>().join(", "),
-    }
-}
-
-fn ranges(numbers: &[i64]) -> String {
-    let mut spans: Vec<(i64, i64)> = Vec::new();
-    for &n in numbers {
-        match spans.last_mut() {
-            Some((_, end)) if *end + 1 == n => *end = n,
-            _ => spans.push((n, n)),
-        }
-    }
-    let text = |(a, b): (i64, i64)| if a == b { a.to_string() } else { format!("{a}-{b}") };
-    spans.into_iter().map(text).collect::<Vec<_>>().join(", ")
-}
-
-fn fact_number(value: f64, exact: &str, unit: Option<&str>) -> String {
-    match unit {
-        Some("ns") => human(value, Unit::Nanoseconds),
-        Some("By") => human(value, Unit::Bytes),
-        Some("Hz") => human(value, Unit::Hertz),
-        Some("[ppm]") => human(value, Unit::PartsPerMillion),
-        Some("1") | None => exact.to_owned(),
-        Some(u) => format!("{exact} {}", u.trim_matches(|c| c == '{' || c == '}')),
-    }
-}
-
 /// `50 %`, `99.9 %`, `max` for a probability.
 pub(crate) fn percentile(p: f64) -> String {
     if p >= 1.0 { "max".to_owned() } else { format!("{} %", trim_zeros(&format!("{:.6}", p * 100.0))) }
 }
 
-/// A share in percent with three digits at most. What is not all never reads `100 %`: it keeps as many nines as show that,
-/// four at most.
+/// A share in percent with at most three digits. A share below 1 never reads `100 %`: it keeps the nines that show the difference, at most four.
 pub(crate) fn share(value: f64) -> String {
     let percent = value * 100.0;
     if value >= 1.0 || percent < 99.95 {
@@ -141,12 +94,12 @@ pub(crate) fn share(value: f64) -> String {
     if percent > 99.99 { "> 99.99 %".to_owned() } else { format!("{} %", trim_zeros(&text)) }
 }
 
-/// What a cell of a matrix shows.
+/// Text of a matrix cell.
 pub(crate) fn cell(value: f64, unit: Unit) -> String {
     if unit == Unit::One && (0.0..=1.0).contains(&value) { share(value) } else { tick(value, unit) }
 }
 
-/// A title with what its figures are, where it does not already say just that.
+/// A title with its quantity, unless the title is the quantity.
 pub(crate) fn headed(title: &str, what: &str) -> String {
     if title.eq_ignore_ascii_case(what) { title.to_owned() } else { format!("{title}: {what}") }
 }
@@ -159,8 +112,7 @@ pub(crate) fn columns(m: &Matrix) -> Vec<String> {
     m.column_names.clone()
 }
 
-/// Whether a column of a table holds figures: numbers with a unit, or numbers written as text (`0.4 +/- 2.3`, `3 of 9`), not
-/// sentences that begin with a number.
+/// True if a column holds figures: numbers with a unit, or numbers as text (`0.4 +/- 2.3`, `3 of 9`). Sentences that begin with a number do not count.
 pub(crate) fn is_numeric(t: &CostTable, column: usize) -> bool {
     let mut cells = t.rows.iter().filter_map(|r| r.cells.get(column)).map(|c| match c {
         Cell::Text(text) => is_figure(text),
@@ -207,12 +159,6 @@ mod tests {
         assert_eq!(tick(1e-12, Unit::PerHertz), "1e-12 /Hz");
         assert_eq!(tick(100.0, Unit::Count), "100");
         assert_eq!(tick(0.0, Unit::Nanoseconds), "0 ns");
-    }
-
-    #[test]
-    fn lists_of_numbers_become_ranges() {
-        let list: Vec<i64> = vec![0, 1, 2, 3, 8, 10, 11];
-        assert_eq!(fact(&FactValue::from(list), None), "0-3, 8, 10-11");
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! Views of records: terminal page, HTML report, one-page card, tables and exporters.
+//! Renders records: terminal page, HTML report, one-page card, and exports to other formats.
 //!
-//! Views are keyed to the [shape](machmeter_data::Shape) of data and know no probe: what a person should read first stands
-//! in the record's summary, written by the analysis. Every figure is shown with its unit; a value that was rejected is
-//! shown as such with the reason, and "unknown" never looks like "pass".
+//! A view depends on the [shape](machmeter_data::Shape) of the data and on no probe. The analysis writes the most important results into the record's
+//! summary, and the views show them first. Every figure has its unit, a rejected value appears with the reason, and "unknown" never looks like "pass".
 #![forbid(unsafe_code)]
 
 mod axis;

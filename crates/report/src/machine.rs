@@ -1,4 +1,6 @@
-//! The machine as boxes in each other, from its memory down to a core, with the latencies that were measured on it.
+//! Draws the machine as nested boxes, from the memory to a core, with the latencies measured between them.
+
+use std::collections::BTreeMap;
 
 use machmeter_data::quantity::human;
 use machmeter_data::summary::ends;
@@ -7,38 +9,42 @@ use machmeter_data::{FactValue, Facts, Metric, ParamValue, Record, Unit};
 use crate::chart::Size;
 use crate::svg::{Anchor, Svg};
 
-/// Room within a box, height of a line of its text, width of a box of CPUs, and of the way to its neighbor.
+/// Padding of a box, height of a text line, width of the innermost box, and distance to the neighbor box.
 const PAD: f64 = 12.0;
 const LINE: f64 = 17.0;
 const LEAF: f64 = 190.0;
 const WAY: f64 = 130.0;
 
-/// The sorts of boxes from the outermost, by the word of `cpu.topology` that numbers them.
+/// Kinds of boxes from the outermost inwards, by their key in `cpu.topology`.
 const SORTS: [&str; 3] = ["package", "cache", "core"];
 
-/// CPUs of one core and the numbers of what holds it.
+/// The CPUs of one core, and the numbers of the units that contain it.
 pub(crate) struct Core {
     /// First and last CPU of each run of CPUs.
     cpus: Vec<(i64, i64)>,
-    /// As the fact lists them: `5,13`.
+    /// The CPU list of the fact: `5,13`.
     list: String,
-    within: Vec<(String, i64)>,
+    /// Numbers by key: `package`, `cache`, `core` and further units.
+    within: BTreeMap<String, i64>,
 }
 
 impl Core {
-    /// Core of a line of `cpu.topology`: `cpus 5,13: package 1 die 0 core 1 node 1 cache 2`, `cpus 0-1: ...`.
-    fn read(line: &str) -> Option<Self> {
-        let (list, rest) = line.strip_prefix("cpus ")?.split_once(':')?;
+    /// Reads an item of `cpu.topology`: `cpus` is the CPU list of the core, the other entries are numbers of the units around it.
+    fn read(item: &FactValue) -> Option<Self> {
+        let entries = item.entries()?;
+        let list = entries.get("cpus")?.text()?;
         let run = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             Some((first.parse().ok()?, last.parse().ok()?))
         };
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let within = words.chunks_exact(2).filter_map(|w| Some((w[0].to_owned(), w[1].parse().ok()?)));
+        let number = |(key, value): (&String, &FactValue)| match value {
+            FactValue::Int(number) => Some((key.clone(), *number)),
+            _ => None,
+        };
         Some(Self {
             cpus: list.split(',').map(run).collect::<Option<_>>()?,
             list: list.to_owned(),
-            within: within.collect(),
+            within: entries.iter().filter_map(number).collect(),
         })
     }
 
@@ -47,7 +53,7 @@ impl Core {
     }
 
     fn number(&self, sort: &str) -> Option<i64> {
-        self.within.iter().find(|w| w.0 == sort).map(|w| w.1)
+        self.within.get(sort).copied()
     }
 
     /// `CPU 3`, `CPUs 5,13`.
@@ -56,7 +62,7 @@ impl Core {
         format!("CPU{plural} {}", self.list)
     }
 
-    /// Place of this core among boxes of a sort. The cores of a die are numbered from 0, its first CPU is the only one's.
+    /// Identity of the unit of kind `sort` that contains this core. Core numbers restart on every die, so the first CPU identifies a core.
     fn place(&self, sort: &str) -> Option<(Option<i64>, i64)> {
         match sort {
             "core" => Some((None, self.cpus.first()?.0)),
@@ -65,30 +71,24 @@ impl Core {
     }
 }
 
-/// The cores of a machine; none where its record does not list them.
+/// The cores of a machine; empty if its record does not list them.
 pub(crate) fn cores(facts: &Facts) -> Vec<Core> {
-    let Some(FactValue::List(lines)) = facts.get("cpu.topology").and_then(|f| f.value.as_ref()) else {
-        return Vec::new();
-    };
-    let read = |line: &FactValue| match line {
-        FactValue::Text(text) => Core::read(text),
-        _ => None,
-    };
-    lines.iter().map(read).collect::<Option<_>>().unwrap_or_default()
+    let topology = facts.get("cpu.topology").and_then(|f| f.value.as_ref()?.items());
+    topology.and_then(|items| items.iter().map(Core::read).collect()).unwrap_or_default()
 }
 
-/// Place in the list of the core that holds a CPU.
+/// Index of the core that contains a CPU.
 pub(crate) fn core_of(cores: &[Core], cpu: i64) -> Option<usize> {
     cores.iter().position(|c| c.holds(cpu))
 }
 
-/// A box: its text, and the next of its sort with the latencies between a CPU of either.
+/// A box: its text, and the next box of its kind with the latencies between their CPUs.
 struct Level {
     lines: Vec<String>,
     next: Option<(String, Vec<String>)>,
 }
 
-/// The drawing with its size; `None` where the record has no topology or no latency.
+/// Draws the machine; returns the drawing and its size. `None` if the record has no topology or no latency.
 pub(crate) fn draw(record: &Record) -> Option<(String, Size)> {
     let levels = levels(record)?;
     let sizes = sizes(&levels);
@@ -110,7 +110,7 @@ pub(crate) fn draw(record: &Record) -> Option<(String, Size)> {
     Some((svg.finish(), size))
 }
 
-/// The next box of a sort, not opened, and the way to it: one latency above the line, others below it.
+/// Draws the next box of a kind, closed, and the way to it: one latency above the line, the rest below it.
 fn next(svg: &mut Svg, (x, y): (f64, f64), height: f64, name: &str, latencies: &[String], level: usize) {
     let middle = y + height / 2.0;
     svg.rect(&format!("box b{}", level.min(3)), x + WAY, y, WAY, height);
@@ -124,7 +124,7 @@ fn next(svg: &mut Svg, (x, y): (f64, f64), height: f64, name: &str, latencies: &
     }
 }
 
-/// Sizes of the boxes, from the outermost; each has room for its text, what it holds, and the box beside that.
+/// Sizes of the boxes, from the outermost; each has room for its text, its content, and the neighbor of the content.
 fn sizes(levels: &[Level]) -> Vec<Size> {
     let mut sizes: Vec<Size> = Vec::new();
     let mut inner = Size { width: LEAF - 2.0 * PAD, height: -PAD };
@@ -153,7 +153,7 @@ fn levels(record: &Record) -> Option<Vec<Level>> {
     let mut out = vec![Level { lines: vec![format!("Memory {total}{memory}")], next: None }];
     for (i, sort) in SORTS.iter().enumerate() {
         let Some(own) = first.place(sort) else { continue };
-        // Boxes of this sort in the box around them.
+        // The units of this kind within the unit around them.
         let around = |c: &&Core| SORTS[..i].iter().all(|s| c.place(s) == first.place(s));
         let mut places: Vec<_> = cores.iter().filter(around).filter_map(|c| c.place(sort)).collect();
         places.sort_unstable();
@@ -194,8 +194,8 @@ fn levels(record: &Record) -> Option<Vec<Level>> {
     measured.then_some(out)
 }
 
-/// Latencies between CPUs of two cores that stand in this relation, a text for each placement of the CPUs by the host: the least and the greatest of
-/// all pairs, each of which is a figure of the record.
+/// Latencies between the CPUs of two cores in the relation `stands`, one text per placement of the virtual CPUs by the host. Each is the least and the
+/// greatest over all pairs, and both are figures of the record.
 fn latencies(record: &Record, cores: &[Core], stands: impl Fn(usize, usize) -> bool) -> Vec<String> {
     let cpu = |p: Option<&ParamValue>| match p? {
         ParamValue::Int(cpu) => core_of(cores, *cpu),

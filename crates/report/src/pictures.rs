@@ -1,37 +1,38 @@
-//! The pictures that say most of a machine: latency over working sets, how late tasks run, the time others took, what operations
-//! cost. Chosen by shape; the report begins with them and the card shows them.
+//! Draws the main pictures of a record: latency over working sets, lateness of tasks, time lost to other work, costs of operations. A picture is chosen
+//! by the shape of its data; the report begins with them and the card shows them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use machmeter_data::metric::Population;
 use machmeter_data::quantity::human;
 use machmeter_data::shape::{Cell, CostTable, Curve, Series, SeriesRow};
+use machmeter_data::summary::Mark;
 use machmeter_data::{Dataset, Record, Unit};
 
 use crate::chart::{self, Size};
 
-/// Height that a named operation needs with its share of the axis.
+/// Height of a named operation on the picture of costs.
 const LINE: f64 = 15.0;
 
-/// A picture with what is to be known to read it.
+/// A picture with the text needed to read it.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub title: String,
     pub about: String,
     pub svg: String,
-    /// Names of its lines, in the order of their colors; none where the picture names them.
+    /// Names of its lines, in the order of their colors; empty if the picture itself has names.
     pub legend: Vec<String>,
-    /// Place of the dataset in the record.
+    /// Index of the dataset in the record.
     pub dataset: usize,
 }
 
-/// Those for which the record has data, each of this size.
+/// The pictures for which the record has data, each of this size.
 pub(crate) fn all(record: &Record, size: Size) -> Vec<Picture> {
     let found = [ladder(record, size), late(record, size), taken(record, size), costs(record, size)];
     found.into_iter().flatten().collect()
 }
 
-/// Places of their datasets in the record.
+/// Indices of their datasets in the record.
 pub(crate) fn datasets(record: &Record) -> Vec<usize> {
     all(record, Size { width: 520.0, height: 290.0 }).iter().map(|p| p.dataset).collect()
 }
@@ -43,14 +44,14 @@ fn find<'r, T: 'r>(
     record.datasets.iter().enumerate().filter_map(move |(at, d)| Some((at, wanted(d)?)))
 }
 
-/// The curve over working sets with most points on logarithmic axes, of what has levels.
+/// The curve over working sets with the most points, among those with levels on logarithmic axes.
 pub(crate) fn curve_of_levels(record: &Record) -> Option<(usize, &Curve)> {
     let has_levels = |c: &&Curve| c.x.log && c.y.log && c.x.unit == Unit::Bytes && !c.marks.is_empty();
     let curves = find(record, |d| d.shape.curve().filter(has_levels));
     curves.max_by_key(|(_, c)| c.rows.iter().map(|r| r.x.len()).max())
 }
 
-/// The first shares over time.
+/// The first time series of shares.
 pub(crate) fn shares(record: &Record) -> Option<(usize, &Series)> {
     find(record, |d| d.shape.series().filter(|s| s.y.unit == Unit::One && !s.rows.is_empty())).next()
 }
@@ -59,7 +60,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The rows of the greatest means, at most `most`.
+/// The rows with the greatest means, at most `most`.
 pub(crate) fn most_taken(series: &Series, most: usize) -> Vec<&SeriesRow> {
     let mut rows: Vec<&SeriesRow> = series.rows.iter().filter(|r| !r.mean.is_empty()).collect();
     rows.sort_by(|a, b| mean(&b.mean).total_cmp(&mean(&a.mean)));
@@ -67,7 +68,7 @@ pub(crate) fn most_taken(series: &Series, most: usize) -> Vec<&SeriesRow> {
     rows
 }
 
-/// Means of neighbors in at most `most` slices.
+/// Means of adjacent values, in at most `most` slices.
 pub(crate) fn slices(row: &SeriesRow, most: usize) -> Vec<f64> {
     row.mean.chunks(row.mean.len().div_ceil(most).max(1)).map(mean).collect()
 }
@@ -77,7 +78,7 @@ fn ladder(record: &Record, size: Size) -> Option<Picture> {
     let levels = record.summary.rows.iter().filter(|r| r.section == "LADDER");
     let told: Vec<String> =
         levels.filter_map(|r| Some(format!("{} {}", r.name, r.text(&record.metrics)?.list()))).collect();
-    // What is dense is the picture; a few points of another order only stand beside it.
+    // The densest curve is the picture. Curves of random order have a few points and are drawn beside it.
     let most = curve.rows.iter().max_by_key(|r| r.x.len())?;
     let others = curve.rows.iter().filter(|r| r.name != most.name && r.name.starts_with("random,"));
     let rows = std::iter::once(most).chain(others).cloned().collect();
@@ -117,7 +118,7 @@ fn taken(record: &Record, size: Size) -> Option<Picture> {
     let own = probe(&record.datasets[dataset]);
     let who =
         record.datasets.iter().filter(|d| probe(d) == own).find_map(|d| shares_of(d.shape.cost_table()?));
-    // The page's own figure of the share: the bar of who adds up to it.
+    // The total is the page's own figure of this share.
     let figures = record.summary.rows.iter().flat_map(|r| &r.figures).filter(|f| f.id.starts_with(&own));
     let total =
         figures.filter_map(|f| f.find(&record.metrics)).find(|s| s.unit == Unit::One).map(|s| s.value);
@@ -151,26 +152,21 @@ fn costs(record: &Record, size: Size) -> Option<Picture> {
     let (dataset, costs) = find(record, |d| d.shape.decades().filter(|x| !x.rows.is_empty())).next()?;
     let mut sorted = costs.clone();
     sorted.rows.sort_by(|a, b| a.value.total_cmp(&b.value));
-    // As many as can be read, evenly from the cheapest to the costliest.
+    // If not all rows are legible, rows at even distances from the cheapest to the costliest.
     let (all, room) = (sorted.rows.len(), (size.height / LINE) as usize);
     let every = |i: usize| i * (all - 1) / (room - 1).max(1);
     if all > room {
         sorted.rows = (0..room).map(|i| sorted.rows[every(i)].clone()).collect();
     }
-    // Names have little room beside the strip.
     let mut about = "Log scale, one decade per line.".to_owned();
-    for row in &mut sorted.rows {
-        if let Some(name) = row.name.strip_suffix(&format!(" ({})", Population::CoreShared.name())) {
-            row.name = format!("{name} *");
-        }
-    }
-    if sorted.rows.iter().any(|r| r.name.ends_with(" *")) {
-        let _ = write!(about, " * {}", Population::CoreShared.name());
+    let marks: BTreeSet<Mark> = sorted.rows.iter().flat_map(|r| r.marks(&record.metrics)).collect();
+    for mark in marks {
+        let _ = write!(about, " {} {}.", mark.sign(), mark.name());
     }
     Some(Picture {
         title: "What operations cost".to_owned(),
         about,
-        svg: chart::decades(&sorted, "What operations cost", size),
+        svg: chart::decades(&sorted, &record.metrics, "What operations cost", size),
         legend: Vec::new(),
         dataset,
     })

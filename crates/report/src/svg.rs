@@ -1,5 +1,4 @@
-//! A small writer of SVG: shapes carry classes, never inline styles, so that pages under a strict content policy and both
-//! themes can use the same picture.
+//! Writes SVG. Shapes carry classes, never inline styles: pages under a strict content policy and both themes use the same picture.
 
 #[derive(Debug)]
 pub(crate) struct Svg {
@@ -14,7 +13,7 @@ pub(crate) enum Anchor {
 }
 
 impl Svg {
-    /// A picture of `width` by `height` units with a title for those who can't see it.
+    /// A picture of `width` by `height` units; the title serves screen readers.
     pub(crate) fn new(width: f64, height: f64, class: &str, title: &str) -> Self {
         let (width, height, title) = (px(width), px(height), escape(title));
         let out = format!(
@@ -56,7 +55,7 @@ impl Svg {
         }
     }
 
-    /// A line without length at each point: what is seen is its cap.
+    /// Draws a line of zero length at each point, so that only its cap is visible.
     pub(crate) fn dots(&mut self, class: &str, points: &[(f64, f64)]) {
         if !points.is_empty() {
             let d: String = points.iter().map(|(x, y)| format!("M{} {}h0", px(*x), px(*y))).collect();
@@ -64,7 +63,7 @@ impl Svg {
         }
     }
 
-    /// The area between an upper and a lower line over the same x.
+    /// Draws the area between an upper and a lower line over the same x.
     pub(crate) fn band(&mut self, class: &str, upper: &[(f64, f64)], lower: &[(f64, f64)]) {
         if !upper.is_empty() {
             let ring: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
@@ -83,7 +82,7 @@ impl Svg {
     }
 }
 
-/// Path data through points with relative steps, which are shorter.
+/// Path data through points with relative steps, which take fewer characters.
 fn path_data(points: &[(f64, f64)]) -> String {
     let mut d = String::new();
     let (mut x, mut y) = (0.0, 0.0);
@@ -103,7 +102,7 @@ fn path_data(points: &[(f64, f64)]) -> String {
     d
 }
 
-/// A number of path data; a sign separates as well as a space.
+/// Appends a number of path data; a sign separates numbers like a space.
 fn step(d: &mut String, v: f64) {
     let text = px(v);
     if !d.ends_with('l') && !text.starts_with('-') {
@@ -116,13 +115,13 @@ fn tenth(v: f64) -> f64 {
     if v.is_finite() { (v * 10.0).round() / 10.0 } else { 0.0 }
 }
 
-/// A coordinate to a tenth of a unit, as short as it can be written.
+/// A coordinate rounded to a tenth of a unit, in its shortest form.
 pub(crate) fn px(v: f64) -> String {
     let v = tenth(v);
     if v == v.trunc() { format!("{}", v as i64) } else { format!("{v:.1}") }
 }
 
-/// Text made safe between tags and inside double quotes. Control characters, which XML forbids, become spaces.
+/// Escapes text for use between tags and in double quotes. Control characters, which XML forbids, become spaces.
 pub(crate) fn escape(text: &str) -> String {
     let escapes = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
     let text = text.replace(|c: char| c.is_control() && c != '\n', " ");

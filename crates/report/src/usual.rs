@@ -1,5 +1,6 @@
-//! What is usual: ranges of a figure over machines of a kind, published or grown from records. Without a source of the same
-//! definition there is no range.
+//! Estimates the usual range of a figure over machines of one kind, from published tables or from stored records.
+//!
+//! A source must define the figure as this program does; else the figure has no range.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,19 +12,19 @@ use serde::Deserialize;
 
 use crate::{identity, machine};
 
-/// Fewer machines give no range: interpolated percentiles of fewer would be little but the least and the greatest machine.
+/// Least number of machines for a range. With fewer, interpolated percentiles are little more than the extremes.
 pub const MIN_MACHINES: usize = 5;
-/// Figures in the rows of a record; a record of all probes has about 150.
+/// Most figures in the rows of a record; a record of all probes has about 150.
 const MAX_FIGURES: usize = 1_000;
-/// Bytes of a metric's key; the longest of this version has about 120.
+/// Most bytes of a metric's key; the longest of this version has about 120.
 const MAX_KEY_BYTES: usize = 300;
-/// Model that QEMU, Firecracker and others write into a guest's device tree.
+/// Model that QEMU, Firecracker and similar hypervisors write into the device tree of a guest.
 const GUEST_MODEL: &str = "linux,dummy-virt";
 
-/// A range and the figures it is of.
+/// A range and the figures that it applies to.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Entry {
-    /// As of [`machmeter_data::summary::Pick::new`].
+    /// Selector in the syntax of [`machmeter_data::summary::Pick::new`].
     selector: String,
     #[serde(default)]
     shows: Shows,
@@ -39,8 +40,8 @@ struct Published {
 static PUBLISHED: LazyLock<Published> =
     LazyLock::new(|| toml::from_str(include_str!("reference.toml")).unwrap_or_default());
 
-/// Where a figure of a metric usually lies on machines of the record's kind. Published ranges come before `grown` ones: they read
-/// the same for everybody.
+/// The usual range of a metric's figure on machines of the record's kind. Published ranges come before `grown` ones, because they are the same for every
+/// user.
 pub fn usual_shown(grown: &[Entry], metric: &Metric, shows: &Shows, record: &Record) -> Option<Usual> {
     let kind = kind(record)?;
     if !apart(metric, &record.machine.before) {
@@ -50,7 +51,7 @@ pub fn usual_shown(grown: &[Entry], metric: &Metric, shows: &Shows, record: &Rec
     PUBLISHED.range.iter().chain(grown).find(fits).map(|e| e.usual.clone())
 }
 
-/// Gives the figures in the rows of a record the ranges they usually lie in; a range that a figure has stays.
+/// Sets the usual ranges of the figures in the rows of a record; existing ranges stay.
 pub fn fill(grown: &[Entry], record: &mut Record) {
     let mut rows = std::mem::take(&mut record.summary.rows);
     for figure in rows.iter_mut().flat_map(|r| &mut r.figures).filter(|f| f.usual.is_none()) {
@@ -60,8 +61,8 @@ pub fn fill(grown: &[Entry], record: &mut Record) {
     record.summary.rows = rows;
 }
 
-/// The kind of a machine, where its record tells: a guest by its hypervisor, else by what the firmware says of the case, else a
-/// board by its device tree.
+/// The kind of a machine. A hypervisor makes it a guest; else the firmware's chassis type decides, else a device tree makes it a board. `None` if the record
+/// does not show it.
 pub fn kind(record: &Record) -> Option<&'static str> {
     let facts = &record.machine.before;
     let product = facts.get("virt.product");
@@ -79,7 +80,7 @@ pub fn kind(record: &Record) -> Option<&'static str> {
     }
 }
 
-/// Whether the CPUs of a pair are known to be on different cores; threads of one core are as quick as no others.
+/// True if the CPUs of a pair are known to be on different cores. Threads of one core exchange cache lines much faster.
 fn apart(metric: &Metric, facts: &Facts) -> bool {
     let cpu = |name| match metric.params.get(name)? {
         ParamValue::Int(cpu) => Some(*cpu),
@@ -93,18 +94,18 @@ fn apart(metric: &Metric, facts: &Facts) -> bool {
     }
 }
 
-/// Range from the 10th percentile of one figure a machine to the 90th of another, with the number of machines; the two are the
-/// same where a machine has one figure. `None` of fewer than [`MIN_MACHINES`].
+/// Range from the 10th percentile of `lows` to the 90th of `highs`, and the number of machines. Each slice has one figure per machine; they are equal if
+/// a machine has one figure. `None` for fewer than [`MIN_MACHINES`].
 pub fn range(lows: &[f64], highs: &[f64]) -> Option<(f64, f64, u32)> {
     let percentile = |of: &[f64], p| quantile::quantile(&quantile::sorted(of).ok()?, p);
     let n = u32::try_from(lows.len()).ok().filter(|_| lows.len() >= MIN_MACHINES)?;
     Some((percentile(lows, 0.1)?, percentile(highs, 0.9)?, n))
 }
 
-/// A figure of a machine: key of its metric, what it shows of it, value.
+/// A figure of a machine: key of its metric, the part of the metric that it shows, value.
 pub type Figure = (String, Shows, f64);
 
-/// Ranges of machines, each given by its kind and its figures.
+/// Ranges from machines, each given by its kind and its figures.
 pub fn grown<'m>(machines: impl Iterator<Item = (&'m str, &'m [Figure])>) -> Vec<Entry> {
     let mut values: BTreeMap<(&str, &str, &Shows), Vec<f64>> = BTreeMap::new();
     for (kind, figures) in machines {
@@ -121,12 +122,12 @@ pub fn grown<'m>(machines: impl Iterator<Item = (&'m str, &'m [Figure])>) -> Vec
     values.into_iter().filter_map(entry).collect()
 }
 
-/// The figures of a record's rows that may stand for its machine: those that nothing weakens.
-/// Errors: in one line, why the record is not one of ours.
+/// The figures in a record's rows that may represent its machine: those without a mark or flag.
+/// Errors: one line with the reason why the record is not one of this program.
 pub fn figures(record: &Record) -> Result<Vec<Figure>, String> {
     let listed = || record.summary.rows.iter().flat_map(|r| &r.figures);
     if listed().count() > MAX_FIGURES {
-        return Err(format!("more than {MAX_FIGURES} figures in rows, which no record has"));
+        return Err(format!("more than {MAX_FIGURES} figures in rows: the record is damaged"));
     }
     let mut all: BTreeMap<(String, Shows), f64> = BTreeMap::new();
     for (figure, shown) in listed().filter_map(|f| Some((f, f.find(&record.metrics)?))) {
@@ -134,7 +135,7 @@ pub fn figures(record: &Record) -> Result<Vec<Figure>, String> {
         let words = m.params.iter().flat_map(|(name, value)| [name.clone(), value.to_string()]);
         let is_plain = |w: String| w.chars().all(|c| !c.is_control() && !"{},=!*".contains(c));
         if m.key().len() > MAX_KEY_BYTES || !words.chain([m.id.clone()]).all(is_plain) {
-            return Err("a metric of a row has a key that no version writes".to_owned());
+            return Err("a metric of a row has an unknown key: the record is damaged".to_owned());
         }
         if m.quality == Quality::Ok && !m.is_shared() && apart(m, &record.machine.before) {
             all.insert((m.key(), figure.shows.clone()), shown.value);

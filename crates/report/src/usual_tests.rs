@@ -1,7 +1,8 @@
+//! Tests of the usual ranges: published ranges against the fixtures, ranges grown from records, and the kind of a machine.
 #![allow(clippy::unwrap_used, reason = "tests fail loudly")]
 
 use machmeter_data::metric::params;
-use machmeter_data::{Fact, MetricInfo, Unit};
+use machmeter_data::{Fact, FactValue, MetricInfo, Unit};
 use serde_json::json;
 
 use super::*;
@@ -21,7 +22,7 @@ fn latency(level: &str, ns: f64) -> Metric {
     Metric::new(&MetricInfo::of("memory.latency", Unit::Nanoseconds), of, ns, "median", 9)
 }
 
-/// A record with these texts as facts, of two cores of two threads, whose rows show all of these metrics.
+/// A record with these texts as facts, two cores of two threads, and rows that show all of these metrics.
 fn record(facts: &[(&str, &str)], metrics: Vec<Metric>) -> Record {
     let figures: Vec<_> =
         metrics.iter().map(|m| json!({"condition": "", "id": m.id, "params": m.params})).collect();
@@ -32,7 +33,10 @@ fn record(facts: &[(&str, &str)], metrics: Vec<Metric>) -> Record {
         let source = if *path == "virt.product" { "/sys/firmware/devicetree/base/model" } else { "/sys" };
         record.machine.before.set(*path, Fact::known(*text, source));
     }
-    let cores = vec!["cpus 0,2: package 0 core 0".to_owned(), "cpus 1,3-4: package 0 core 1".to_owned()];
+    let core = |(cpus, core): (&str, i64)| {
+        FactValue::map([("cpus", cpus.into()), ("package", 0_i64.into()), ("core", core.into())])
+    };
+    let cores = [("0,2", 0), ("1,3-4", 1)].map(core).to_vec();
     record.machine.before.set("cpu.topology", Fact::known(cores, "/sys"));
     record.metrics = metrics;
     record
@@ -48,8 +52,8 @@ fn published(metric: &Metric, record: &Record) -> Option<Usual> {
 
 #[test]
 fn published_ranges_are_those_of_an_independent_calculation() {
-    // 10th and 90th percentile (Hyndman and Fan, type 7) of the fixtures by Python, whose float division and sort share nothing
-    // with ours. A published range is of its own definition: kind of machine, operation, level, cores apart.
+    // 10th and 90th percentile (Hyndman and Fan, type 7) of the fixtures, computed in Python with its own parser and sort. A published range applies to its
+    // own definition: kind of machine, operation, level, different cores.
     let truth = [("desktop", 16.06, 105.14, 10), ("server", 29.86, 192.0, 13)];
     for (kind, low, high, n) in truth {
         let record = record(&[("virt.chassis", kind), ("virt.hypervisor", "none")], Vec::new());
@@ -118,7 +122,7 @@ fn weak_figures_do_not_count_and_hostile_records_are_refused() {
     assert_eq!(keys, expected);
     for text in ["*", "a,level=b", "}", "\u{1b}[2J", &"x".repeat(400)] {
         let refused = figures(&record(&[], vec![latency(text, 1.0)])).unwrap_err();
-        assert!(refused.contains("no version writes") && refused.len() < 80, "{refused}");
+        assert!(refused.contains("an unknown key") && refused.len() < 80, "{refused}");
     }
     let many = (0..=MAX_FIGURES).map(|i| latency(&i.to_string(), 1.0)).collect();
     assert!(figures(&record(&[], many)).unwrap_err().contains("more than 1000"));

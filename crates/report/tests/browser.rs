@@ -1,5 +1,5 @@
-//! Opens the report from disk in headless Chromium, if one is installed: every chart is drawn, nothing is logged as an
-//! error, nothing is refused by the content policy. The browser is found through `CHROMIUM` or the search path.
+//! Opens the report from disk in headless Chromium, if it is installed. Every chart must be drawn, the browser must log no error, and the content policy
+//! must refuse nothing. `CHROMIUM` or the search path gives the browser.
 #![allow(clippy::unwrap_used, reason = "tests fail on surprises")]
 
 mod sample;
@@ -7,7 +7,7 @@ mod sample;
 use std::path::PathBuf;
 use std::process::Command;
 
-use machmeter_data::Shape;
+use machmeter_data::{Record, Shape};
 use machmeter_report::html::render;
 
 /// A browser, and a folder for its pages and profiles.
@@ -17,7 +17,7 @@ struct Browser {
 }
 
 impl Browser {
-    /// `None`, with a word, where there is none.
+    /// Finds the browser; `None`, with a printed line, if there is none.
     #[allow(clippy::print_stdout, reason = "says that a test did nothing")]
     fn new() -> Option<Self> {
         #[allow(clippy::disallowed_methods, reason = "a test that looks for an optional tool")]
@@ -31,10 +31,9 @@ impl Browser {
         Some(Self { program, folder: tempfile::tempdir().unwrap() })
     }
 
-    /// The document after the script ran, and what the browser logged.
+    /// The document after the script ran, and the browser's log.
     ///
-    /// On a loaded machine the browser now and then ends without having opened anything, which says nothing about the page:
-    /// then, and only then, it is started once more.
+    /// On a loaded machine the browser sometimes exits without opening the page. In that case, and only then, it is started once more.
     fn open(&self, html: &str, fragment: &str) -> (String, String) {
         let page = self.folder.path().join("report.html");
         std::fs::write(&page, html).unwrap();
@@ -47,7 +46,7 @@ impl Browser {
         let out = Command::new(&self.program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
             .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-            // Shared memory is 64 MB in many containers, too little for a browser.
+            // Many containers have 64 MB of shared memory, too little for a browser.
             .arg("--disable-dev-shm-usage")
             .args([
                 "--enable-logging=stderr",
@@ -64,7 +63,7 @@ impl Browser {
     }
 }
 
-/// The start tag of the document, in which the script says how it fared.
+/// The start tag of the document; the script writes its state there.
 fn head(dom: &str) -> &str {
     &dom[..dom.find("<head>").unwrap_or(dom.len().min(400))]
 }
@@ -84,7 +83,7 @@ fn the_browser_draws_every_chart_without_an_error() {
     let mut record = sample::one_minute();
     record.datasets.extend(sample::record(2, 300).datasets);
     let opened = browser.open(&render(&record), "");
-    // Tables, small matrices and ladders have no other form than the one without the script.
+    // Tables, small matrices and ladders have only the form without the script.
     let as_written = |d: &&machmeter_data::Dataset| match &d.shape {
         Shape::Matrix(m) => m.columns.len() <= 16,
         Shape::CostTable(_) | Shape::Decades(_) => true,
@@ -95,7 +94,7 @@ fn the_browser_draws_every_chart_without_an_error() {
     assert_drawn(&opened, charts);
     let dom = &opened.0;
     assert!(dom.matches("<canvas").count() >= charts, "{}", dom.matches("<canvas").count());
-    // What the page says to readers without the script is gone.
+    // Every text for readers without the script is hidden.
     let said = ["class=\"need quiet\"", "class=\"need quiet\" hidden"].map(|text| dom.matches(text).count());
     assert_eq!(said[0], said[1]);
     let kinds = record.metrics.iter().map(|m| &m.id).collect::<std::collections::BTreeSet<_>>().len();
@@ -108,11 +107,11 @@ fn lists_that_the_script_lays_out_hold_every_figure_of_the_record() {
     let mut record = sample::record(2, 60);
     record.datasets.truncate(5);
     sample::interactive::add(&mut record, 4, 11, 20);
-    // What is folded is built when it is unfolded; here it stands open from the start.
+    // Folded parts are built when they unfold; here they are open from the start.
     let html = render(&record)
         .replace("<details id=", "<details open id=")
         .replace("<details class=\"data\"", "<details open class=\"data\"");
-    // A dot is in every id, so that the search finds all.
+    // Every id contains a dot, so the search finds all.
     let opened = browser.open(&html, "#find=.");
     assert_drawn(&opened, 4 + 5);
     let dom = &opened.0;
@@ -129,12 +128,12 @@ fn lists_that_the_script_lays_out_hold_every_figure_of_the_record() {
     for tag in ["11 rejected", "4 suspect"] {
         assert!(dom.contains(&format!("<span class=\"tag\">{tag}</span>")), "{tag}");
     }
-    // Facts, one line each, and those that changed once more.
+    // Facts, one line each, and the changed ones once more.
     let facts: usize = tables("facts").iter().map(|t| t.matches("<tr").count() - 1).sum();
     assert_eq!(facts, record.machine.before.0.len() + 2);
     assert!(dom.contains("absent: the hypervisor shows no cpufreq") && dom.contains("<td>11.0 GiB</td>"));
     assert!(dom.contains("state st-pass") && dom.contains(">tsc, 10 ns step, no backward step in 10^7</td>"));
-    // The numbers under every picture.
+    // The table under every picture.
     let under = dom.split("class=\"data\"").skip(1).map(|d| &d[..d.find("</details>").unwrap()]);
     assert_eq!(under.filter(|d| d.contains("<td")).count(), 9);
 }
@@ -146,7 +145,7 @@ fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
     let open_tag = "id=\"machmeter-record\">";
     let at = html.find(open_tag).unwrap() + open_tag.len();
     let damaged = format!("{}{}", &html[..at + 40], &html[at + 80..]);
-    // A browser from before 2023, which the policy of the page would not let us play.
+    // Simulates a browser from before 2023. The content policy would block the simulation, so it is removed.
     let (before, policy) = html.split_once("<meta http-equiv").unwrap();
     let after = policy.split_once('>').unwrap().1;
     let old = format!("{before}<script>delete window.DecompressionStream</script>{after}");
@@ -165,7 +164,7 @@ fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
 fn the_policy_is_in_force_in_the_browser() {
     let Some(browser) = Browser::new() else { return };
     let html = render(&sample::record(2, 60));
-    // A foreign block and a foreign picture: the browser has to refuse both, and to say so.
+    // The browser must refuse and log a foreign script and a foreign picture.
     let planted = "<main><script>document.title='owned'</script><img src=\"https://example.invalid/x.png\">";
     let (dom, log) = browser.open(&html.replace("<main>", planted), "");
     assert!(!dom.contains("<title>owned"), "a foreign script ran");
@@ -173,7 +172,7 @@ fn the_policy_is_in_force_in_the_browser() {
     assert!(log.lines().filter(refused).count() >= 2, "{log}");
 }
 
-/// Texts of the drawings of a page that leave their drawing, and pairs that overlap.
+/// Texts that leave their drawing, and pairs of texts that overlap.
 const LOOK: &str = "<script>
 const out = [], pairs = [];
 for (const svg of document.querySelectorAll('svg.card, .pictures svg.chart, svg.layers')) {
@@ -195,13 +194,13 @@ document.documentElement.dataset.texts = document.querySelectorAll('svg text').l
 #[test]
 fn no_text_leaves_its_drawing_and_no_two_overlap() {
     let Some(browser) = Browser::new() else { return };
-    let glance = serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record");
+    let glance = Record::from_json(include_bytes!("fixtures/glance.json")).expect("a record");
     let mut graph = sample::record(2, 60);
     graph.datasets.clear();
     sample::graph::add(&mut graph, 4, 3);
     for (i, record) in [sample::record(2, 60), sample::one_minute(), glance, graph].iter().enumerate() {
         let card = machmeter_report::card::render(record);
-        // Without its policy, so that what is looked at can be asked.
+        // Without its policy, so that the test's script can run.
         let html = render(record);
         let (begin, rest) = html.split_once("<meta http-equiv").unwrap();
         let report = format!("{begin}{}", rest.split_once('>').unwrap().1.replace("</body>", LOOK));
@@ -215,12 +214,11 @@ fn no_text_leaves_its_drawing_and_no_two_overlap() {
     }
 }
 
-/// The first page of a printed report is the glance; chapters follow on three pages at most.
+/// The first page of a printed report is the glance; the chapters take at most three more pages.
 #[test]
 fn a_printed_report_has_four_pages() {
     let Some(browser) = Browser::new() else { return };
-    let record: machmeter_data::Record =
-        serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record");
+    let record = Record::from_json(include_bytes!("fixtures/glance.json")).expect("a record");
     let [page, pdf] = ["print.html", "print.pdf"].map(|name| browser.folder.path().join(name));
     std::fs::write(&page, render(&record)).unwrap();
     let out = Command::new(&browser.program)

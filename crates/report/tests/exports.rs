@@ -1,4 +1,4 @@
-//! Card, terminal page and exporters over the synthetic record.
+//! Tests of the card, the terminal page and the exporters on the synthetic record.
 
 mod sample;
 
@@ -35,7 +35,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A record of two CPUs with tasks against eleven loads.
+/// A record of two CPUs with tasks under `loads` loads.
 fn of_tasks(tasks: usize, loads: usize) -> Record {
     let mut record = sample::record(2, 60);
     sample::interactive::add(&mut record, tasks, loads, 1);
@@ -116,7 +116,7 @@ fn every_shape_has_a_text_form_and_ascii_is_ascii() {
     let record = sample::record(2, 60);
     let style = TerminalStyle::default();
     for d in &record.datasets {
-        let shown = terminal::dataset(d, &style);
+        let shown = terminal::dataset(d, &[], &style);
         assert!(shown.is_ascii(), "{shown}");
         assert!(shown.contains(&d.title) && shown.lines().count() >= 3, "{shown}");
     }
@@ -134,10 +134,10 @@ fn all_views_fit_below_the_page() {
         for told in record.datasets.iter().filter(|d| !ladder(d)).flat_map(|d| [&d.title, &d.caption]) {
             assert!(words.contains(told), "{told} at {width}: {text}");
         }
-        // The page draws ladders itself.
+        // The page itself draws ladders.
         assert!(record.datasets.iter().filter(ladder).all(|d| !text.contains(&d.title)), "{text}");
     }
-    // What several datasets of one kind have in common is said once.
+    // The common caption of several datasets of one kind appears once.
     let twice = record.datasets.windows(2).find(|w| w[0].caption == w[1].caption).expect("two of a kind");
     let text = terminal::views(&record, &of_width(4_000));
     assert_eq!(text.matches(&twice[0].caption).count(), 1, "{text}");
@@ -173,7 +173,7 @@ fn the_mail_table_fits_into_80_columns() {
 fn tasks_by_loads_read_well_as_text() {
     let record = of_tasks(4, 11);
     let mail = String::from_utf8(written("markdown", &record, &[]).unwrap()).unwrap();
-    // Rows whose names or figures need more are longer, and none is cut.
+    // Rows with longer names or figures exceed 80 columns; none is cut.
     let others = mail.lines().filter(|l| !l.starts_with("| interactive.") && !l.starts_with("| INTERACTIVE"));
     assert!(others.into_iter().all(|l| l.chars().count() <= 80) && !mail.contains(".. |"), "{mail}");
     let parts = mail.lines().filter(|l| l.starts_with("| gaming")).count();
@@ -181,9 +181,9 @@ fn tasks_by_loads_read_well_as_text() {
     assert!(mail.contains("|  none |") && mail.contains("| 100 % |"), "{mail}");
 
     let met = record.datasets.iter().find(|d| d.id == "interactive.met").unwrap();
-    assert_eq!(terminal::dataset(met, &of_width(100)).lines().count(), 2 + 4);
+    assert_eq!(terminal::dataset(met, &[], &of_width(100)).lines().count(), 2 + 4);
     for width in [40, 100] {
-        let shown = terminal::dataset(met, &of_width(width));
+        let shown = terminal::dataset(met, &[], &of_width(width));
         assert!(shown.lines().all(|l| l.chars().count() <= width), "{shown}");
     }
 }
@@ -217,7 +217,7 @@ fn the_interval_log_reads_back_with_the_planted_gaps() {
     }
 }
 
-/// A field of a message: number and contents, as bytes or as a whole number.
+/// A field of a message: number, and content as bytes or as an integer.
 type Field = (u64, Vec<u8>, u64);
 
 /// Events of a trace.
@@ -348,7 +348,7 @@ fn a_shape_without_rows_is_still_shown() {
             Shape::CostTable(t) => t.rows.clear(),
             Shape::Decades(d) => d.rows.clear(),
         }
-        assert!(terminal::dataset(d, &TerminalStyle::default()).contains(&d.title));
+        assert!(terminal::dataset(d, &[], &TerminalStyle::default()).contains(&d.title));
     }
     assert!(machmeter_report::html::render(&record).contains("</html>"));
     assert!(card::render(&record).ends_with("</svg>"));

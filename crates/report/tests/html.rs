@@ -1,4 +1,4 @@
-//! The HTML report: structure, size, content policy, embedded data, and that impossible values never get in.
+//! Tests of the HTML report: structure, size, content policy, embedded data, and rejection of impossible values.
 
 mod sample;
 
@@ -8,12 +8,12 @@ use machmeter_data::{Quality, Record, Shape};
 use machmeter_report::html::render;
 use proptest::prelude::*;
 
-/// The record in a page, by the reader that `report` and `compare` use.
+/// Reads the record in a page as `report` and `compare` do.
 fn back(page: &str) -> Result<Record, machmeter_store::StoreError> {
     machmeter_store::json::from_bytes(page.as_bytes(), "page".as_ref())
 }
 
-/// What a content policy calls an inline block, computed apart from the code under test.
+/// The hash of an inline block in a content policy, computed independently of the code under test.
 fn policy_hash(block: &str) -> String {
     use sha2::Digest as _;
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -57,7 +57,7 @@ fn the_page_gives_the_record_back() {
     record.machine.after.set("after.only", machmeter_data::Fact::known(7_i64, "test"));
     record.machine.after.0.remove("cpu.model");
     let back: Record = back(&render(&record)).unwrap();
-    // Comparing two pages is comparing what comes back.
+    // `compare` on two pages uses the records that come back.
     assert_eq!(back.metrics, record.metrics);
     assert_eq!((&back.machine, &back.checks, &back.clock), (&record.machine, &record.checks, &record.clock));
     assert_eq!(back.datasets.len(), record.datasets.len());
@@ -73,8 +73,8 @@ fn the_page_gives_the_record_back() {
 
 #[test]
 fn sizes_stay_within_their_bounds() {
-    // The promise is 400 kB for two CPUs and 2 MB for 256. The bounds stand close above what the pages need, so that growth is
-    // seen; a recorded one-minute page (more sources, findings and warnings) came to 337 kB where this one came to 308 (290 with five digits).
+    // The size limits are 400 kB for two CPUs and 2 MB for 256. These bounds are only slightly above the sizes of today, so that the test shows growth. A
+    // recorded one-minute page (more sources, findings and warnings) had 337 kB when this one had 308 (290 with five digits).
     let one_minute = sample::one_minute();
     for (name, record, bound) in [
         ("one minute", one_minute, 306_000),
@@ -89,7 +89,7 @@ fn sizes_stay_within_their_bounds() {
     }
 }
 
-/// A record with nothing but tasks against loads.
+/// A record that has only tasks under loads.
 fn cells(tasks: usize, loads: usize, kinds: usize) -> Record {
     let mut record = sample::record(2, 60);
     record.metrics.clear();
@@ -103,7 +103,7 @@ fn a_page_of_many_metrics_gives_every_one_back_exactly() {
     let record = cells(4, 11, 20);
     assert_eq!(record.metrics.len(), 880);
     let page = render(&record);
-    // What the block inflates to is the record's JSON, far longer than the block.
+    // The block inflates to the record's JSON, which is far longer than the block.
     let block = between(&page, "id=\"machmeter-record\">", "</script>");
     let json = deflated::read(block).unwrap();
     let direct: Record = serde_json::from_str(&json).unwrap();
@@ -122,7 +122,7 @@ fn tasks_by_loads_are_a_table_with_values_and_colors() {
     assert_eq!(figure.matches("<td class=\"none\">-").count(), 11, "gaming has no deadlines");
     assert!(figure.contains("<td class=\"u0\" title=\"100 %\">100 %"), "{figure}");
     assert_eq!(figure.matches("class=\"key u").count(), 9, "the scale is explained");
-    // One value below all that was asked for, and not shown as all.
+    // One value is below 100 %, and its text shows it.
     assert!(figure.contains("99.9"), "{figure}");
 }
 
@@ -212,7 +212,7 @@ fn a_bare_record_is_shown_without_data() {
     assert!(back(&page).is_ok());
 }
 
-/// Puts a value somewhere into every part of the record.
+/// Writes `value` into every part of the record.
 fn plant(record: &mut Record, value: f64, at: usize) {
     let m = &mut record.metrics[at % 4];
     m.value = Some(value);

@@ -1,4 +1,4 @@
-//! Replacing a file in one step.
+//! Replaces a file in one step, so that a crash or a full disk never leaves a part of it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,15 +14,15 @@ use crate::error::{Result, StoreError};
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
-/// Links in a row that are followed at most, as in the kernel.
+/// Most links that are followed in a row, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// Writes `path` through `fill` so that a reader sees the old file or the whole new one, never a part.
+/// Writes `path` through `fill`, so that a reader finds the old file or the whole new one, never a part.
 ///
-/// The bytes go to a file beside `path`, are forced to disk, and are renamed over it. A symbolic link is followed if only
-/// this user can have made it (`beyond`), else it is replaced itself. Owner and rights of a replaced file stay. A device or pipe (`/dev/stdout`) is written
-/// directly, since it must not be replaced by a file.
-/// Errors: what the system answered; the file beside `path` is removed and `path` itself is as it was.
+/// The bytes go to a file beside `path`, are forced to disk, and are renamed over it. A symbolic link is followed if only this user can have made it
+/// (`beyond`); else the link itself is replaced. A replaced file keeps its owner and rights. A device or pipe (`/dev/stdout`) is written directly, because a
+/// file must not replace it.
+/// Errors: the error of the system; the file beside `path` is then removed, and `path` itself is unchanged.
 pub fn replace<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> Result<T> {
     let mut target = path.to_owned();
     for next in iter::successors(beyond(path), |p| beyond(p)).take(MAX_LINKS) {
@@ -30,7 +30,7 @@ pub fn replace<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Re
     }
     let direct = match fs::symlink_metadata(&target) {
         Ok(m) if m.is_dir() => return Err(StoreError::new(path, "cannot write: it is a folder")),
-        // Links to unnamed pipes (`/proc/self/fd/1`) have no path beyond them.
+        // Links to unnamed pipes (`/proc/self/fd/1`) do not lead to a path.
         Ok(m) if m.is_symlink() => fs::metadata(&target).is_ok_and(|m| m.file_type().is_fifo()),
         Ok(m) => !m.is_file(),
         Err(_) => false,
@@ -51,10 +51,10 @@ pub fn replace<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Re
     };
     let written = write();
     if written.is_err() {
-        // It may not exist at all; the first error is the one to tell.
+        // The file may not exist; only the first error is reported.
         let _ = fs::remove_file(&temporary);
     } else if let Ok(folder) = File::open(folder_of(&target)) {
-        // Makes the rename durable. Some file systems refuse to sync a folder; the file's content is safe by then.
+        // Makes the rename durable. Some file systems refuse to sync a folder; the content of the file is safe by then.
         let _ = folder.sync_all();
     }
     written.map_err(refused)
@@ -66,9 +66,9 @@ pub fn write(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
     replace(path, |out| out.write_all(content.as_ref()))
 }
 
-/// Looks whether [`replace`] could write `path` now; makes nothing.
+/// Checks whether [`replace`] could write `path` now; creates nothing.
 ///
-/// Errors: `path` names a folder or nothing, or its folder is not there or takes no file from this user.
+/// Errors: `path` names a folder or nothing, or its folder does not exist or is not writable for this user.
 pub fn could_replace(path: &Path) -> Result<()> {
     let refused = |e: io::Error| StoreError::io(path, "write", &e);
     let may = |path: &Path, access| {
@@ -83,8 +83,8 @@ pub fn could_replace(path: &Path) -> Result<()> {
     }
 }
 
-/// Where the link at `path` leads, if it may be followed: nobody else can have planted it, or it is one of this process's
-/// open files. Link, folder and file belong to the effective user, and the folder is not open to all.
+/// The target of the link at `path`, if the link may be followed. It may if no other user can have planted it, or if it is an open file of this process.
+/// Link, folder and file must belong to the effective user, and the folder must not be writable for all users.
 fn beyond(path: &Path) -> Option<PathBuf> {
     let link = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_symlink)?;
     let folder = fs::metadata(folder_of(path)).ok().filter(|f| f.mode() & 0o002 == 0)?;
@@ -96,7 +96,7 @@ fn beyond(path: &Path) -> Option<PathBuf> {
     (open_file || own).then_some(next)
 }
 
-/// Gives a file the owner and rights of the one it replaces, unless somebody else can have planted that.
+/// Gives a file the owner and rights of the one it replaces, unless another user can have planted that one.
 fn inherit(file: &File, target: &Path) -> io::Result<()> {
     let Some(old) = fs::symlink_metadata(target).ok().filter(fs::Metadata::is_file) else { return Ok(()) };
     let is_shared = fs::metadata(folder_of(target)).is_ok_and(|f| f.mode() & 0o002 != 0);
@@ -108,21 +108,21 @@ fn inherit(file: &File, target: &Path) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777))
 }
 
-/// The file with what `fill` wrote, and what it returned.
+/// The file with the data that `fill` wrote, and the result of `fill`.
 fn filled<T>(file: File, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<(T, File)> {
     let mut out = BufWriter::with_capacity(1 << 17, file);
     let value = fill(&mut out)?;
     Ok((value, out.into_inner()?))
 }
 
-/// A name in the folder of `target` that no other process or thread uses, hidden from `*` patterns.
+/// A name in the folder of `target` that no other process or thread uses; `*` patterns do not match it.
 fn name_beside(target: &Path) -> PathBuf {
     let n = SEQUENCE.fetch_add(1, Ordering::Relaxed);
     let name = target.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     target.with_file_name(format!(".{name}.{}-{n}.tmp", process::id()))
 }
 
-/// The folder of a path: `.` of a bare name.
+/// The folder of a path; `.` for a bare name.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -160,7 +160,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/null", &null).unwrap();
         replace(&null, |w| w.write_all(b"gone")).unwrap();
         assert!(!fs::metadata(&null).unwrap().is_file());
-        // The real full device answers as a full disk does.
+        // The real `/dev/full` behaves like a full disk.
         std::os::unix::fs::symlink("/dev/full", dir.path().join("full")).unwrap();
         let e = replace(&dir.path().join("full"), |w| w.write_all(b"x")).unwrap_err();
         assert!(e.to_string().contains("no space left"), "{e}");
@@ -181,10 +181,10 @@ mod tests {
             assert_eq!(fs::read(link).unwrap(), b"new");
             assert!(fs::symlink_metadata(link).unwrap().is_file());
         };
-        // In a folder where everybody may make links, that of its owner is as good as any.
+        // In a folder that is writable for all users, a link of the folder's owner is treated like any other.
         fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
         in_turn(&shared.join("r.json"));
-        // A link of one's own that leads to one that may be planted is followed up to there.
+        // The user's own link is followed up to a link that may be planted.
         symlink(&secret, shared.join("latest")).unwrap();
         symlink(shared.join("latest"), dir.path().join("latest")).unwrap();
         replace(&dir.path().join("latest"), |w| w.write_all(b"new")).unwrap();
@@ -207,7 +207,7 @@ mod tests {
             assert_eq!(fs::read(&secret).unwrap(), b"old", "{link_of} {folder_of} {mode:o}");
             assert!(fs::symlink_metadata(&link).unwrap().is_file());
         }
-        // A file of somebody else behind a link of one's own, and a device behind a planted link.
+        // A file of another user behind the user's own link, and a device behind a planted link.
         chown(&secret, Some(NOBODY), None).unwrap();
         in_turn(&dir.path().join("r.json"));
         let device = shared.join("device");

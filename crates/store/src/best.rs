@@ -1,5 +1,6 @@
-//! The best value ever seen of a figure on one kind of machine. A constant disturbance cannot be seen within one run; it
-//! can against a run in which it was absent.
+//! Stores the best value of a figure ever measured on one kind of machine.
+//!
+//! A constant disturbance is invisible within one run, but visible against a run without it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,14 +15,14 @@ use crate::atomic;
 use crate::date;
 use crate::error::{Result, StoreError, sure};
 
-/// A value in the unit of its key, and when it was first seen, RFC 3339.
+/// A value in the unit of its key, and the time of its first measurement, RFC 3339.
 #[derive(Debug, Serialize, Deserialize)]
 struct Best {
     value: f64,
     since: String,
 }
 
-/// The folder of best values of a state directory, one small file per machine fingerprint.
+/// The folder of best values in a state directory, one small file per machine fingerprint.
 #[derive(Debug, Clone)]
 pub struct BestStore {
     folder: PathBuf,
@@ -37,13 +38,13 @@ impl BestStore {
         Ok(load::<BTreeMap<String, Best>>(&self.file(fingerprint, "json"))?.get(key).map(|best| best.value))
     }
 
-    /// Keeps a value that is lower than the one stored, of a quantity of which less is better.
+    /// Stores a value if it is lower than the stored one, for a quantity that is better when lower.
     ///
-    /// Safe against other processes doing the same.
-    /// Errors: a value that is not finite, or a folder that cannot be written.
+    /// Safe if other processes do the same at the same time.
+    /// Errors: a value that is not finite, or a folder that is not writable.
     pub fn keep_lowest(&self, fingerprint: &str, key: &str, value: f64) -> Result<()> {
         let path = self.file(fingerprint, "json");
-        let none = || StoreError::new(&path, format!("{key}: {value} is not a figure to remember"));
+        let none = || StoreError::new(&path, format!("{key}: {value} is not a valid figure"));
         sure(value.is_finite(), none)?;
         fs::create_dir_all(&self.folder).map_err(|e| StoreError::io(&self.folder, "create", &e))?;
         let _held = lock(&self.file(fingerprint, "lock"))?;
@@ -62,17 +63,17 @@ impl BestStore {
     }
 }
 
-/// What the file at `path` holds; nothing where there is none.
+/// The content of the file at `path`; the default if there is no file.
 pub(crate) fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
-            .map_err(|e| StoreError::new(path, format!("damaged ({e}); remove it to start anew"))),
+            .map_err(|e| StoreError::new(path, format!("damaged ({e}); remove the file to start again"))),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(T::default()),
         Err(e) => Err(StoreError::io(path, "read", &e)),
     }
 }
 
-/// Writes what [`load`] reads, in one step.
+/// Writes the data that [`load`] reads, in one step.
 pub(crate) fn store(path: &Path, all: &impl Serialize) -> Result<()> {
     atomic::replace(path, |out| {
         serde_json::to_writer_pretty(&mut *out, all)?;
@@ -80,7 +81,7 @@ pub(crate) fn store(path: &Path, all: &impl Serialize) -> Result<()> {
     })
 }
 
-/// Waits for the lock `path`; dropping it releases it, and so does the end of the process.
+/// Waits for the lock `path`. Dropping the file, or the end of the process, releases it.
 pub(crate) fn lock(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);

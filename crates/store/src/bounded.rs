@@ -1,4 +1,4 @@
-//! Files that somebody else made, read up to a limit: a device or a pipe may have no end.
+//! Reads untrusted files up to a limit, because a device or a pipe may be endless.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,15 +6,15 @@ use std::path::Path;
 
 use crate::error::{Result, StoreError, sure};
 
-/// All bytes of a file that `kind` of files fits into, `record` say, at most `most_mib` MiB.
+/// All bytes of a file, at most `most_mib` MiB. `kind` names the expected content in the error, for example `record`.
 ///
 /// # Errors
-/// One line: what the system says, or that it is larger.
+/// One line: the error of the system, or that the file is larger.
 pub fn read(path: &Path, most_mib: u64, kind: &str) -> Result<Vec<u8>> {
     read_from(&mut File::open(path).map_err(|e| StoreError::io(path, "read", &e))?, path, most_mib, kind)
 }
 
-/// The same from any source; `name` stands for it in messages (`-` for standard input).
+/// The same from any source; `name` represents it in messages (`-` for standard input).
 ///
 /// # Errors
 /// As [`read`].
@@ -22,7 +22,7 @@ pub fn read_from(source: &mut dyn Read, name: &Path, most_mib: u64, kind: &str) 
     let most = most_mib << 20;
     let mut bytes = Vec::new();
     source.take(most + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
-    let too_large = || StoreError::new(name, format!("larger than {most_mib} MiB, which no {kind} is"));
+    let too_large = || StoreError::new(name, format!("larger than {most_mib} MiB: not a valid {kind}"));
     sure(bytes.len() as u64 <= most, too_large)?;
     Ok(bytes)
 }
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn what_has_no_end_is_refused_in_a_line() {
         let said = |name: &str| read(Path::new(name), 1, "job").unwrap_err().to_string();
-        assert_eq!(said("/dev/zero"), "/dev/zero: larger than 1 MiB, which no job is");
+        assert_eq!(said("/dev/zero"), "/dev/zero: larger than 1 MiB: not a valid job");
         assert!(said("/nowhere/x").starts_with("/nowhere/x: "), "{}", said("/nowhere/x"));
         let exact = vec![7; 1 << 20];
         assert_eq!(read_from(&mut &exact[..], Path::new("-"), 1, "job").unwrap(), exact);

@@ -4,12 +4,12 @@ use std::hash::{BuildHasher, RandomState};
 
 use chrono::{DateTime, Datelike, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 
-/// The time now in UTC as RFC 3339 with milliseconds: `2026-11-21T19:42:00.500Z`.
+/// The current time in UTC as RFC 3339 with milliseconds: `2026-11-21T19:42:00.500Z`.
 pub fn now_rfc3339() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// The time now in UTC for file names: `20261121T194200Z`.
+/// The current time in UTC for file names: `20261121T194200Z`.
 pub fn now_stamp() -> String {
     stamp(Utc::now())
 }
@@ -18,19 +18,19 @@ fn stamp(t: DateTime<Utc>) -> String {
     t.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// A stamp that sorts by time down to the microsecond: `20261121T194200Z-000417`.
+/// A stamp whose order is that of time, with microseconds: `20261121T194200Z-000417`.
 pub(crate) fn fine_stamp(t: DateTime<Utc>) -> String {
     format!("{}-{:06}", stamp(t), t.timestamp_subsec_micros())
 }
 
-/// The stamp a microsecond after `stamp`; `None` if that is none.
+/// The stamp one microsecond after `stamp`; `None` for an invalid stamp.
 pub(crate) fn after(stamp: &str) -> Option<String> {
     let t = NaiveDateTime::parse_from_str(stamp, "%Y%m%dT%H%M%SZ-%6f").ok()?.and_utc();
     let next = t.checked_add_signed(TimeDelta::microseconds(1)).filter(|next| next.year() <= 9999)?;
     Some(fine_stamp(next))
 }
 
-/// A new run id in the form of a version 4 UUID (RFC 9562). The keys of hashers are from the system's random source.
+/// A new run id in the form of a version 4 UUID (RFC 9562). The keys of hashers come from the system's random source.
 pub fn new_run_id() -> String {
     let [a, b] = [(); 2].map(|()| RandomState::new().hash_one(()));
     let (high, middle, low) = (a >> 32, a >> 16 & 0xffff, a & 0xfff);
@@ -38,7 +38,7 @@ pub fn new_run_id() -> String {
     format!("{high:08x}-{middle:04x}-4{low:03x}-{variant:04x}-{node:012x}")
 }
 
-/// A seed that differs from call to call, in few enough digits to be typed. The keys of hashers are from the system's random source.
+/// A seed that differs between calls, short enough to type. The keys of hashers come from the system's random source.
 pub fn new_seed() -> u64 {
     RandomState::new().hash_one(()) >> 32
 }

@@ -1,4 +1,4 @@
-//! Any file a user may point at: a record, a report page that carries one, or files of another tool.
+//! Opens any supported file: a record, a report page that contains one, or files of another tool.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use machmeter_data::Record;
 use crate::foreign::{self, Imported, SideFacts};
 use crate::{Result, StoreError, json};
 
-/// What the files turned out to be.
+/// The content of the files.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
     Record(Box<Record>),
@@ -15,11 +15,11 @@ pub enum Document {
     Foreign(Box<Imported>),
 }
 
-/// Opens what `paths` name: one record or report page, or the files (or their common prefix) of one run of another tool.
-/// Errors: one line: the file, where in it, what was expected.
+/// Opens `paths`: one record or report page, or the files (or their common prefix) of one run of another tool.
+/// Errors: one line with the file, the position in it, and the expected content.
 pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document> {
     if let Some(ours) = paths.iter().find(|p| paths.len() > 1 && p.is_file() && foreign::is_ours(p)) {
-        let what = "one record at a time; machmeter compare takes several";
+        let what = "give one record; machmeter compare takes several";
         return Err(StoreError::new(ours, what.to_owned()));
     }
     if let [path] = paths
@@ -27,7 +27,7 @@ pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document> {
     {
         match json::read(path) {
             Ok(record) => return Ok(Document::Record(Box::new(record))),
-            // A page, or JSON that says it is ours, is no file of another tool; its own fault is the one to tell.
+            // A page, or JSON with this program's format, is not a file of another tool, so its own error is reported.
             Err(e) if foreign::is_ours(path) => return Err(e),
             Err(_) => {}
         }

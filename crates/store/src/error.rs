@@ -1,14 +1,14 @@
-//! The one error of this crate: which file, where in it, what happened, what to do, in one line.
+//! The error type of this crate: one line with the file, the position in it, the problem and advice.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// What may fail with the one error.
+/// Result with the error of this crate.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Errors: `or`, unless it `holds`.
+/// Returns the error `or` unless `holds`.
 pub(crate) fn sure(holds: bool, or: impl FnOnce() -> StoreError) -> Result<()> {
     if holds { Ok(()) } else { Err(or()) }
 }
@@ -36,11 +36,11 @@ impl StoreError {
         Self { line: Some(line), ..Self::new(path, what) }
     }
 
-    /// What the system answered while doing `action` (`write`, `read`, `create`), in words a user can act on.
+    /// The error of the system during `action` (`write`, `read`, `create`), in words that show what to do.
     pub(crate) fn io(path: &Path, action: &str, error: &io::Error) -> Self {
         let what = match error.kind() {
             io::ErrorKind::StorageFull => format!(
-                "cannot {action}: no space left on this file system; free some or choose another place"
+                "cannot {action}: no space left on this file system; free disk space or choose another directory"
             ),
             io::ErrorKind::QuotaExceeded => format!("cannot {action}: your disk quota is used up"),
             io::ErrorKind::ReadOnlyFilesystem => format!("cannot {action}: the file system is read-only"),

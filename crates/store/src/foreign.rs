@@ -1,22 +1,22 @@
-//! Readers of other tools' files, and writers of the formats whose programs machmeter stands in for.
+//! Readers of other tools' files, and writers of the formats whose programs machmeter replaces.
 //!
-//! A reader turns files into the tables that the noise analysis works on, with what the format does not say listed as
-//! assumptions and every known defect of the writing program flagged. Raw values stay as they are in the file. Formats that
-//! hold finished figures instead of samples (interbench, ladders of latency) give metrics and pictures of their own instead of tables.
+//! A reader turns files into the tables that the noise analysis uses. It lists gaps of the format as assumptions, and flags every known defect of the
+//! writing program. Raw values stay as in the file. Formats with finished figures instead of samples (interbench, ladders of latency) give metrics and
+//! pictures instead of tables.
 //!
 //! | table | columns |
 //! | --- | --- |
 //! | `noise_windows` | `cpu`, `start_ticks`, `count` |
 //! | `noise_gaps` | `cpu`, `start_ticks`, `end_ticks` |
 //! | `noise_work` | `cpu`, `index`, `duration_ticks` |
-//! | `noise_histogram` | `cpu`, `low_ns`, `high_ns`, `count`; note `quantity` says of what |
+//! | `noise_histogram` | `cpu`, `low_ns`, `high_ns`, `count`; the note `quantity` names the measured quantity |
 //! | `noise_summary` | `cpu`, `statistic`, `value_ns` |
-//! | `net_rows`, `net_pairs` | as the net probe stores them; a row holds its time itself (`given_ns`) |
+//! | `net_rows`, `net_pairs` | as in the net probe; a row holds its time itself (`given_ns`) |
 //!
-//! Notes of a table: `tick_hz` (a number or `unknown`), `t0_ticks`, and where they apply `window_ticks`, `wall_ticks`,
-//! `threshold_ns`. `cpu_is` says whether `cpu` is a CPU number (`cpu`) or only the number of a thread (`thread`).
+//! Notes of a table: `tick_hz` (a number or `unknown`), `t0_ticks`, and if they apply `window_ticks`, `wall_ticks`,
+//! `threshold_ns`. `cpu_is` is `cpu` if the column `cpu` holds CPU numbers, `thread` if it holds only numbers of threads.
 //! `axis` of windows: `uniform` (row i of a CPU is its window i), `observed` (some windows are missing), or `nominal`
-//! (the file has no times; starts are i times the asked length).
+//! (the file has no times; starts are i times the requested length).
 
 use std::fs;
 use std::io::Read;
@@ -59,7 +59,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// A file from its bytes; parts of its text are shown, so that what steers terminals becomes spaces.
+    /// A file from its bytes. Parts of its text are displayed, so control characters become spaces.
     pub fn new(path: impl Into<PathBuf>, bytes: &[u8]) -> Self {
         let is_bad = |c: char| steers(c) && !matches!(c, '\n' | '\r' | '\t');
         Self { path: path.into(), text: String::from_utf8_lossy(bytes).replace(is_bad, " ") }
@@ -77,13 +77,13 @@ impl SourceFile {
         self.path.file_name().and_then(|n| n.to_str()).unwrap_or("")
     }
 
-    /// Text of the header line that starts with `key`, after it.
+    /// The rest of the header line that starts with `key`.
     fn header(&self, key: &str) -> Option<&str> {
         self.text.lines().filter(|l| l.starts_with('#')).find_map(|l| l.strip_prefix(key)).map(str::trim)
     }
 }
 
-/// The files of one run, with what is known beside them.
+/// The files of one run, with facts in addition to them.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
     pub files: Vec<SourceFile>,
@@ -102,19 +102,19 @@ impl Input {
     }
 }
 
-/// What a reader makes of the files.
+/// The result of a reader.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Imported {
-    /// Raw samples, to be analyzed by a probe.
+    /// Raw samples for the analysis of a probe.
     pub tables: Vec<Table>,
-    /// Figures of formats that hold no samples, as printed.
+    /// Printed figures of formats without samples.
     pub metrics: Vec<Metric>,
     pub datasets: Vec<Dataset>,
-    /// The same as lines of the page.
+    /// The figures as lines of the page.
     pub summary: Summary,
-    /// Facts the files state about their run, by name.
+    /// Facts about the run in the files, by name.
     pub notes: Vec<(String, String)>,
-    /// Defects and limits found, with codes of [`codes::CODES`].
+    /// Defects and limits that the reader found, with codes of [`codes::CODES`].
     pub warnings: Vec<Warning>,
     pub provenance: Provenance,
 }
@@ -123,13 +123,13 @@ pub struct Imported {
 pub struct Reader {
     pub name: &'static str,
     pub description: &'static str,
-    /// Whether the files look like this format.
+    /// True if the files look like this format.
     pub sniff: fn(&Input) -> bool,
     fill: fn(&Input, &mut Imported) -> Result<()>,
 }
 
 impl Reader {
-    /// What the files hold, if they are of this format. Files are named without folders, since records are shared.
+    /// Reads files of this format. The result names them without folders, because records are shared.
     pub fn read(&self, input: &Input) -> Result<Imported> {
         let mut out = Imported::default();
         self.name.clone_into(&mut out.provenance.format);
@@ -160,10 +160,10 @@ pub const READERS: &[Reader] = &[
     sysjitter_summary::READER,
 ];
 
-/// Reads files of any known format as one run. Facts from the user win over those of a side file (`PREFIX.machmeter.json`).
+/// Reads files of any known format as one run. Facts from the user override those of a side file (`PREFIX.machmeter.json`).
 ///
-/// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
-/// Errors: one line: which file, where in it, what was expected.
+/// A path is a file, one file of a pair (`x_0_counts.dat`), or the common prefix of a run's files (`x`).
+/// Errors: one line with the file, the position in it, and the expected content.
 pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported> {
     known.check(Path::new("given facts"))?;
     let mut input = locate::load(paths)?;
@@ -171,7 +171,7 @@ pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported> {
     read_input(&input)
 }
 
-/// Reads files already in memory.
+/// Reads files in memory.
 pub fn read_input(input: &Input) -> Result<Imported> {
     if let Some(reader) = READERS.iter().find(|r| (r.sniff)(input)) {
         return reader.read(input);
@@ -180,7 +180,7 @@ pub fn read_input(input: &Input) -> Result<Imported> {
     Err(input.fault(format!("none of the known formats ({})", names.join(", "))))
 }
 
-/// Whether a file begins as a page, or as JSON with the name of machmeter's own format near its beginning.
+/// True if a file begins as a page, or as JSON with the name of machmeter's format near its beginning.
 pub(crate) fn is_ours(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = fs::File::open(path).and_then(|f| f.take(4096).read_to_end(&mut start));
@@ -197,7 +197,7 @@ impl Imported {
         self.notes.push((key.to_owned(), value.into()));
     }
 
-    /// The table called `name`.
+    /// The table with this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|t| t.name == name)
     }

@@ -1,4 +1,4 @@
-//! Past runs of this user: every run is kept and can be named again.
+//! Stores the runs of this user, and finds them by name.
 //!
 //! ```text
 //! STATE/runs/20261121T194200Z-000417-1a2b3c4d.json          the record
@@ -29,16 +29,16 @@ pub struct History {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
-    /// Name in the history (its stamp), or the file's stem elsewhere.
+    /// Name in the history (its stamp), or the stem of the file elsewhere.
     pub name: String,
     pub record: PathBuf,
     /// Raw samples, one file per table.
     pub raw: Vec<PathBuf>,
 }
 
-/// Writes the record to `path` and its tables beside it as `STEM.TABLE.parquet`; `record.raw` then names them. Beside a device, a
-/// pipe or an open file of a process there is no room for tables.
-/// Errors: when anything cannot be written; the files of this call are removed then.
+/// Writes the record to `path` and its tables beside it as `STEM.TABLE.parquet`, and lists them in `record.raw`. Beside a device, a pipe or an open file of
+/// a process, tables are not written.
+/// Errors: a file can't be written; the files of this call are then removed.
 pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Saved> {
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let mut saved = Saved { name: stem.clone(), record: path.to_owned(), raw: Vec::new() };
@@ -58,39 +58,38 @@ pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Sav
     if written.is_err() {
         record.raw.clear();
         for file in &saved.raw {
-            // Already in trouble: what cannot be removed now stays as an unreferenced file.
+            // After the first error, a file that can't be removed stays as an unreferenced file.
             let _ = fs::remove_file(file);
         }
     }
     written.map(|()| saved)
 }
 
-/// The tables that `record`, read from `path`, refers to, each checked against its checksum.
+/// The tables of `record`, which was read from `path`, each verified by its checksum.
 pub fn raw_tables(record: &Record, path: &Path) -> Result<Vec<Table>> {
     record.raw.iter().map(|raw| parquet::read_verified(raw, path)).collect()
 }
 
-/// The beginning of a record's identifier, for file names.
+/// The first eight characters of a record's identifier, for file names.
 fn short_id(record: &Record) -> String {
     record.id.chars().filter(char::is_ascii_alphanumeric).take(8).collect()
 }
 
 impl History {
-    /// The runs kept in a state directory, which need not be there: for reading.
+    /// The runs in a state directory, for reading; the directory need not exist.
     pub fn at(state_dir: &Path) -> Self {
         Self { dir: state_dir.to_owned() }
     }
 
-    /// Opens the state directory, creating it where needed, for this user alone. A caller that gets the error goes on without a
-    /// history and shows the reason.
-    /// Errors: why runs cannot be kept there: read-only, no permission, no space.
+    /// Opens the state directory, and creates it if necessary, for this user alone. After an error, a caller continues without a history and shows the reason.
+    /// Errors: the reason why runs can't be stored there: read-only, no permission, no space.
     pub fn open(state_dir: &Path) -> Result<Self> {
         let history = Self::at(state_dir);
         for folder in [history.runs(), history.tags()] {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
             made.map_err(|e| history.refused(&folder, "create", &e))?;
         }
-        // Creating a file is the only test of write permission that also sees read-only mounts and full disks.
+        // Only creating a file also detects read-only mounts and full disks.
         let probe = history.runs().join(format!(".writable.{}", date::new_run_id()));
         let written = fs::write(&probe, b"x");
         let removed = fs::remove_file(&probe);
@@ -98,21 +97,21 @@ impl History {
         Ok(history)
     }
 
-    /// The system's answer, and whose the directory is: a run under `sudo` may have made it.
+    /// The error of the system, with the owner of the directory: a run under `sudo` may have created it.
     fn refused(&self, folder: &Path, action: &str, e: &io::Error) -> StoreError {
         let owner = fs::metadata(&self.dir).map_or(0, |m| m.uid());
         if e.kind() != io::ErrorKind::PermissionDenied || owner == rustix::process::geteuid().as_raw() {
             return StoreError::io(folder, action, e);
         }
         let what = format!("cannot {action}: permission denied, the state directory belongs to user {owner}");
-        StoreError::new(folder, format!("{what}; give it back with chown -R, or set MACHMETER_STATE"))
+        StoreError::new(folder, format!("{what}; change the owner with chown -R, or set MACHMETER_STATE"))
     }
 
-    /// Saves the run under a new name and makes it `last`; its tags point to it.
+    /// Saves the run under a new name; `last` and its tags then refer to it.
     pub fn save(&self, record: &mut Record, tables: &[Table]) -> Result<Saved> {
         let id = short_id(record);
         let mut stamp = date::fine_stamp(chrono::Utc::now());
-        // After a clock that was ahead the newest run still sorts last.
+        // After a clock that was fast, the newest run still sorts last.
         if let Some(last) = self.list()?.pop().filter(|last| *last >= stamp) {
             stamp = date::after(&last[..STAMP.len()]).unwrap_or(stamp);
         }
@@ -127,15 +126,14 @@ impl History {
         Ok(saved)
     }
 
-    /// The record file that `name` means: `last`, `last~N` (N runs before), a tag, a run's name or the beginning of one,
-    /// or the path of a file.
+    /// The record file for `name`: `last`, `last~N` (N runs before), a tag, the name of a run or its beginning, or the path of a file.
     pub fn resolve(&self, name: &str) -> Result<PathBuf> {
         let wrong = |why: String| Err(StoreError::new(Path::new(name), why));
         if let Some(back) = runs_back(name) {
             let runs = self.list()?;
             return match runs.len().checked_sub(back + 1) {
                 Some(i) => Ok(self.record(&runs[i])),
-                None if runs.is_empty() => wrong(format!("no run saved yet in {}", self.dir.display())),
+                None if runs.is_empty() => wrong(format!("no run saved in {}", self.dir.display())),
                 None => {
                     let n = runs.len();
                     wrong(format!("only {n} runs are saved, last~{} is the oldest", n - 1))
@@ -146,7 +144,7 @@ impl History {
         if let Some(path) = tagged.ok().map(|run| self.record(run.trim())).filter(|p| p.is_file()) {
             return Ok(path);
         }
-        // A pipe is read like a file; of a folder the system says that it is one.
+        // A pipe is read like a file; for a folder, reading it gives the error.
         if Path::new(name).exists() {
             return Ok(PathBuf::from(name));
         }
@@ -154,11 +152,13 @@ impl History {
         match matching.as_slice() {
             [one] => Ok(self.record(one)),
             [] => wrong("no such file, tag or run (use last, last~1, a tag, or a path)".to_owned()),
-            many => wrong(format!("{} runs begin like this; give more of the name", many.len())),
+            many => {
+                wrong(format!("{} runs have names that start like this; give more of the name", many.len()))
+            }
         }
     }
 
-    /// The saved copy of a record that was read from elsewhere: same identifier.
+    /// The saved copy of a record that was read from elsewhere, found by its identifier.
     pub fn copy_of(&self, record: &Record) -> Option<PathBuf> {
         let end = format!("-{}", short_id(record));
         let name =
@@ -167,8 +167,8 @@ impl History {
         Some(self.record(&name))
     }
 
-    /// The record of a saved run by its whole name, as [`Self::list`] gives it.
-    /// Errors: when it is not there or no record.
+    /// The record of a saved run by its complete name, as in [`Self::list`].
+    /// Errors: the file does not exist or is not a record.
     pub fn read(&self, name: &str) -> Result<Record> {
         json::read(&self.record(name))
     }
@@ -179,8 +179,8 @@ impl History {
         Ok(files.into_iter().filter(|(_, of)| of.contains_key("json")).map(|(name, _)| name).collect())
     }
 
-    /// Removes the oldest runs until at most `keep` of at most `max_bytes` are left, never the newest, and returns the names of
-    /// those removed. Tags of removed runs go too.
+    /// Removes the oldest runs until at most `keep` runs with at most `max_bytes` are left, never the newest, and returns the names of the removed runs. Tags
+    /// of removed runs are removed, too.
     pub fn prune(&self, keep: usize, max_bytes: u64) -> Result<Vec<String>> {
         let mut files = self.files()?;
         files.retain(|_, of| of.contains_key("json"));
@@ -191,7 +191,7 @@ impl History {
             if i < keep && (i == 0 || kept_bytes <= max_bytes) {
                 continue;
             }
-            // The record goes first: a run without its record is no run, a record without its samples is a broken one.
+            // The record is removed first: samples without a record are harmless, but a record without its samples is broken.
             let others = of.keys().map(String::as_str).filter(|e| *e != "json");
             for ending in std::iter::once("json").chain(others) {
                 let path = self.runs().join(format!("{name}.{ending}"));
@@ -209,7 +209,7 @@ impl History {
         Ok(removed)
     }
 
-    /// Files of each run, oldest first: their endings and bytes. What no run is called, and what is no file, is not ours.
+    /// Files of each run, oldest first: their extensions and sizes, bytes. Ignores folders and files with other names.
     fn files(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>> {
         let entries = match fs::read_dir(self.runs()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -232,7 +232,7 @@ impl History {
         BestStore::in_state_dir(&self.dir)
     }
 
-    /// Figures of machines from which ranges of what is usual grow.
+    /// Figures of machines, from which usual ranges are computed.
     pub fn reference(&self) -> ReferenceStore {
         ReferenceStore::in_state_dir(&self.dir)
     }
@@ -250,17 +250,17 @@ impl History {
     }
 }
 
-/// A digit where names of runs have one.
+/// The pattern of run names: 0 represents any digit.
 const STAMP: &str = "00000000T000000Z-000000";
 
-/// Whether [`History::save`] names runs so.
+/// True if `name` has the form of a name from [`History::save`].
 fn is_run(name: &str) -> bool {
     let digits: String = name.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let id = digits.strip_prefix(STAMP).and_then(|rest| rest.strip_prefix('-'));
     id.is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// How many runs before the last one `last`, `last~N` means.
+/// Number of runs before the last one in `last` or `last~N`.
 fn runs_back(name: &str) -> Option<usize> {
     match name.strip_prefix("last")? {
         "" => Some(0),
@@ -268,12 +268,12 @@ fn runs_back(name: &str) -> Option<usize> {
     }
 }
 
-/// The names a tag is found by: its key when it has no value, else `key=value` and the value alone.
+/// The names of a tag: its key if it has no value, else `key=value` and the value alone.
 fn tag_names(key: &str, value: &str) -> Vec<String> {
     if value.is_empty() { vec![key.to_owned()] } else { vec![format!("{key}={value}"), value.to_owned()] }
 }
 
-/// A name as a file name: bytes that are not plain are written as `%41`. Its beginning, where it is longer than files are named.
+/// A name as a file name: other than plain bytes are written as `%41`. Long names are cut.
 pub(crate) fn portable(name: &str) -> String {
     let mut portable: String = name
         .bytes()
@@ -282,7 +282,7 @@ pub(crate) fn portable(name: &str) -> String {
             _ => format!("%{b:02X}"),
         })
         .collect();
-    // 255 less the rest of a temporary file's name and of a table's.
+    // 255 minus the rest of the names of a temporary file and of a table.
     portable.truncate(160);
     portable
 }

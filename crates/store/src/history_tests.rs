@@ -1,9 +1,11 @@
+//! Tests of the history: names, tags, pruning, and the search for a run.
+
 use machmeter_data::record::{Run, Tool};
 use machmeter_data::{Column, Unit};
 
 use super::*;
 
-/// A record with nothing measured in it.
+/// A record without measurements.
 pub(crate) fn sample_record() -> Record {
     let tool = Tool { name: "machmeter".to_owned(), version: "0.1.0".to_owned(), ..Tool::default() };
     let run = Run {
@@ -32,7 +34,7 @@ fn runs_are_found_by_age_tag_name_and_path() {
     let dir = tempfile::tempdir().unwrap();
     let history = History::open(&dir.path().join("state/machmeter")).unwrap();
     let none = history.resolve("last").unwrap_err().to_string();
-    assert!(none.contains("no run saved yet"), "{none}");
+    assert!(none.contains("no run saved in "), "{none}");
     let mut saved = Vec::new();
     for seed in 0..3 {
         let mut record = run(seed);
@@ -91,7 +93,7 @@ fn a_place_that_cannot_be_written_gives_a_reason() {
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     assert_eq!(History::open(&file).unwrap_err().to_string().lines().count(), 1);
-    // The kernel's own tree refuses new folders to everyone, root included.
+    // `/proc` refuses new folders to every user, root included.
     let e = History::open(Path::new("/proc/self/state")).unwrap_err().to_string();
     assert!(e.contains("cannot create"), "{e}");
 }
@@ -134,7 +136,7 @@ fn savers_at_the_same_time_lose_nothing() {
     }
 }
 
-/// A file of a run of that stamp.
+/// Writes a file of a run with this stamp.
 fn planted(history: &History, stamp: &str, ending: &str, bytes: usize) {
     fs::write(history.runs().join(format!("{stamp}-aaaaaaaa.{ending}")), vec![b' '; bytes]).unwrap();
 }

@@ -1,4 +1,4 @@
-//! The record as a JSON document.
+//! Reads and writes the record as a JSON document.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -15,12 +15,12 @@ use serde_json::ser::Formatter;
 use crate::error::{Result, StoreError};
 use crate::{atomic, bounded, keys};
 
-/// The identifier of the script element that holds the record in an HTML report.
+/// The id of the script element that contains the record in an HTML report.
 const HTML_ELEMENT_ID: &str = "machmeter-record";
-/// Larger documents are refused: reading one takes nine times its size. The same for one in a page.
+/// Largest document, MiB, also in a page: reading one takes nine times its size.
 const LARGEST_MIB: u64 = deflated::MOST_BYTES as u64 >> 20;
 
-/// The record as indented JSON with a line end; a number that is not finite is missing in it, with the reason.
+/// The record as indented JSON with a line end. A number that is not finite is missing in it, with the reason.
 pub fn to_string(record: &Record) -> Result<String> {
     let bad = |e: String| StoreError::new(Path::new("record"), e);
     let mut text = Vec::new();
@@ -29,7 +29,7 @@ pub fn to_string(record: &Record) -> Result<String> {
 }
 
 /// Writes [`to_string`] to `path` in one step: a reader finds the old document or the whole new one.
-/// Errors: the system refuses (no space, no permission); the old file is as it was.
+/// Errors: the system refuses (no space, no permission); the old file is unchanged.
 pub fn write(record: &Record, path: &Path) -> Result<()> {
     atomic::replace(path, |out| write_to(record, out))
 }
@@ -76,13 +76,13 @@ impl Formatter for Layout {
     }
 }
 
-/// Reads a record from a JSON document or from the HTML report that carries one.
-/// Errors: one line: the file, where in it, what was expected.
+/// Reads a record from a JSON document or from an HTML report that contains one.
+/// Errors: one line with the file, the position in it, and the expected content.
 pub fn read(path: &Path) -> Result<Record> {
     from_bytes(&bounded::read(path, LARGEST_MIB, "record")?, path)
 }
 
-/// The same from any source; `name` stands for it in messages (`-` for standard input).
+/// The same from any source; `name` represents it in messages (`-` for standard input).
 pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record> {
     from_bytes(&bounded::read_from(source, name, LARGEST_MIB, "record")?, name)
 }
@@ -96,7 +96,7 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record> {
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let fail = |why: String| StoreError::new(name, why);
-    // Where the lines of the document stand that an error is about.
+    // The document to which the line numbers of an error refer.
     let (json, within) = match text.trim_start().chars().next() {
         None => return Err(StoreError::new(name, "empty; expected a machmeter record as JSON or HTML")),
         Some('<') => (Cow::Owned(in_page(text).map_err(fail)?), "the record inside the page, "),
@@ -109,7 +109,7 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record> {
     Ok(record)
 }
 
-/// JSON with a space for each character of its texts that steers terminals, written or escaped; line ends stay.
+/// JSON with a space for each control character in its texts, plain or escaped; line ends stay.
 fn printable(json: &str) -> Cow<'_, str> {
     let is_bad = |c: char| steers(c) && !matches!(c, '\n' | '\r' | '\t');
     if !json.contains(|c| c == '\\' || is_bad(c)) {
@@ -133,7 +133,7 @@ fn printable(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The record's JSON out of an HTML page, inflated.
+/// Extracts the record's JSON from an HTML page and inflates it.
 fn in_page(html: &str) -> Result<String, String> {
     let block = embedded(html).ok_or_else(|| {
         format!("an HTML page without a machmeter record (no script element with id {HTML_ELEMENT_ID})")
@@ -141,7 +141,7 @@ fn in_page(html: &str) -> Result<String, String> {
     deflated::read(block).map_err(|why| format!("the record inside the page: {why}"))
 }
 
-/// The block of an HTML page that holds the record.
+/// The block of an HTML page that contains the record.
 fn embedded(html: &str) -> Option<&str> {
     let mut rest = 0;
     while let Some(at) = html[rest..].find("<script") {
@@ -157,7 +157,7 @@ fn embedded(html: &str) -> Option<&str> {
     None
 }
 
-/// Whether format and version are ones this program reads.
+/// Checks that this program can read the format and version.
 fn check_identity(format: Option<&str>, version: Option<&str>) -> Result<(), String> {
     let major = |v: &str| v.split('.').next().and_then(|m| m.parse::<u32>().ok());
     Err(match (format, version.map(|v| (v, major(v)))) {
@@ -173,7 +173,7 @@ fn check_identity(format: Option<&str>, version: Option<&str>) -> Result<(), Str
     })
 }
 
-/// Why `json` is no record. Another format or version is the better explanation than the first field that differs.
+/// The reason why `json` is not a record. Another format or version explains it better than the first wrong field.
 fn explain(json: &str, error: &serde_json::Error, within: &str) -> String {
     let told = |what: &str, e: &serde_json::Error| {
         format!("{within}line {}, column {}: {what}: {}", e.line(), e.column(), without_place(e))

@@ -1,3 +1,5 @@
+//! Tests of record documents: round trips, non-finite numbers, control characters, other versions, damaged input.
+
 use machmeter_data::Metric;
 use machmeter_data::metric::{Interval, MetricInfo, Params};
 use machmeter_data::quantity::Unit;
@@ -98,7 +100,7 @@ fn texts_steer_no_terminal() {
     record.stopped_by = "a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}b\tc\r\u{7f}\nd\\u001b".to_owned();
     let text = to_string(&record).unwrap();
     let cleaned = "a ]0;x  31m b c  \nd\\u001b";
-    // As they stand, and escaped.
+    // Plain and escaped.
     for json in [text.replace('\u{9b}', "\\u009B").replace('\u{202e}', "\\u202e"), text] {
         assert_eq!(from_bytes(json.as_bytes(), Path::new("x")).unwrap().stopped_by, cleaned);
     }

@@ -1,7 +1,7 @@
-//! Keys that earlier versions wrote, read as today's: so that old and new runs join.
+//! Converts keys of earlier versions to the present ones, so that old and new runs join.
 //!
-//! Placements of CPUs had numbers by their share of the time (`regime=1` had the largest), which two runs may give to each other's
-//! placement. They get the names that placements have by rising cost.
+//! Earlier versions numbered the placements of CPUs by their share of the time (`regime=1` had the largest). Two runs may then give one number to different
+//! placements. The present names order placements by cost.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ const PLACED: [&str; 2] = ["memory.core_to_core", "sync.regime_share"];
 const OLD: &str = "regime";
 const NEW: &str = "placement";
 
-/// Two CPUs, whichever asks.
+/// A pair of CPUs, independent of direction.
 type Couple = [String; 2];
 
-/// Renames what an earlier version wrote in metrics and rows. A couple without costs of its placements keeps its numbers.
+/// Renames the keys in metrics and rows. A pair without costs of its placements keeps its numbers.
 pub(crate) fn renew(record: &mut Record) {
     let costs = costs(&record.metrics);
     let name = |params: &Params| {
@@ -49,7 +49,7 @@ fn numbered(params: &Params) -> Option<(Couple, i64)> {
     Some((couple, *number))
 }
 
-/// Cost of a line by couple and number of the placement, ns: the lower of both directions.
+/// Cost of a line transfer by pair and number of the placement, ns: the lower of both directions.
 fn costs(metrics: &[Metric]) -> BTreeMap<Couple, BTreeMap<i64, f64>> {
     let mut out: BTreeMap<Couple, BTreeMap<i64, f64>> = BTreeMap::new();
     let is_cas =

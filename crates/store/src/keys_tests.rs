@@ -1,3 +1,4 @@
+//! Tests of the keys of earlier versions.
 #![allow(clippy::unwrap_used, reason = "tests fail loudly")]
 
 use std::path::Path;
@@ -7,7 +8,7 @@ use machmeter_data::{MetricInfo, Unit};
 
 use super::*;
 
-/// A run as earlier versions wrote it: placements of CPUs 0 and 1 by their share of the time, with the cost of a line, ns.
+/// A run of an earlier version: placements of CPUs 0 and 1, numbered by their share of the time, with the cost of a line transfer, ns.
 fn old(by_share_ns: &[f64]) -> Record {
     let mut record = Record::default();
     for (number, ns) in (1_i64..).zip(by_share_ns) {
@@ -51,7 +52,7 @@ fn old_placements_join_by_cost_whichever_was_more_frequent() {
     assert!(a.contains(&("sync.regime_share{from=0,placement=far,to=1}".to_owned(), 0.5)));
     let three = read(old(&[50.0, 110.0, 27.0]));
     assert!(three.iter().any(|(key, ns)| key.contains("placement=level 2 of 3") && *ns == 50.0), "{three:?}");
-    // Without costs there is no order: the old key stays.
+    // Without costs there is no order, so the old key stays.
     let mut none = old(&[27.0]);
     none.metrics.retain(|m| m.id == "sync.regime_share");
     assert_eq!(read(none)[0].0, "sync.regime_share{from=0,regime=1,to=1}");

@@ -1,8 +1,7 @@
-//! Run documents as JSON, raw samples as Parquet, history, and readers of other tools' files.
+//! Stores run documents as JSON and raw samples as Parquet, keeps the history, and reads other tools' files.
 //!
-//! Every file is written beside its final name and renamed into place, so that a crash, a signal or a full disk leaves
-//! either the old file or none. No function here reads the environment or prints: callers pass paths in and show the
-//! one-line errors that come out.
+//! Every file is written beside its final name and renamed into place. A crash, a signal or a full disk therefore leaves either the old file or none. No
+//! function here reads the environment or prints: callers pass paths in and print the one-line errors.
 #![forbid(unsafe_code)]
 
 pub mod atomic;

@@ -1,8 +1,8 @@
-//! Raw samples as Parquet, written column by column without Arrow.
+//! Stores raw samples as Parquet, column by column and without Arrow.
 //!
-//! Integers are stored as differences (`DELTA_BINARY_PACKED`), names through a dictionary, real numbers byte-split, all of
-//! it under gzip, which is linked for the report anyway. Notes of the table and units of its columns are key-value metadata, so that any Parquet reader sees
-//! the samples and machmeter sees the whole table.
+//! Integers are stored as differences (`DELTA_BINARY_PACKED`), names through a dictionary, real numbers byte-split, and everything under gzip, which the
+//! report needs anyway. Notes of the table and units of its columns are key-value metadata: any Parquet reader sees the samples, and machmeter the whole
+//! table.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ mod claims;
 mod reading;
 pub use reading::{from_bytes, read_table, read_verified};
 
-/// Rows of one row group: large enough to compress, small enough to hold one in memory.
+/// Rows per row group: large enough to compress, small enough to hold one in memory.
 const ROWS_PER_GROUP: usize = 1 << 20;
 /// Metadata keys: the table's name, its notes, the units of its columns.
 const TABLE_KEY: &str = "machmeter.table";
@@ -37,7 +37,7 @@ const NOTE_PREFIX: &str = "machmeter.note.";
 const UNIT_PREFIX: &str = "machmeter.unit.";
 
 /// Writes `table` to `path` in one step and describes the file: name relative to its folder, rows, SHA-256.
-/// Errors: a table whose columns disagree in length or share a name, or what the system answered; an old file is as it was.
+/// Errors: columns that differ in length or share a name, or the error of the system; an old file is unchanged.
 pub fn write_table(table: &Table, path: &Path) -> Result<RawFile> {
     check(table).map_err(|e| StoreError::new(path, e))?;
     let sha256 = atomic::replace(path, |out| {
@@ -62,7 +62,7 @@ fn check(table: &Table) -> Result<(), String> {
     Table::new(&table.name, table.columns.clone()).map(drop).map_err(|e| e.to_string())
 }
 
-/// Passes bytes on and hashes them.
+/// Forwards bytes and hashes them.
 struct Hashed<W> {
     out: W,
     hash: Sha256,
@@ -152,7 +152,7 @@ fn properties(table: &Table) -> WriterProperties {
     p.build()
 }
 
-/// The system's own answer where there is one, so that a full disk is told as such.
+/// The error of the system, if there is one, so that a full disk is reported as such.
 fn io_error(e: ParquetError) -> io::Error {
     match e {
         ParquetError::External(inner) => inner.downcast().map_or_else(io::Error::other, |io| *io),

@@ -1,4 +1,4 @@
-//! Figures of machines, added from records, from which ranges of what is usual grow.
+//! Stores figures of machines, added from records, from which usual ranges are computed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::best;
 use crate::error::Result;
 
-/// A figure: selector of its metric, what it shows of it, value in the unit of the metric.
+/// A figure: selector of its metric, the part of the metric, value in the unit of the metric.
 pub type Figure = (String, Shows, f64);
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Machine {
     pub figures: Vec<Figure>,
 }
 
-/// The file of a state directory that holds them.
+/// The file in a state directory with these figures.
 #[derive(Debug, Clone)]
 pub struct ReferenceStore {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl ReferenceStore {
         best::load(&self.path)
     }
 
-    /// Adds machines by fingerprint, all or none, and returns all there are then. A machine counts once: its newest figure stands.
+    /// Adds machines by fingerprint, all or none, and returns all stored ones. A machine counts once, with its newest figure.
     pub fn add(&self, new: Vec<(String, Machine)>) -> Result<BTreeMap<String, Machine>> {
         let _held = best::lock(&self.path.with_extension("lock"))?;
         let mut all = self.machines()?;
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(store.machines().unwrap(), all);
         std::fs::write(dir.path().join("reference.json"), "{").unwrap();
         let refused = store.add(vec![("c".into(), machine(&[]))]).unwrap_err().to_string();
-        assert!(refused.contains("remove it to start anew"), "{refused}");
+        assert!(refused.contains("remove the file to start again"), "{refused}");
         assert_eq!(std::fs::read_to_string(dir.path().join("reference.json")).unwrap(), "{");
     }
 }

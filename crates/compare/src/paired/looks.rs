@@ -1,30 +1,27 @@
-//! Interim looks: after 2, 4, 8, ... rounds and at the end. Each look may spend the part of the error bound that the rounds since the look
-//! before are of the plan.
+//! Interim looks: after 2, 4, 8, ... rounds and at the end. A look spends a part of the error bound, in proportion to the rounds since the previous look.
 //!
-//! The parts add up to the bound, which makes the looks valid for any statistic and any dependence between them (Boole's inequality).
-//! Linear spending (Kim and `DeMets`, Biometrika 74, 1987, with rho = 1) leaves the last look of a doubling sequence a third or more of
-//! the bound, and the first ones enough for a large change, whose t has few degrees of freedom then.
+//! The parts add up to the bound, so the looks are valid for any statistic and any dependence between them (Boole's inequality). Linear spending (Kim and
+//! `DeMets`, Biometrika 74, 1987, with rho = 1) leaves the last look of a doubling sequence at least a third of the bound. The first looks get enough for a
+//! large change, when t has few degrees of freedom.
 //!
-//! The smallest bound at which some look would have rejected is the sequential p-value (Liu and Anderson, Statistics in
-//! Medicine 27, 2008); Holm's procedure on sequential p-values keeps the family's error (Maurer and Bretz, Statistics in
-//! Biopharmaceutical Research 5, 2013).
+//! The sequential p-value is the smallest bound at which some look would have rejected (Liu and Anderson, Statistics in Medicine 27, 2008). Holm's procedure
+//! on sequential p-values keeps the error of the family (Maurer and Bretz, Statistics in Biopharmaceutical Research 5, 2013).
 
-/// Rounds before the first look: one difference says nothing about the spread of differences.
+/// Rounds before the first look. One difference gives no information on the spread of differences.
 pub const LEAST_ROUNDS: usize = 2;
 
-/// After which rounds one looks, and what each look may spend.
+/// Rounds after which a look takes place, and the part of the bound that each may spend.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct InterimLooks {
     /// Rounds done at each look, ascending.
     pub(super) at: Vec<usize>,
-    /// Shares of the planned rounds at each look; the last is 1.
+    /// Fraction of the planned rounds at each look; the last is 1.
     fractions: Vec<f64>,
 }
 
 impl InterimLooks {
-    /// The looks of a run of `planned` rounds, of which `recorded` are there. The last look of a run that ended before its
-    /// plan (its time was over) may spend all that is left, since its end had nothing to do with the figures; so may one
-    /// of a run that got further than its plan.
+    /// The looks of a run of `planned` rounds, of which `recorded` exist. A run may end before its plan because its time is over. Its last look may then spend
+    /// the complete rest, because the end did not depend on the figures. The same applies to a run that exceeded its plan.
     pub(super) fn new(planned: usize, recorded: usize) -> Self {
         let planned = planned.max(1);
         let doubled = std::iter::successors(Some(LEAST_ROUNDS), |r| r.checked_mul(2));
@@ -39,13 +36,12 @@ impl InterimLooks {
         Self { at, fractions }
     }
 
-    /// Whether the last look is one of the plan before its end: a run that goes on, or was ended by its figures, may spend
-    /// no more than that look's own part there.
+    /// True if the last look is a planned one before the end. A run that continues, or was ended by its figures, may spend only this look's own part there.
     pub(super) fn is_planned_look(&self) -> bool {
         self.fractions.last().is_some_and(|f| *f < 1.0)
     }
 
-    /// The same looks, the last of which may spend all that is left.
+    /// The same looks; the last one may spend the complete rest.
     #[must_use]
     pub(super) fn ended(mut self) -> Self {
         if let Some(last) = self.fractions.last_mut() {
@@ -54,13 +50,13 @@ impl InterimLooks {
         self
     }
 
-    /// Share of the bound that look `k` may spend.
+    /// Share of the bound for look `k`.
     pub(super) fn share(&self, k: usize) -> f64 {
         let before = if k == 0 { 0.0 } else { self.fractions[k - 1] };
         self.fractions[k] - before
     }
 
-    /// The smallest bound at which look `k` would have rejected a hypothesis of probability `p`; 1 where there is none.
+    /// The smallest bound at which look `k` would have rejected a hypothesis with probability `p`; at most 1.
     pub(super) fn sequential_p(&self, k: usize, p: f64) -> f64 {
         (p / self.share(k)).min(1.0)
     }

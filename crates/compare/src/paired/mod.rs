@@ -1,12 +1,12 @@
-//! Two settings that were measured in turn, in rounds ABBA or BAAB by a coin.
+//! Compares two settings that were measured in turn, in rounds ABBA or BAAB at random.
 //!
-//! The effect is that of the rounds: the mean of the two runs under B less the mean of the two runs under A, of logarithms or of shares, as
-//! they are and not at equal clocks: a setting may change the clock of the core, and rounds cancel its drift.
+//! The effect of a round is the mean of its two runs under B minus the mean of its two runs under A, of logarithms or of shares. Figures are used as they
+//! are, not at equal clocks, because a setting may change the clock of the core, and rounds cancel its drift.
 //!
-//! Student's t tests it. The variance of a round's difference comes from two sources. Rounds differ among each other; and the two runs of
-//! a round under one setting differ, which counts for four degrees of freedom at most: drift within a round enlarges it, and the more rounds
-//! there are the less it weighs. Alike metrics lend each other their variances. Interim looks are few and spend the bound (`looks`), and
-//! Holm's procedure over all rows bounds the probability of any false change. Equivalence is two one-sided tests.
+//! Student's t tests the effect. The variance of a round's difference has two sources: the differences between rounds, and the difference between the two
+//! runs of a round under one setting. The second counts for at most four degrees of freedom, because drift within a round enlarges it; its weight falls as
+//! rounds accumulate. Metrics of one kind share their variances. A few interim looks spend the bound (`looks`), and Holm's procedure over all rows bounds
+//! the probability of any false change. Equivalence is tested by two one-sided tests.
 
 mod looks;
 mod order;
@@ -29,16 +29,16 @@ pub use order::{RUNS_PER_ROUND, order};
 
 /// Bound on the probability of any false change, and of a false "same" of a row.
 pub const ERROR: f64 = 0.05;
-/// Differences of logarithms that vary less than this (half a percent) come from clocks that count in steps.
+/// Least standard deviation of differences of logarithms. A smaller one (below half a percent) comes from clocks that count in steps.
 const LEAST_LOG_SD: f64 = 0.005;
-/// Degrees of freedom of what the runs of one round and setting differ by, at most: those of two rounds.
+/// Most degrees of freedom of the difference between runs of one round and setting: those of two rounds.
 const WITHIN_DOF: f64 = 4.0;
 
 /// Runs of a round: under A, under B.
 pub type Round = [Vec<Record>; 2];
 
-/// What `rounds` of `planned` say about the metrics that match, else those of the page. A run that ended before its plan, by its time,
-/// may spend all of the bound that is left in its last look; where every row is decided at a look of the plan, it may not.
+/// Compares `rounds` of `planned` for the matching metrics, else for those of the page. A run that ended before its plan by its time may spend the complete
+/// rest of the bound in its last look. If every row is decided at a planned look, it may not.
 pub fn compare(rounds: &[Round], planned: usize, options: &Options<'_>) -> Comparison {
     let looks = InterimLooks::new(planned, rounds.len());
     let found = at(rounds, &looks, options);
@@ -48,7 +48,7 @@ pub fn compare(rounds: &[Round], planned: usize, options: &Options<'_>) -> Compa
     found
 }
 
-/// Whether a run of `planned` rounds may end now, since every row is decided. Only looks of the plan can say so.
+/// True if a run of `planned` rounds may end now because every row is decided. Only planned looks count.
 pub fn may_stop(rounds: &[Round], planned: usize, options: &Options<'_>) -> bool {
     if rounds.len() >= planned {
         return true;
@@ -57,14 +57,14 @@ pub fn may_stop(rounds: &[Round], planned: usize, options: &Options<'_>) -> bool
     looks.is_planned_look() && rounds.len() >= LEAST_ROUNDS && all_decided(&at(rounds, &looks, options))
 }
 
-/// Whether runs under both settings have a row that could be judged: the first two runs tell.
+/// True if runs under both settings share a row that can be judged; the first two runs are sufficient.
 pub fn has_rows(round: &Round, options: &Options<'_>) -> bool {
     let [a, b] = round.each_ref().map(|runs| runs.iter().collect::<Vec<&Record>>());
     let sides = Sides::new(&a, &b, &[]);
     joined(&sides, &a, &b, options).iter().any(|(row, pair)| pair.is_some() && is_judged(row, options))
 }
 
-/// Judged are the rows that match, else those of the page.
+/// True for the matching rows, or without a pattern for those of the page.
 fn is_judged(row: &Row, options: &Options<'_>) -> bool {
     options.wants(&row.key, &row.id) && (options.metric_glob.is_some() || row.family == "page")
 }
@@ -73,19 +73,19 @@ fn all_decided(c: &Comparison) -> bool {
     c.counts.rows > c.counts.not_comparable && c.counts.unclear == 0
 }
 
-/// Figures of one row by round, of the rounds that have them under both settings.
+/// Figures of one row by round, for the rounds that have them under both settings.
 struct Series {
     scale: Scale,
-    /// B less A.
+    /// B minus A.
     differences: Vec<f64>,
-    /// What the runs of a round under one setting differ by: the variance of a difference by that, and its degrees of freedom.
+    /// Variance of a difference from the runs of a round under one setting, with its degrees of freedom.
     within: Vec<Variance>,
-    /// Standard deviation of a difference by the intervals of its runs, at least.
+    /// Least standard deviation of a difference, from the intervals of its runs.
     own_sd: f64,
 }
 
 impl Series {
-    /// Of the figures that can be compared; `rounds` has those of each round and setting.
+    /// Collects the comparable figures; `rounds` has those of each round and setting.
     fn new(pair: &Pair<'_>, rounds: &[[Vec<&Metric>; 2]]) -> Self {
         let values = |runs: &[&Metric], kept: &[&Metric]| {
             let of_pair = |m: &&&Metric| kept.iter().any(|k| std::ptr::eq(*k, **m));
@@ -107,7 +107,7 @@ impl Series {
         Self { scale: pair.scale, differences, within, own_sd: pair.own_sd_of_all() }
     }
 
-    /// Mean, variance of a difference with its degrees of freedom, and rounds, of the first `rounds`.
+    /// Mean, variance of a difference with its degrees of freedom, and number of rounds, for the first `rounds`.
     fn first(&self, rounds: usize) -> Option<(f64, Variance, usize)> {
         let n = rounds.min(self.differences.len());
         let (used, within) = (&self.differences[..n], &self.within[..n]);
@@ -192,7 +192,7 @@ fn judge(c: &mut Comparison, series: &[Option<Series>], looks: &InterimLooks, op
     (c.counts, c.error) = (Counts::of(&c.rows), ERROR);
 }
 
-/// Evidence of the first `rounds` where they are enough; standard errors of one metric and scale lend to each other.
+/// Evidence from the first `rounds`, if they are enough. Metrics with the same id and scale share their standard errors.
 fn evidence(c: &Comparison, series: &[Option<Series>], rounds: usize) -> Vec<Option<Evidence>> {
     let own: Vec<_> = series.iter().map(|s| s.as_ref()?.first(rounds)).collect();
     let mut out = vec![None; series.len()];

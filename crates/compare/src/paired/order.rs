@@ -1,8 +1,7 @@
-//! In which order the two settings are measured: rounds ABBA or BAAB, by a coin.
+//! Chooses the order of the two settings: rounds ABBA or BAAB at random.
 //!
-//! A round has four runs. The coin makes the test valid whatever the machine does
-//! meanwhile: without an effect of the setting, each round's difference is as likely to have either sign (Fisher, The Design
-//! of Experiments, 1935). The mirrored half cancels a steady drift within the round.
+//! A round has four runs. The random choice makes the test valid for any behavior of the machine. Without an effect of the setting, the difference of a
+//! round has either sign with equal probability (Fisher, The Design of Experiments, 1935). The mirrored half cancels a steady drift within the round.
 
 use machmeter_stats::random::Random;
 
@@ -10,7 +9,7 @@ pub const RUNS_PER_ROUND: usize = 4;
 
 /// The settings of the runs of round `index`, counted from 0: 0 for A, 1 for B.
 pub fn order(index: usize, seed: u64) -> [usize; RUNS_PER_ROUND] {
-    // Each round has a stream of its own, so that a round can be asked for alone.
+    // Each round has a separate random stream, so that a round can be computed alone.
     let mut random = Random::new(seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let outer = random.below(2);
     [outer, 1 - outer, 1 - outer, outer]

@@ -1,4 +1,4 @@
-//! The comparison as CSV (RFC 4180), one line per metric, all numbers unrounded.
+//! Writes a comparison as CSV (RFC 4180), one line per metric, with unrounded numbers.
 
 use machmeter_data::Interval;
 use machmeter_data::metric::Population;
@@ -9,7 +9,7 @@ use crate::comparison::{Comparison, Row};
 const HEADER: &str = "key,unit,better,population,a_value,a_low,a_high,a_runs,b_value,b_low,b_high,b_runs,scale,change,change_low,\
 change_high,detectable,p,p_adjusted,p_rank,family,verdict,why";
 
-/// The comparison as CSV. Missing numbers are empty; metrics of one side only have the verdict `only_a` or `only_b`.
+/// A comparison as CSV. Missing numbers are empty; metrics on one side only have the verdict `only_a` or `only_b`.
 pub fn csv(c: &Comparison) -> String {
     let empty = HEADER.split(',').count() - 3;
     let lone = |(verdict, keys): (&'static str, &'_ Vec<String>)| -> Vec<String> {

@@ -6,7 +6,7 @@ use machmeter_data::quantity::{digits, human};
 use crate::calibration::Calibration;
 use crate::comparison::{Comparison, Row, Scale, Side, SpreadFrom, Verdict};
 
-/// Largest relative change that is printed as a number: the tenfold.
+/// Largest relative change printed as a number: tenfold.
 const MOST_TOLD: f64 = 9.0;
 
 /// A side's value with its unit, `9.47 ns`, or `-`.
@@ -14,11 +14,11 @@ pub(super) fn value(side: &Side, row: &Row) -> String {
     side.value.map_or_else(|| "-".to_owned(), |v| human(v, row.unit))
 }
 
-/// How a line prints relative changes: one notation for the change and both ends of its interval.
+/// Notation of relative changes in a line, common to the change and both ends of its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Notation {
     Percent,
-    /// `x2.5`, `/2.5`: for a tripling or more, up or down.
+    /// `x2.5`, `/2.5`: for a factor of three or more, up or down.
     Factor,
 }
 
@@ -29,7 +29,7 @@ impl Notation {
     }
 }
 
-/// A signed change: `+4.2 %`, `x3.1` from a tripling on, `+0.31 points` of a share, or with unit.
+/// A signed change: `+4.2 %`, `x3.1` from a factor of three on, `+0.31 points` of a share, or with its unit.
 pub(super) fn change(row: &Row, change: f64) -> String {
     let (sign, size) = (if change < 0.0 { "-" } else { "+" }, change.abs());
     match (row.scale, Notation::of(row)) {
@@ -52,15 +52,17 @@ pub(super) fn change_and_range(row: &Row) -> String {
     }
 }
 
-/// An end of an interval. Beyond a tenth or the tenfold no figure is known.
+/// An end of an interval. Beyond a factor of ten, no number is printed.
 fn limit(row: &Row, end: f64) -> String {
     let is_factor = Notation::of(row) == Notation::Factor;
+    // A change that lies beyond has ends with figures: its interval holds it.
+    let least = 1.0 / (1.0 + MOST_TOLD) - 1.0;
+    let is_beyond = row.change.is_some_and(|c| c > MOST_TOLD || c < least);
     match row.scale {
+        Scale::Relative if is_beyond => change(row, end.max(1e-9 - 1.0)),
         Scale::Relative if end > MOST_TOLD => if is_factor { ">x10" } else { ">+900 %" }.to_owned(),
-        Scale::Relative if end < 1.0 / (1.0 + MOST_TOLD) - 1.0 => {
-            if is_factor { "</10" } else { "<-90 %" }.to_owned()
-        }
-        // No share changes by more than all of it.
+        Scale::Relative if end < least => if is_factor { "</10" } else { "<-90 %" }.to_owned(),
+        // A share changes by at most 100 points.
         Scale::Absolute if row.unit == Unit::One => change(row, end.clamp(-1.0, 1.0)),
         _ => change(row, end),
     }
@@ -70,7 +72,7 @@ pub(super) fn percent(change: f64) -> String {
     format!("{} %", digits(change * 100.0))
 }
 
-/// The verdict in one word; a loss is louder than a gain.
+/// The verdict in one word; a loss is in capitals.
 pub(super) fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "WORSE",
@@ -88,7 +90,7 @@ pub(super) fn group(g: &crate::Group) -> String {
     }
 }
 
-/// The closing sentence: counts and the bound on false changes.
+/// The closing sentence: counts, and the bound on false changes.
 pub(super) fn counts(c: &Comparison) -> String {
     let n = c.counts;
     let same = format!("same within {}", percent(c.at_least));
@@ -105,7 +107,7 @@ pub(super) fn counts(c: &Comparison) -> String {
     let colon = if parts.is_empty() { "" } else { ": " };
     let bound = percent(c.error);
     let judged = c.rows.iter().filter(|r| r.spread.is_some()).count();
-    // The bound is no better than the spread behind it.
+    // The bound is only as good as the spread behind it.
     let bound = match (c.assumed, judged) {
         (0, _) => format!("at most {bound}"),
         (n, all) if n == all => format!("{bound} assumed, since the spread between runs is assumed"),
@@ -114,7 +116,7 @@ pub(super) fn counts(c: &Comparison) -> String {
     format!("{} metrics{colon}{}; false changes: {bound}.", n.rows, parts.join(", "))
 }
 
-/// Smallest detectable change, and the source of the spread behind it; empty where no row was judged.
+/// Smallest detectable change, and the source of the spread behind it; empty if no row was judged.
 pub(super) fn resolution(c: &Comparison) -> String {
     let relative = || c.rows.iter().filter(|r| r.scale == Scale::Relative && r.spread.is_some());
     let mut seen: Vec<f64> = relative().filter_map(|r| r.detectable).collect();
@@ -138,7 +140,7 @@ pub(super) fn resolution(c: &Comparison) -> String {
     )
 }
 
-/// What comparisons of this machine find, a line for each number of runs a side.
+/// The calibration in words, one line per number of runs per side.
 pub fn calibration(c: &Calibration) -> Vec<String> {
     let line = |f: &crate::Found| {
         let whole = |share: f64| format!("{:.0}", 100.0 * share);
@@ -158,7 +160,7 @@ pub fn calibration(c: &Calibration) -> Vec<String> {
     c.sides.iter().map(line).collect()
 }
 
-/// The same as one text; empty where it is not known.
+/// The calibration of a comparison as one text; empty without one.
 pub(super) fn own_calibration(c: &Comparison) -> String {
     c.calibration.as_ref().map(calibration).unwrap_or_default().join(" ")
 }

@@ -1,9 +1,9 @@
-//! The comparison as a Markdown table.
+//! Writes a comparison as a Markdown table.
 
 use crate::comparison::{Comparison, Row};
 use crate::view::figure;
 
-/// The comparison as a GitHub-flavored table of every row with the closing lines of [`text`](crate::text) as paragraphs.
+/// A comparison as a GitHub-flavored table of every row, with the closing lines of [`text`](crate::text) as paragraphs.
 pub fn markdown(c: &Comparison) -> String {
     let mut out = format!("| metric | {} | {} | change | verdict |\n", cell(&c.a.label), cell(&c.b.label));
     out.push_str("| --- | ---: | ---: | ---: | --- |\n");
@@ -44,7 +44,7 @@ fn verdict(row: &Row) -> String {
     }
 }
 
-/// Text that cannot break out of a table cell or start markup.
+/// Escapes text, so that it cannot end a table cell or start markup.
 fn cell(s: &str) -> String {
     let of = |c| match c {
         '\n' | '\r' => " ".to_owned(),

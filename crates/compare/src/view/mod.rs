@@ -1,4 +1,4 @@
-//! A comparison as text: for a terminal or a mail, as Markdown, as CSV, as a page.
+//! Views of a comparison: text for a terminal or e-mail, Markdown, CSV, HTML page.
 
 mod csv;
 mod figure;
@@ -8,6 +8,6 @@ mod text;
 
 pub use csv::csv;
 pub use figure::calibration;
-pub use forest::html;
+pub use forest::{Reports, html};
 pub use markdown::markdown;
 pub use text::text;

@@ -1,31 +1,31 @@
-//! The table for a terminal or a mail: ASCII, within the width asked for.
+//! Prints the table for a terminal or e-mail: ASCII, within a given width.
 
 use std::collections::BTreeMap;
 
 use crate::comparison::{Comparison, Row, Verdict};
 use crate::view::figure;
 
-/// Columns of the verdict, of a side, of the change with its interval.
+/// Columns of the verdict, of a side, and of the change with its interval.
 const WORD: usize = 9;
 const SIDE: usize = 11;
 const CHANGE: usize = 28;
-/// Rows without `all`: those that changed, then those of the page.
+/// Rows without `all`: the changed ones, then those of the page.
 const ROWS: usize = 14;
-/// Columns by which further lines of a row are indented.
+/// Indentation of further lines of a row.
 const INDENT: usize = 4;
 /// Lines of a paragraph without `all`.
 const LINES: usize = 3;
 
-/// The comparison as lines of at most `width` columns, ending in a newline: changes by their evidence, rows of the page, counts, the smallest
-/// change that could have been seen. At most 30 lines if they are wide enough for a row; with `all`, every row and every remark. Only a word that is
-/// longer than a line, such as the name of a metric, makes a line longer: no figure and no name is cut.
+/// A comparison as lines of at most `width` columns: changes by their evidence, rows of the page, counts, the smallest detectable change. It has at most 30
+/// lines if a row fits into a line; with `all`, every row and every remark. Only a word longer than a line, such as the name of a metric, exceeds the
+/// width: no figure and no name is cut.
 pub fn text(c: &Comparison, width: usize, all: bool) -> String {
     let mut out = String::new();
     let mut put = |line: &str| {
         out.push_str(line.trim_end());
         out.push('\n');
     };
-    let rows = shown(c, all);
+    let rows = shown(c, all, ROWS);
     let mut body: Vec<String> =
         [&c.a, &c.b].into_iter().flat_map(|g| wrapped(&figure::group(g), width)).collect();
     for row in &rows {
@@ -77,29 +77,39 @@ pub fn text(c: &Comparison, width: usize, all: bool) -> String {
     out
 }
 
-/// Rows in the order in which they are told: changes by their evidence, then the page's, then, where all are asked for, the others.
-pub(super) fn shown(c: &Comparison, all: bool) -> Vec<&Row> {
+/// Rows in the order of the output: changes by their evidence, then the rows of the page, then, with `all`, the rest.
+pub(super) fn shown(c: &Comparison, all: bool, most: usize) -> Vec<&Row> {
     let mut changed: Vec<&Row> = c.rows.iter().filter(|r| r.verdict.is_change()).collect();
     changed.sort_by(|x, y| x.p.unwrap_or(1.0).total_cmp(&y.p.unwrap_or(1.0)));
     let others =
         |page: bool| c.rows.iter().filter(move |r| !r.verdict.is_change() && (r.family == "page") == page);
     let probe = |r: &&Row| all || r.spread.is_some();
-    let few = c.rows.len() <= ROWS;
+    // Rows that match a pattern are no family of the page.
+    let has_page = others(true).next().is_some();
+    let few = c.rows.len() <= ROWS || !has_page;
     let rest = others(false).filter(|_| all || few);
     let rows = changed.into_iter().chain(others(true).filter(probe)).chain(rest);
-    rows.take(if all { usize::MAX } else { ROWS }).collect()
+    rows.take(if all { usize::MAX } else { most }).collect()
 }
 
-/// Metric and the values of its parameters, what it is of first: `ops.cost getppid libc latency`, `noise.source_fraction sshd 1 thread`.
+/// Metric and the values of its parameters, the subject first: `ops.cost getppid libc latency`, `noise.source_fraction sshd 1 thread`.
 pub(super) fn name(row: &Row) -> String {
-    let of = |word: &&str| ["operation=", "source="].iter().any(|of| word.starts_with(of));
-    let (first, rest): (Vec<&str>, Vec<&str>) = row.params.split(' ').filter(|w| !w.is_empty()).partition(of);
-    let value = |word: &str| word.split_once('=').map_or(word, |(_, v)| v).to_owned();
-    let words = first.into_iter().chain(rest).map(value);
+    // A value may have spaces: it goes on up to the next name.
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    for word in row.params.split(' ').filter(|w| !w.is_empty()) {
+        match (word.split_once('='), pairs.last_mut()) {
+            (Some((name, value)), _) => pairs.push((name, value.to_owned())),
+            (None, Some((_, value))) => *value += &format!(" {word}"),
+            (None, None) => pairs.push(("", word.to_owned())),
+        }
+    }
+    let (first, rest): (Vec<_>, Vec<_>) =
+        pairs.into_iter().partition(|p| ["operation", "source"].contains(&p.0));
+    let words = first.into_iter().chain(rest).map(|p| p.1);
     std::iter::once(row.id.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A row in one line of aligned columns, or in several where its parts do not fit beside each other.
+/// A row in one line of aligned columns, or in several if its parts do not fit side by side.
 fn lines(row: &Row, width: usize) -> Vec<String> {
     let name = ascii(&name(row));
     let word = if let Verdict::NotComparable { .. } = row.verdict { "-" } else { figure::word(&row.verdict) };
@@ -121,8 +131,8 @@ fn lines(row: &Row, width: usize) -> Vec<String> {
     out
 }
 
-/// Why rows are not comparable, the commonest reason first.
-fn not_comparable(c: &Comparison) -> String {
+/// Reasons why rows are not comparable, the most frequent first.
+pub(super) fn not_comparable(c: &Comparison) -> String {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for row in &c.rows {
         if let Verdict::NotComparable { why } = &row.verdict {
@@ -135,12 +145,12 @@ fn not_comparable(c: &Comparison) -> String {
     if words.is_empty() { String::new() } else { format!("not comparable: {}", words.join("; ")) }
 }
 
-/// Text with `?` for what is no printable ASCII.
+/// Text with `?` for every character other than printable ASCII.
 fn ascii(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect()
 }
 
-/// `text` broken at spaces into lines of at most `width`; a word longer than that has a line of its own.
+/// `text` broken at spaces into lines of at most `width`; a longer word has its own line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in ascii(text).split_whitespace() {

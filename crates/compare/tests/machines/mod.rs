@@ -1,28 +1,28 @@
-//! Machines with known behavior: runs that say a value and an interval, and are off by more than they know.
+//! Simulated machines with known behavior: runs report a value and an interval, and their true error is larger than the interval.
 #![allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
 
 use machmeter_data::metric::{Params, Population};
 use machmeter_data::{Better, Interval, Metric, MetricInfo, Record, Unit};
 use machmeter_stats::random::Random;
 
-/// What runs of a machine say of one cost.
+/// Parameters of the runs of a machine for one cost.
 #[derive(Clone, Copy)]
 pub(crate) struct Machine {
-    /// Standard deviation of the logarithm that a run knows of, by its interval.
+    /// Standard deviation of the logarithm that the interval of a run covers.
     pub(crate) own_sd: f64,
-    /// The same from run to run, of which no run knows.
+    /// The same between runs, which no interval covers.
     pub(crate) between_sd: f64,
-    /// Part of the runs that are in another state, by a tenth dearer.
+    /// Share of the runs in another state, with costs higher by a tenth.
     pub(crate) other_state: f64,
-    /// Standard deviation of the logarithm of the core's clock from run to run; of the costs every other one follows it.
+    /// Standard deviation of the logarithm of the core's clock between runs; every second cost follows it.
     pub(crate) clock_sd: f64,
-    /// Whether runs differ by Student's t with three degrees of freedom, not by the normal law.
+    /// True if runs differ by Student's t with three degrees of freedom instead of normally.
     pub(crate) is_heavy: bool,
-    /// Part of the figures that are marked "core shared", by up to half dearer.
+    /// Share of the figures marked "core shared", with costs higher by up to half.
     pub(crate) marked: f64,
 }
 
-/// Runs differ by four tenths of a percent.
+/// Runs differ by 0.4 %.
 pub(crate) const QUIET: Machine = Machine {
     own_sd: 0.002,
     between_sd: 0.004,
@@ -33,11 +33,11 @@ pub(crate) const QUIET: Machine = Machine {
 };
 
 impl Machine {
-    /// Figure `name` of a run, `factor` times as dear.
+    /// Figure `name` of a run, multiplied by `factor`.
     pub(crate) fn cost(&self, name: &str, factor: f64, r: &mut Random) -> Metric {
         let state = if r.unit() < self.other_state { 0.1 } else { 0.0 };
         let mark = if r.unit() < self.marked { 0.5 * r.unit() } else { 0.0 };
-        // Chi of three degrees of freedom: with it the scale is that of the normal law, and the standard deviation the root of 3 times that.
+        // Chi with three degrees of freedom. The scale is that of the normal law, the standard deviation larger by the root of 3.
         let chi =
             if self.is_heavy { ((0..3).map(|_| r.normal().powi(2)).sum::<f64>() / 3.0).sqrt() } else { 1.0 };
         let off = self.between_sd * r.normal() / chi + self.own_sd * r.normal();
@@ -50,7 +50,7 @@ impl Machine {
         m
     }
 
-    /// A run of `rows` figures, of which `changed` are `factor` times as dear; started at second `at`.
+    /// A run of `rows` figures, of which `changed` are multiplied by `factor`; it starts at second `at`.
     pub(crate) fn run(&self, at: usize, rows: usize, changed: usize, factor: f64, r: &mut Random) -> Record {
         let of = |i: usize| if i < changed { factor } else { 1.0 };
         let cycle = if self.clock_sd > 0.0 { self.clock_sd * r.normal() } else { 0.0 };
@@ -72,14 +72,14 @@ pub(crate) fn metric(id: &'static str, unit: Unit, better: Better, value: f64, e
     Metric::new(&info, Params::new(), value, estimator, 100)
 }
 
-/// A figure known to a hundredth.
+/// A figure with a half-width of 1 %.
 pub(crate) fn known(id: &'static str, unit: Unit, better: Better, value: f64) -> Metric {
     let ends = [0.99 * value, 1.01 * value];
     let ci = Interval::new(0.95, ends[0].min(ends[1]), ends[1].max(ends[0]), "rank");
     metric(id, unit, better, value, "median").with_ci(ci)
 }
 
-/// The share of CPU 1 that a source of noise took, known to `known`.
+/// The share of CPU 1 taken by a source of noise, with the half-width `known`.
 pub(crate) fn share(source: &str, kind: &str, value: f64, known: f64) -> Metric {
     let ci = Interval::new(0.95, value - known, value + known, "correlated-mean");
     let mut m = metric("noise.source_fraction", Unit::One, Better::Lower, value, "time-share").with_ci(ci);

@@ -1,30 +1,30 @@
-//! Rows as probes declare them: names and selectors, for which the metrics of a run are looked up.
+//! Rows as declarations of probes: names, and selectors that find the metrics of a run.
 
 use super::{Row, RowFigure, Shows};
 use crate::metric::{Metric, Params};
 use crate::quantity::Better;
 
-/// Rows at most of one declaration: a CPU, a level, a source each. Tables have all.
+/// Most rows of one declaration with a row per CPU, level or source. Tables have all.
 const MOST_EACH: usize = 16;
 
-/// A row as a probe declares it.
+/// A declaration of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct RowInfo {
     /// `MEMORY`, ...
     pub section: &'static str,
-    /// What it is; `{name}` stands for a parameter of the first figure.
+    /// The quantity; `{name}` is replaced by a parameter of the first figure.
     pub name: &'static str,
-    /// Which figures it shows.
+    /// The figures of the row.
     pub picks: &'static [Pick],
-    /// A row for each value of this parameter of the first pick.
+    /// A parameter of the first pick: the row is repeated for each of its values.
     pub each: Option<&'static str>,
-    /// All figures of the row have one value of this parameter: the value that most of them have, of several the last in the record.
+    /// A parameter with one value for all figures of the row: the value that most figures have, among equals the last in the record.
     pub share: Option<&'static str>,
-    /// Whether only the page of its probe shows it.
+    /// True if only the page of its own probe shows the row.
     pub detail: bool,
 }
 
-/// A figure of a row as a probe declares it.
+/// A declaration of a figure in a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Pick {
     condition: &'static str,
@@ -45,7 +45,7 @@ enum Choice {
 }
 
 /// Rows under a name: `rows! { ROWS: "SECTION" { row "name": ["condition" "selector" greatest, ...]; detail "name" each "param": [...]; } }`.
-/// `each` and `share` are methods of [`RowInfo`]; the words after a selector are methods of [`Pick`], as `most("cpus")`.
+/// `each` and `share` are methods of [`RowInfo`]; the words after a selector are methods of [`Pick`], for example `most("cpus")`.
 #[macro_export]
 macro_rules! rows {
     (@row $($of:tt)*) => { $crate::summary::RowInfo::new($($of)*) };
@@ -73,19 +73,19 @@ impl RowInfo {
         Self { detail: true, ..Self::new(section, name, picks) }
     }
 
-    /// A row for each value of this parameter.
+    /// Repeats the row for each value of this parameter.
     #[must_use]
     pub const fn each(self, param: &'static str) -> Self {
         Self { each: Some(param), ..self }
     }
 
-    /// Figures of one value of this parameter: one kernel on a line.
+    /// Restricts the figures to one value of this parameter, for example one kernel per row.
     #[must_use]
     pub const fn share(self, param: &'static str) -> Self {
         Self { share: Some(param), ..self }
     }
 
-    /// The value of the shared parameter on this row.
+    /// The value of the shared parameter in this row.
     fn shared(&self, metrics: &[Metric], fixed: &[(&str, &str)]) -> Option<(&'static str, String)> {
         let param = self.share?;
         let value = |m: &Metric| m.params.get(param).map(ToString::to_string);
@@ -95,62 +95,62 @@ impl RowInfo {
             .map(|p| p.candidates(metrics, fixed).iter().filter_map(|c| value(c.0)).collect())
             .collect();
         let figures = |v: &String| all.iter().filter(|of| of.contains(v)).count();
-        // Of several equals `max_by_key` gives the last.
+        // Among equals, `max_by_key` returns the last.
         let common = metrics.iter().filter_map(value).filter(|v| figures(v) > 0).max_by_key(figures)?;
         Some((param, common))
     }
 }
 
 impl Pick {
-    /// The metric that `selector` names: `memory.latency{level=DRAM,kernel=read.*,!load=none}`. A value that ends in `*` stands for all that
-    /// begin so; `!` for all but this; a parameter that is not named may be anything. `{name}` in `condition` stands for a parameter.
+    /// The metric that matches `selector`: `memory.latency{level=DRAM,kernel=read.*,!load=none}`. A value that ends in `*` matches every value with this
+    /// beginning, `!` excludes a value, and a parameter without a condition may have any. `{name}` in `condition` is replaced by a parameter.
     pub const fn new(condition: &'static str, selector: &'static str) -> Self {
         Self { condition, selector, max: false, quantile: None, choice: Choice::First }
     }
 
-    /// Its largest sample.
+    /// Shows the largest sample of the metric.
     #[must_use]
     pub const fn max(self) -> Self {
         Self { max: true, ..self }
     }
 
-    /// A quantile of it.
+    /// Shows a quantile of the metric.
     #[must_use]
     pub const fn quantile(self, p: &'static str) -> Self {
         Self { quantile: Some(p), ..self }
     }
 
-    /// Of several metrics that of the greatest figure.
+    /// Chooses the metric with the greatest figure, if several match.
     #[must_use]
     pub const fn greatest(self) -> Self {
         Self { choice: Choice::Greatest, ..self }
     }
 
-    /// Of several metrics that of the least figure.
+    /// Chooses the metric with the least figure, if several match.
     #[must_use]
     pub const fn least(self) -> Self {
         Self { choice: Choice::Least, ..self }
     }
 
-    /// Of several metrics that of the worst figure; none where one of them was measured and has no figure: it may be worse.
+    /// Chooses the metric with the worst figure; none if a matching metric has no figure, because it may be worse.
     #[must_use]
     pub const fn worst(self) -> Self {
         Self { choice: Choice::Worst, ..self }
     }
 
-    /// Of several metrics that with most of a parameter, where it is more than 1.
+    /// Chooses the metric with the largest value of a parameter, if it is above 1.
     #[must_use]
     pub const fn most(self, param: &'static str) -> Self {
         Self { choice: Choice::Most(param), ..self }
     }
 
-    /// Of several metrics that with the greatest value of a parameter.
+    /// Chooses the metric with the greatest value of a parameter.
     #[must_use]
     pub const fn last(self, param: &'static str) -> Self {
         Self { choice: Choice::Last(param), ..self }
     }
 
-    /// Id and names of parameters that it asks for.
+    /// Id and names of the parameters in its selector.
     pub fn names(&self) -> (&'static str, Vec<&'static str>) {
         let (id, conditions) = split(self.selector);
         (id, conditions.into_iter().map(|c| c.0.trim_start_matches('!')).collect())
@@ -164,7 +164,7 @@ impl Pick {
         }
     }
 
-    /// The metrics it may mean whose parameters have these values, with their figures.
+    /// The matching metrics whose parameters have the values in `fixed`, with their figures.
     fn candidates<'m>(&self, metrics: &'m [Metric], fixed: &[(&str, &str)]) -> Vec<(&'m Metric, f64)> {
         let shows = self.shows();
         let of = metrics.iter().filter(|m| selects(self.selector, m) && is_of(m, fixed));
@@ -196,12 +196,12 @@ impl Pick {
     }
 }
 
-/// Whether parameters of the metric have these values.
+/// True if the parameters of the metric have these values.
 fn is_of(metric: &Metric, fixed: &[(&str, &str)]) -> bool {
     fixed.iter().all(|(name, value)| metric.params.get(*name).is_some_and(|v| v.to_string() == *value))
 }
 
-/// Whether the selector, written as for [`Pick::new`], names the metric.
+/// True if the selector, in the syntax of [`Pick::new`], matches the metric.
 pub fn selects(selector: &str, metric: &Metric) -> bool {
     let (id, conditions) = split(selector);
     let holds = |(name, wanted): &(&str, &str)| {
@@ -260,7 +260,7 @@ fn row(info: &RowInfo, metrics: &[Metric], each: &[(&str, &str)]) -> Option<Row>
     })
 }
 
-/// A text with its `{name}`s replaced by parameters.
+/// A text with each `{name}` replaced by a parameter.
 fn filled(text: &str, params: &Params) -> String {
     params
         .iter()

@@ -1,8 +1,8 @@
 //! Verdicts: is the machine fit for a purpose?
 //!
-//! A verdict follows from evidence. Evidence is a quantity with its 95 % interval and two bounds: the machine is fit up to the first
-//! bound, and unfit beyond the second. A verdict is never better or worse than the whole interval allows; otherwise it is unknown.
-//! The worst evidence decides, and its sentence becomes the reason.
+//! A verdict follows from evidence. Evidence is a quantity with its 95 % interval and two bounds: the machine is fit up to the first bound, and unfit
+//! beyond the second. A verdict is never better or worse than the whole interval allows; otherwise it is unknown. The worst evidence decides, and its
+//! sentence becomes the reason.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,20 +17,20 @@ named! {
         Latency = "latency under 1 ms",
         /// Streams with periodic deadlines.
         Audio = "audio, video",
-        /// Work per time, over seconds.
+        /// Work per time over seconds.
         Throughput = "throughput",
         /// Parallel programs in which one late CPU delays all of them.
         Messages = "message passing",
-        /// Pricing operations of some nanoseconds.
+        /// Measurement of operations of some nanoseconds.
         ShortOperations = "short operations",
         /// Guaranteed worst cases of real-time threads.
         RealTime = "real-time worst cases",
-        /// Naming the thread or interrupt behind a gap.
+        /// Identification of the thread or interrupt behind a gap.
         Causes = "naming the causes of noise",
     }
 }
 
-/// How well a machine serves a purpose.
+/// Fitness of a machine for a purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
@@ -38,7 +38,7 @@ pub enum Fit {
     Yes,
     /// The evidence does not decide.
     Unknown,
-    /// With a reservation.
+    /// Fit with a reservation.
     Partly,
     /// Not fit.
     No,
@@ -55,17 +55,17 @@ pub struct Fitness {
     pub reason: String,
 }
 
-/// Limits of a quantity of which less is better.
+/// Limits of a quantity that is better when lower.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Fit up to here.
+    /// Fit up to this value.
     pub fit: f64,
     /// Unfit beyond; between the two, fit with a reservation.
     pub unfit: f64,
 }
 
-/// Share of CPU time that others may take. Up to 1 % stays below the scatter of most programs from run to run; 10 % is a tenth of the
-/// machine that its user pays for and does not get.
+/// Share of CPU time lost to other programs. Up to 1 % is below the scatter of most programs between runs; 10 % is a tenth of the machine that its user
+/// pays for and does not get.
 pub const SHARE_TAKEN: Bounds = Bounds { fit: 0.01, unfit: 0.1 };
 
 impl Bounds {
@@ -74,8 +74,8 @@ impl Bounds {
         Self { fit: limit, unfit: limit }
     }
 
-    /// The judgment of a quantity that lies between `low` and `high`. An end that is not known is not a number; blame needs the low one, praise both. Ends in
-    /// the wrong order decide nothing.
+    /// Judges a quantity between `low` and `high`; an unknown end is NaN. A bad verdict needs the low end, a good one both. If `high` is below `low`, the
+    /// result is unknown.
     pub fn judge(self, [low, high]: [f64; 2]) -> Fit {
         match () {
             () if high < low => Fit::Unknown,
@@ -87,7 +87,7 @@ impl Bounds {
     }
 }
 
-/// A quantity that speaks for or against a purpose.
+/// A quantity that decides about a purpose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
     /// The purpose.
@@ -101,12 +101,12 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// The range of a metric without an interval is unknown.
+    /// The interval of a metric as a range; NaN without an interval.
     pub fn range(metric: &Metric) -> [f64; 2] {
         metric.ci.as_ref().map_or([f64::NAN; 2], |ci| [ci.low, ci.high])
     }
 
-    /// The judgment of this evidence alone.
+    /// The verdict from this evidence alone.
     pub fn fitness(&self) -> Fitness {
         let (purpose, fit) = (self.purpose.name().to_owned(), self.bounds.judge(self.range));
         let hint =
@@ -128,7 +128,7 @@ pub fn of_cpus(count: usize) -> String {
 mod tests {
     use super::*;
 
-    /// From 0 to 100 %, over all widths: blame only beyond a bound, praise only within, never both.
+    /// All intervals from 0 to 100 %: a bad verdict only beyond a bound, a good one only within it.
     #[test]
     fn a_verdict_claims_no_more_than_the_whole_interval_allows() {
         let of = |low: f64, high: f64| SHARE_TAKEN.judge([low, high]);
@@ -142,7 +142,7 @@ mod tests {
                     _ => Fit::Unknown,
                 };
                 assert_eq!(of(low, high), expected, "{low} to {high}");
-                // More taken is never a better verdict: blame stays, praise does not come back.
+                // A larger share never gives a better verdict.
                 let more = of((low + 0.005).min(1.0), (high + 0.005).min(1.0));
                 assert!(more != Fit::Yes || of(low, high) == Fit::Yes, "{low} to {high}");
                 assert!(of(low, high) != Fit::No || more == Fit::No, "{low} to {high}");

@@ -1,4 +1,4 @@
-//! Rows found among metrics, and judgments of several probes.
+//! Tests of rows found among metrics, and of verdicts from several probes.
 
 use super::*;
 use crate::metric::{Interval, MetricInfo, Population, Quality, params};
@@ -58,7 +58,7 @@ fn a_shared_parameter_is_that_of_most_figures_then_the_last() {
     )
     .share("kernel");
     let names = |all: &[Metric]| rows(&[READ], all).iter().map(|r| r.name.clone()).collect::<Vec<_>>();
-    // The quickest kernel of one CPU was not measured with two.
+    // The fastest kernel on one CPU was not measured on two.
     let all = [rate("read.sse2", 1, 1e9), rate("read.avx2", 1, 9e9), rate("read.sse2", 2, 2e9)];
     assert_eq!(names(&all), ["read.sse2"]);
     assert_eq!(names(&all[..2]), ["read.avx2"]);

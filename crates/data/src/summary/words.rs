@@ -1,13 +1,14 @@
-//! Rows as text.
+//! Prints rows as text.
 //!
-//! A row is printed as parts that a view places but never shortens: a name, figures with a unit each, an interval, marks. A view
-//! without room for a part moves it to another line or leaves it out.
+//! A row consists of parts that a view places but never shortens: a name, figures with a unit each, an interval, marks. A view without room for a part
+//! moves it to another line or leaves it out.
 
 use super::{Compared, Row, Shown};
 use crate::metric::{Interval, Metric, Quality};
 use crate::quantity::{Unit, human, points};
+use crate::shape::DecadeRow;
 
-/// A relative half-width from which both ends of an interval are printed: it is lopsided there, since costs cannot fall below zero.
+/// Relative half-width from which both ends of an interval are printed. Such intervals are lopsided, since costs cannot be below zero.
 const WIDE: f64 = 0.5;
 
 /// The text of a row.
@@ -17,12 +18,11 @@ pub struct RowText {
     pub name: String,
     /// The figures, in the order of the conditions: `5.14 ns`, `31.8 ns`.
     pub figures: Vec<String>,
-    /// The 95 % interval of a single figure: `± 4.13 %`; of a share in points, `± 0.41`; if it is wide, its ends, `0.535 % to 11.6 %`;
-    /// of a bound, the other end.
+    /// The 95 % interval of a single figure: `± 4.13 %`; of a share in points, `± 0.41`. A wide one has its ends, `0.535 % to 11.6 %`; a bound has the other end.
     pub interval: Option<String>,
     /// Reasons to doubt a figure of the row.
     pub marks: Vec<Mark>,
-    /// The first figure beside its usual range.
+    /// The first figure with its usual range.
     pub compared: Option<Compared>,
 }
 
@@ -64,13 +64,21 @@ impl Mark {
     }
 }
 
+impl DecadeRow {
+    /// The marks of the metric behind the row; none if the record has no such metric.
+    pub fn marks(&self, metrics: &[Metric]) -> Vec<Mark> {
+        let is_own = |m: &&Metric| self.metric.as_ref().is_some_and(|key| m.key() == *key);
+        metrics.iter().find(is_own).map(Mark::of).unwrap_or_default()
+    }
+}
+
 impl RowText {
     /// All figures on one line: `5.14 ns | 31.8 ns`.
     pub fn line(&self) -> String {
         self.figures.join(" | ")
     }
 
-    /// The same within a sentence: `5.14 ns, 31.8 ns`.
+    /// All figures within a sentence: `5.14 ns, 31.8 ns`.
     pub fn list(&self) -> String {
         self.figures.join(", ")
     }
@@ -101,18 +109,18 @@ pub fn ends(low: f64, high: f64, unit: Unit) -> String {
     format!("{} to {}", human(low, unit), human(high, unit))
 }
 
-/// The interval of a single figure. Exact figures, such as a limit of bytes, have none; neither has a figure of a shared core, whose
-/// lower end is the cost on an idle core and no error.
+/// The interval of a single figure. Exact figures, such as a limit in bytes, have none. Figures of a shared core have none either: their lower end is the
+/// cost on an idle core, not an error.
 fn interval(shown: &[(&str, Shown<'_>)]) -> Option<String> {
     let [(_, only)] = shown else { return None };
-    // A bracket holds the next possible sizes, not an error.
+    // A bracket gives the adjacent possible sizes, not an error.
     let is_error = only.metric.value == Some(only.value) && only.value > 0.0 && !only.metric.is_shared();
     let ci = only.metric.ci.as_ref().filter(|ci| is_error && ci.method != "bracket")?;
     interval_text(only.value, ci, only.unit)
 }
 
-/// An interval beside its figure: the half-width of its longer side, of a share in points; the ends of a wide one; the other end of a bound. `None` if it
-/// has no width.
+/// Text of an interval: the half-width of its longer side (a share in points), both ends of a wide one, or the other end of a bound. `None` if it has no
+/// width.
 pub fn interval_text(value: f64, ci: &Interval, unit: Unit) -> Option<String> {
     let half = (value - ci.low).max(ci.high - value);
     let text = |end: f64| human(end, unit);

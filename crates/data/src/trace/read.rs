@@ -1,4 +1,4 @@
-//! The reader of one rank's file. Every number is checked against the file and against the others before it is used.
+//! Reads the trace file of one rank. Every number is checked against the file and the other numbers before it is used.
 
 use thiserror::Error;
 
@@ -15,47 +15,47 @@ pub const NOBODY: i32 = -2;
 /// No peer, no tag.
 pub const NONE: i32 = -3;
 
-/// Nanoseconds that a tick can take: 1 MHz to 100 GHz.
+/// Range of the length of a tick, ns: 100 GHz to 1 MHz.
 const TICK_NS: [f64; 2] = [0.01, 1000.0];
 /// Longest trace, ns: a year.
 const MOST_NS: f64 = 3.2e16;
 
-/// Why a file is not believed: in one line.
+/// Reason in one line why a file was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct TraceError(String);
 
-/// How a recording ended.
+/// End of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It did not: the program was killed, crashed, or left without `MPI_Finalize`.
+    /// Not ended: the program was killed, crashed, or left without `MPI_Finalize`.
     Unfinished,
     /// `MPI_Finalize` was called.
     Finalized,
-    /// No space was left for more.
+    /// The disk was full.
     NoSpace,
-    /// It reached its limit.
+    /// The recording reached its limit.
     Limit,
 }
 
-/// A communicator as a rank knows it.
+/// A communicator as seen by a rank.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Communicator {
-    /// Ranks of the program, by rank in the communicator; `None` for all in order. Those of the remote group of an intercommunicator;
-    /// [`u32::MAX`] for a process of another program.
+    /// Ranks of the program, by rank in the communicator; `None` for all in order. An intercommunicator has those of its remote group. [`u32::MAX`] is a
+    /// process of another program.
     pub members: Option<Vec<u32>>,
-    /// Whether it is an intercommunicator.
+    /// True for an intercommunicator.
     pub is_inter: bool,
 }
 
 /// A thread that called MPI.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// CPU time between its first mark and its last, ns.
+    /// CPU time between its first and its last mark, ns.
     pub cpu_ns: u64,
     /// Wall time between the same marks, ns.
     pub wall_ns: u64,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
 }
 
@@ -68,11 +68,11 @@ pub struct Call {
     pub operation: usize,
     /// Start on the monotonic clock of its machine, ns.
     pub start_ns: u64,
-    /// Time it took; `None` if it had not returned at the end of the trace.
+    /// Duration, ns; `None` if the call had not returned at the end of the trace.
     pub duration_ns: Option<u64>,
-    /// Bytes as [`super::Bytes`] says.
+    /// Bytes, by the rule in [`super::Bytes`].
     pub bytes: u64,
-    /// Rank of the program, [`ANY`], [`NOBODY`] or [`NONE`].
+    /// Rank of the program, or one of the negative constants of this module.
     pub peer: i32,
     /// Tag, [`ANY`] or [`NONE`].
     pub tag: i32,
@@ -85,15 +85,15 @@ pub struct Call {
 pub struct Trace<'a> {
     /// Rank in `MPI_COMM_WORLD`.
     pub rank: u32,
-    /// Ranks of the program.
+    /// Number of ranks of the program.
     pub size: u32,
-    /// How the recording ended.
+    /// End of the recording.
     pub end: End,
-    /// Machine.
+    /// Host name of the machine.
     pub host: String,
-    /// Id of its boot: processes of the same have the same monotonic clock.
+    /// Boot id; processes with the same id share one monotonic clock.
     pub boot: String,
-    /// First line of what the MPI library says of itself.
+    /// First line of the version text of the MPI library.
     pub library: String,
     /// Command line.
     pub program: String,
@@ -101,9 +101,9 @@ pub struct Trace<'a> {
     pub start_ns: u64,
     /// The same on the wall clock, ns since 1970.
     pub start_real_ns: u64,
-    /// Begin of `MPI_Finalize`, or the last that is known, ns.
+    /// Begin of `MPI_Finalize`, or the last known time, ns.
     pub end_ns: u64,
-    /// Communicators in the order of their making; the first is `MPI_COMM_WORLD`.
+    /// Communicators in the order of their creation; the first is `MPI_COMM_WORLD`.
     pub communicators: Vec<Communicator>,
     /// Threads.
     pub threads: Vec<Thread>,
@@ -112,7 +112,7 @@ pub struct Trace<'a> {
     special: [i32; 2],
 }
 
-/// Ticks as nanoseconds of the monotonic clock.
+/// Converts ticks to nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ticks {
     at: u64,
@@ -143,7 +143,7 @@ fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
-/// Text of `words` words up to the first zero, or with spaces for zeros between words.
+/// First line of the text in the words from `first` to `after`; spaces replace the zeros between words.
 fn text(bytes: &[u8], first: usize, after: usize) -> String {
     let all = bytes.get(first * 8..after * 8).unwrap_or_default();
     let end = all.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
@@ -152,7 +152,7 @@ fn text(bytes: &[u8], first: usize, after: usize) -> String {
     printable(text.lines().next().unwrap_or_default().trim())
 }
 
-/// Slots of a block up to the first that was not finished: words and their number.
+/// Slots of a block up to the first unfinished one: words and number.
 fn slots(block: &[u8]) -> impl Iterator<Item = ([u64; 4], u16)> + '_ {
     let of = |slot: &[u8]| [0, 1, 2, 3].map(|i| word(slot, i));
     block.chunks_exact(32).map(of).map(|w| (w, (w[1] >> 48) as u16)).take_while(|(_, number)| *number != 0)
@@ -162,16 +162,18 @@ impl<'a> Trace<'a> {
     /// Reads the bytes of a file.
     ///
     /// # Errors
-    /// In one line, what is wrong: no trace, another version, cut off, or numbers that contradict others.
+    /// One line with the reason: no trace, another version, truncated, or numbers that contradict each other.
     pub fn read(bytes: &'a [u8]) -> Result<Self, TraceError> {
         let is_trace = bytes.len() >= BLOCK_BYTES && word(bytes, header::MAGIC) == MAGIC;
-        sure(is_trace, || "no trace of an MPI program".to_owned())?;
+        sure(is_trace, || "not a trace of an MPI program".to_owned())?;
         let [version, source] = halves(word(bytes, header::VERSION));
-        sure(version == VERSION, || format!("format {version} of traces is not known: this is {VERSION}"))?;
+        sure(version == VERSION, || {
+            format!("trace format {version} is not supported: this version reads {VERSION}")
+        })?;
         let (body, blocks) = (&bytes[BLOCK_BYTES..], word(bytes, header::BLOCKS));
         let there = (body.len() / BLOCK_BYTES) as u64;
         let is_whole = blocks <= there && body.len().is_multiple_of(BLOCK_BYTES);
-        sure(is_whole, || format!("cut off: {} bytes, and {blocks} blocks were written", bytes.len()))?;
+        sure(is_whole, || format!("truncated: {} bytes, but {blocks} blocks were written", bytes.len()))?;
         let [rank, size] = halves(word(bytes, header::RANK));
         sure(rank < size && i32::try_from(size).is_ok(), || format!("rank {rank} of {size}"))?;
         let end = match word(bytes, header::END) {
@@ -179,7 +181,7 @@ impl<'a> Trace<'a> {
             1 => End::Finalized,
             2 => End::NoSpace,
             3 => End::Limit,
-            other => return bad(format!("end {other} of a recording is not known")),
+            other => return bad(format!("unknown end {other} of a recording")),
         };
         let init_ticks = word(bytes, header::INIT_TICKS);
         let start_ticks = word(bytes, header::START_TICKS);
@@ -209,7 +211,7 @@ impl<'a> Trace<'a> {
         Ok(trace)
     }
 
-    /// Calls, thread by thread in blocks: those of one thread are in the order of time.
+    /// All calls, block by block; those of one thread are in order of time.
     pub fn calls(&self) -> impl Iterator<Item = Call> + '_ {
         self.blocks.chunks_exact(BLOCK_BYTES).flat_map(move |block| {
             let thread = word(block, 1) & OPEN;
@@ -245,12 +247,12 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Marks in the order of blocks: words and thread. Threads are numbered from 0 and each begins with a block.
+    /// Marks in the order of blocks: words and thread. Threads are numbered from 0 in the order of their first blocks.
     fn marks(&mut self) -> Result<Vec<([u64; 4], usize)>, TraceError> {
         let mut marks: Vec<([u64; 4], usize)> = Vec::new();
         for block in self.blocks.chunks_exact(BLOCK_BYTES) {
             for (i, (w, number)) in slots(block).enumerate() {
-                sure(i > 0 || number == MARK, || "a block does not begin with a mark".to_owned())?;
+                sure(i > 0 || number == MARK, || "a block does not start with a mark".to_owned())?;
                 if number == MARK {
                     let thread = w[1] & OPEN;
                     let known = self.threads.len();
@@ -266,10 +268,10 @@ impl<'a> Trace<'a> {
         Ok(marks)
     }
 
-    /// Length of a tick by the latest mark, and CPU times by first and last marks of threads.
+    /// Sets the length of a tick from the latest mark, and CPU times from the first and last marks of threads.
     fn calibrate(&mut self, marks: &[([u64; 4], usize)], is_processor: bool) -> Result<(), TraceError> {
         let Some((last, _)) = marks.iter().max_by_key(|(w, _)| w[0]) else {
-            // Nothing was written: a disk that was full at once.
+            // Nothing was written, for example because the disk was full from the start.
             self.ticks.ns_per_tick = 0.0;
             return Ok(());
         };
@@ -279,7 +281,7 @@ impl<'a> Trace<'a> {
                 span(last[2], self.ticks.at_ns).zip(span(last[0], self.ticks.at)).map(|(ns, t)| ns / t);
             match ns_per_tick.filter(|ns| (TICK_NS[0]..=TICK_NS[1]).contains(ns)) {
                 Some(ns) => self.ticks.ns_per_tick = ns,
-                None => return bad("its clock stood still or ran at an impossible rate"),
+                None => return bad("its clock stood still or had an impossible rate"),
             }
         }
         for (thread, out) in self.threads.iter_mut().enumerate() {
@@ -293,7 +295,7 @@ impl<'a> Trace<'a> {
     }
 
     fn find_communicators(&mut self) -> Result<(), TraceError> {
-        // By thread, what still has members to come: index and number.
+        // Per thread, the communicator that still lacks members: index and number.
         let mut open: Vec<Option<(usize, usize)>> = vec![None; self.threads.len()];
         let mut found: Vec<Option<Communicator>> = Vec::new();
         for block in self.blocks.chunks_exact(BLOCK_BYTES) {
@@ -327,7 +329,7 @@ impl<'a> Trace<'a> {
                 }
             }
         }
-        // One that was cut off by a kill, or that another thread was still writing, is used by no call yet.
+        // An incomplete communicator (after a kill, or while another thread writes it) is not used by any call yet.
         let unknown = || Communicator { members: Some(Vec::new()), is_inter: false };
         self.communicators = found.into_iter().map(|c| c.unwrap_or_else(unknown)).collect();
         Ok(())
@@ -348,13 +350,13 @@ impl<'a> Trace<'a> {
                     continue;
                 }
                 let is_known = usize::from(number) <= OPERATIONS.len();
-                sure(is_known, || told(&format!("operation {number} is not known")))?;
+                sure(is_known, || told(&format!("unknown operation {number}")))?;
                 sure(w[0] >= start_ticks, || told("a call before MPI_Init returned"))?;
                 let call = self.call(w, number, thread);
                 let is_rank = call.peer < 0 || (call.peer as u32) < self.size;
                 sure(is_rank, || told(&format!("rank {} of {}", call.peer, self.size)))?;
                 let was_made = call.communicator.is_none_or(|c| c < self.communicators.len());
-                sure(was_made, || told("a communicator that was never made"))?;
+                sure(was_made, || told("a communicator that was never created"))?;
                 calls[thread as usize] += 1;
                 end_ns = end_ns.max(call.start_ns.saturating_add(call.duration_ns.unwrap_or(0)));
             }

@@ -1,8 +1,8 @@
-//! A file made by hand, and what is done to it.
+//! Tests of the trace reader on a file made by hand, and on damaged variants of it.
 
 use super::*;
 
-/// A file of rank 1 of 3 whose ticks are half nanoseconds; slots are put one after the other.
+/// A file of rank 1 of 3 with ticks of 0.5 ns; slots are appended in order.
 struct File(Vec<u8>);
 
 impl File {
@@ -109,10 +109,10 @@ fn a_file_that_contradicts_itself_is_refused_in_one_line() {
         assert!(e.contains(what) && !e.contains('\n'), "{e}");
     };
     for (word, value, what) in [
-        (header::MAGIC, 7, "no trace"),
+        (header::MAGIC, 7, "not a trace"),
         (header::VERSION, 2, "format 2"),
-        (header::BLOCKS, 2, "cut off"),
-        (header::BLOCKS, u64::MAX, "cut off"),
+        (header::BLOCKS, 2, "truncated"),
+        (header::BLOCKS, u64::MAX, "truncated"),
         (header::RANK, 3 | 3 << 32, "rank 3 of 3"),
         (header::END, 9, "end 9"),
         (header::START_TICKS, 500, "before it was called"),
@@ -126,15 +126,15 @@ fn a_file_that_contradicts_itself_is_refused_in_one_line() {
     }
     let send = kind_word(number(Number::Send), 1);
     for (index, words, what) in [
-        (0, [4000, send, 0, 0], "does not begin with a mark"),
+        (0, [4000, send, 0, 0], "does not start with a mark"),
         (7, [9000, kind_word(MARK, 5), 54_000, 1400], "thread 5"),
         (2, [0, kind_word(COMMUNICATOR, 0), 1 << 40, 1 << 48], "of 1099511627776 ranks"),
         (3, [7, kind_word(MEMBERS, 0), 0, 0], "a member outside"),
         (4, [7, kind_word(MEMBERS, 0), 0, 0], "more members"),
         (1, [7, kind_word(MEMBERS, 0), 0, 0], "without a communicator"),
         (4, [4000, send, peer_word(3, 0), 0], "rank 3 of 3"),
-        (4, [4000, send, 0, size_word(0, 2)], "never made"),
-        (4, [4000, kind_word(OPERATIONS.len() as u16 + 1, 0), 0, 0], "is not known"),
+        (4, [4000, send, 0, size_word(0, 2)], "never created"),
+        (4, [4000, kind_word(OPERATIONS.len() as u16 + 1, 0), 0, 0], "unknown operation"),
         (4, [u64::MAX, send, 0, 0], "a year after"),
     ] {
         let mut file = File::new(&usual());

@@ -1,4 +1,6 @@
-//! `machmeter ab 'A' 'B' -- PROBE ...`: two settings of the machine in turns, for any probe.
+//! `machmeter ab 'A' 'B' -- PROBE ...`: compares two settings of the machine with any probe, measured in turns.
+//!
+//! Each run is a process of this program. The runs come in rounds ABBA or BAAB, so that drift of the machine affects both settings equally.
 
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
@@ -19,33 +21,33 @@ use machmeter_sys::thread::spawn_plain;
 use super::compare;
 use crate::{Exit, Failure, Globals, Registries, Result, cli};
 
-/// Time of all runs where none is given, ns.
+/// Default time of all runs, ns.
 const DEFAULT_NS: u64 = 300_000_000_000;
-/// What a run takes beside its time: facts of the machine, the clock, the record; ns.
+/// Time of a run in addition to its measurement (facts of the machine, the clock, the record), ns.
 const AROUND_NS: u64 = 300_000_000;
-/// Rounds at most: beyond them nothing but time is spent.
+/// Most rounds. More rounds take time without a gain.
 const MOST_ROUNDS: usize = 100;
-/// Options of a run that are this command's to give.
+/// Options that this command sets for each run.
 const OURS: [&str; 5] = ["--json", "--no-save", "--quiet", "--raw", "none"];
 
-/// Two settings in turns: which is better, for any probe
+/// Compare two settings with any probe, measured in turns
 ///
-/// Runs the probe under both settings in rounds ABBA or BAAB by a coin, until every row is decided or the time (-t, 5m) is over. A
-/// setting is a command (`true` changes nothing), which does its work and ends, or stays for as long as it is in force; or, by --set,
-/// attributes that the measuring threads and loads inherit. -t of the probe is that of one run:
+/// Runs the probe under both settings in random rounds ABBA or BAAB, until every row is decided or the time (-t, 5m) is over. A setting is
+/// a command (`true` changes nothing): it either ends, or runs as long as its setting is active. With --set, a setting is a list of attributes
+/// that the measuring threads and loads inherit. -t of the probe is the time of one run:
 /// machmeter ab -t 2m 'sysctl -w a.b=0' 'sysctl -w a.b=1' -- interactive -t 3 --tasks audio --loads burn
 #[derive(Args)]
 pub(super) struct Asked {
     /// Commands of settings A and B
     #[arg(value_names = ["A", "B"], num_args = 2)]
     commands: Vec<String>,
-    /// Attributes of a setting, twice: nice=5, policy=batch, slice=3ms, clamp=0-512, group=max=40%; several: 'nice=5 slice=3ms'
+    /// Attributes of a setting, given twice: nice=5, policy=batch, slice=3ms, clamp=0-512, group=max=40%; several: 'nice=5 slice=3ms'
     #[arg(long, value_name = "ATTRIBUTES", conflicts_with = "commands")]
     set: Vec<String>,
-    /// Rows that are judged; those of the page when not given
+    /// Rows to compare; the rows of the page by default
     #[arg(long, value_name = "GLOB")]
     metric: Option<String>,
-    /// Smallest change that matters; of shares a tenth of it, in points
+    /// Smallest change that matters; a tenth of it for shares, in points
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = compare::share)]
     at_least: f64,
     /// The probe and its options
@@ -53,7 +55,7 @@ pub(super) struct Asked {
     probe: Vec<String>,
 }
 
-/// How a run is put under a setting.
+/// The method that applies a setting to a run.
 enum Sides {
     Commands(Settings),
     Attributes([Attributes; 2]),
@@ -72,10 +74,10 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
         let least = run_ns * (RUNS_PER_ROUND * LEAST_ROUNDS) as u64;
         let [total, run] = [total_ns, run_ns].map(|ns| human(ns as f64, Unit::Nanoseconds));
         let what =
-            format!("{total} is too short for {LEAST_ROUNDS} rounds of {RUNS_PER_ROUND} runs of {run}");
+            format!("{total} is too short for {LEAST_ROUNDS} rounds of {RUNS_PER_ROUND} runs at {run} each");
         let least_s = least.div_ceil(1_000_000_000);
         return Err(
-            Failure::usage(what).help(format!("give ab -t {least_s} or more, or the probe a shorter -t"))
+            Failure::usage(what).help(format!("use ab -t {least_s} or more, or a shorter -t of the probe"))
         );
     }
     signals::install().map_err(Failure::cannot)?;
@@ -101,7 +103,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
                 return Err(nothing_to_judge(&round, &options));
             }
         }
-        // One that was broken off has no mirrored half.
+        // An interrupted round lacks its mirrored half.
         if round.iter().map(Vec::len).sum::<usize>() < RUNS_PER_ROUND {
             break;
         }
@@ -125,9 +127,10 @@ fn tell(
     comparison
         .notes
         .push(format!("{rounds} of {planned} rounds ABBA or BAAB, --seed {seed}; A: {a}; B: {b}"));
-    compare::show(&comparison, globals)?;
+    compare::show(&comparison, &compare::Pages::new(), globals)?;
     Ok(match signals::stop_requested() {
         Some(signal) => signal.into(),
+        None if comparison.counts.worse > 0 => Exit::Finding,
         None if comparison.counts.unclear + comparison.counts.not_comparable == comparison.counts.rows => {
             Exit::Inconclusive
         }
@@ -135,20 +138,20 @@ fn tell(
     })
 }
 
-/// Why no row can be judged, by the first run of each setting.
+/// The failure that explains why no row can be judged, after the first run of each setting.
 fn nothing_to_judge(round: &Round, options: &Options<'_>) -> Failure {
     let mut all = round.iter().flatten().flat_map(|r| &r.metrics);
     let why = all.find(|m| options.wants(&m.key(), &m.id) && m.why.is_some());
     let why = why.and_then(|m| m.why.as_deref()).map(|why| format!(" ({why})"));
     match (&options.metric_glob, why) {
         (Some(glob), None) => {
-            let what = format!("--metric '{glob}' matches no figure that runs under A and B have in common");
+            let what = format!("--metric '{glob}' matches no figure of both A and B");
             Failure::usage(what).help("machmeter list metrics")
         }
         (_, why) => {
             let why = why.unwrap_or_default();
-            Failure::usage(format!("one run under A and one under B have no figure in common{why}"))
-                .help("give the probe a longer -t, or choose rows with --metric")
+            Failure::usage(format!("the runs under A and B have no common figure{why}"))
+                .help("use a longer -t of the probe, or select rows with --metric")
         }
     }
 }
@@ -164,11 +167,11 @@ fn sides(asked: &Asked) -> Result<([String; 2], Sides)> {
                 |text: &String| attributes(text).map_err(|e| Failure::usage(format!("--set '{text}': {e}")));
             Ok(([a.clone(), b.clone()], Sides::Attributes([of(a)?, of(b)?])))
         }
-        _ => Err(Failure::usage("a comparison has two settings").help("two commands, or --set twice")),
+        _ => Err(Failure::usage("a comparison needs two settings").help("give two commands, or --set twice")),
     }
 }
 
-/// Attributes from `nice=5 slice=3ms`.
+/// Parses attributes such as `nice=5 slice=3ms`.
 fn attributes(text: &str) -> Result<Attributes, String> {
     let mut out = Attributes::default();
     for word in text.split_whitespace() {
@@ -179,23 +182,32 @@ fn attributes(text: &str) -> Result<Attributes, String> {
             "slice" => out.slice_ns = Some(parse_duration_ns(value)?),
             "clamp" => {
                 let ends = value.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-                out.clamp = Some(ends.ok_or_else(|| format!("clamp '{value}' is not LEAST-MOST of 1024"))?);
+                out.clamp =
+                    Some(ends.ok_or_else(|| format!("clamp '{value}' is not MIN-MAX, each 0 to 1024"))?);
             }
             "group" => out.cgroup = Some(value.to_owned()),
-            _ => return Err(format!("no attribute '{name}': nice, policy, slice, clamp, group")),
+            _ => {
+                return Err(format!(
+                    "no attribute '{name}'; attributes are nice, policy, slice, clamp, group"
+                ));
+            }
         }
     }
     out.policy()?;
     Ok(out)
 }
 
-/// Time of one run of the probe, ns, after its options were found right; `None` where its help was asked for and printed.
+/// Checks the probe's options and returns the time of one run, ns; `None` if it printed help.
 fn run_ns(registries: &Registries, probe: &[String]) -> Result<Option<u64>> {
     let ours = ["--json", "--csv", "--md", "--dry-run", "-o", "--output", "-n"];
     if let Some(word) = probe.iter().find(|w| ours.iter().any(|o| *w == o || w.starts_with(&format!("{o}="))))
     {
-        return Err(Failure::usage(format!("{word} has no place in the runs of ab"))
-            .help("give it before the settings"));
+        let help = if word == "--dry-run" {
+            "machmeter PROBE ... --dry-run prints the plan of a run"
+        } else {
+            "give it before the two settings"
+        };
+        return Err(Failure::usage(format!("the runs of ab do not take {word}")).help(help));
     }
     let words: Vec<std::ffi::OsString> =
         ["machmeter".to_owned()].iter().chain(probe).map(Into::into).collect();
@@ -204,14 +216,14 @@ fn run_ns(registries: &Registries, probe: &[String]) -> Result<Option<u64>> {
         .subcommand()
         .and_then(|(name, given)| Some((registries.probes.iter().find(|p| p.info.name == name)?, given)));
     let Some((entry, given)) = found else {
-        return Err(Failure::usage(format!("'{}' is no probe", probe[0])).help("machmeter list probes"));
+        return Err(Failure::usage(format!("no probe '{}'", probe[0])).help("machmeter list probes"));
     };
     let globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
     let by_level_ns = (entry.default_ns)(&Parameters::Given(given), globals.level)?;
     Ok(Some(globals.time.unwrap_or(by_level_ns)))
 }
 
-/// One run under a setting; `None` where it was stopped.
+/// Makes one run under a setting; `None` if it was stopped.
 fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Record>> {
     let mut process = Process::new("/proc/self/exe");
     process.args(probe).args(OURS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -223,7 +235,7 @@ fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Re
         }
         Sides::Attributes(of) => {
             let attributes = &of[setting];
-            // What a thread has, the processes that it starts inherit.
+            // Child processes inherit the attributes of the thread that starts them.
             let start = || {
                 attributes.apply()?;
                 let group = attributes.make_group("ab")?;
@@ -234,7 +246,7 @@ fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Re
                 Ok((child, group))
             };
             std::thread::scope(|s| s.spawn(start).join())
-                .unwrap_or_else(|_| Err("attributes could not be given".to_owned()))
+                .unwrap_or_else(|_| Err("the attributes could not be set".to_owned()))
         }
     };
     let (mut child, group) = started.map_err(|e| Failure::cannot(format!("setting {name}: {e}")))?;
@@ -258,14 +270,15 @@ fn once(sides: &mut Sides, setting: usize, probe: &[String]) -> Result<Option<Re
     }
     let failed = || {
         let words = words.recv().unwrap_or_default();
-        let last = words.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no word of why").to_owned();
+        let last =
+            words.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no error message").to_owned();
         Failure::cannot(format!("a run under setting {name} ended with {status}: {last}"))
     };
     if !status.success() {
         return Err(failed());
     }
     let mut record = Record::from_json(&text).map_err(|_| failed())?;
-    // What is compared: an hour of runs must fit in memory.
+    // Keeps only what the comparison uses: an hour of runs must fit in memory.
     record.datasets.clear();
     Ok(Some(record))
 }

@@ -1,18 +1,18 @@
-//! `machmeter completions SHELL`: a script by which a shell completes commands and options, on stdout.
+//! `machmeter completions SHELL`: prints a script that completes commands and options in a shell.
 
 use clap::{ArgMatches, Args, FromArgMatches};
 use clap_complete::Shell;
 
 use crate::{Exit, Failure, Globals, Registries, Result, command_line, output};
 
-/// Completions for a shell, on stdout
+/// Print completions for a shell
 ///
-/// Prints a script by which the shell completes verbs, options and their values. bash: write it to
+/// Prints a script that completes verbs, options and their values. bash: write it to
 /// ~/.local/share/bash-completion/completions/machmeter; fish: ~/.config/fish/completions/machmeter.fish; zsh: a file named _machmeter in
-/// a folder of fpath.
+/// a directory of fpath.
 #[derive(Args)]
 pub(super) struct Asked {
-    /// The shell
+    /// Shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

@@ -1,4 +1,6 @@
-//! `machmeter doctor`: is this machine fit to be measured? Looks, and changes nothing.
+//! `machmeter doctor`: checks whether this machine is fit to be measured. It changes nothing.
+//!
+//! It captures facts twice, qualifies the clock, samples other processes, runs the checks of [`machmeter_doctor`], and prints a page or a record.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,12 +24,12 @@ use crate::{Exit, Failure, Globals, Registries, Result, output, view};
 
 const SAMPLE: Duration = Duration::from_millis(200);
 
-/// Is this machine fit to be measured? Changes nothing
+/// Check whether this machine is fit to be measured; changes nothing
 ///
-/// Checks clock, load, power management, virtualization, kernel settings, memory and rights, and says in a line each what speaks
-/// against measuring here. What could not be seen is unknown, never a pass. -v shows all checks, what they weaken, and what to
-/// do; `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between captures: --between 5. Looks
-/// at the CPUs that it may run on: `taskset -c 2-3 machmeter doctor`.
+/// Checks clock, load, power management, virtualization, kernel settings, memory and permissions, and prints one line per problem. A check
+/// without evidence is unknown, never a pass. -v shows all checks, the figures that they weaken, and what to do; `machmeter explain CODE`
+/// explains one. Steal and interrupts need about 4 s between captures: --between 5. Checks the allowed CPUs only:
+/// `taskset -c 2-3 machmeter doctor`.
 #[derive(Args)]
 pub(super) struct Asked {
     /// Time between the two captures
@@ -42,7 +44,7 @@ pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Re
         return measure::plan(globals, between_ns, &["doctor"], &[], &[]);
     }
     guard::signals::install().map_err(Failure::cannot)?;
-    // Before the captures: libraries are opened, and launchers asked.
+    // Before the captures, because this opens libraries and runs launchers.
     let mpis = mpi_lines();
     let budget = Deadline::start(between_ns);
     let before = facts::capture();
@@ -90,7 +92,7 @@ pub(crate) fn all(
     doctor::run(&Inputs { facts: before, later: Some(after), clock: Some(&clock), live, for_cpus: cpus })
 }
 
-/// The MPIs of this machine, each with its launcher.
+/// The MPI libraries of this machine, each with its launcher.
 fn mpi_lines() -> Vec<String> {
     let line = |mpi: Installed| {
         let launcher = mpi.launcher.map_or("no launcher found".to_owned(), |l| l.display().to_string());
@@ -100,8 +102,8 @@ fn mpi_lines() -> Vec<String> {
     installed(None).unwrap_or_default().into_iter().map(line).collect()
 }
 
-/// The page: what the machine is fit for, a line a check that speaks against it, what was not seen, and what to do next. With
-/// `verbose` all checks in full, and how to mend what they found.
+/// The page: the verdicts, a line per failed or doubtful check, the unknown checks, and the next step. With `verbose` it has all checks in full, with
+/// advice.
 fn page(
     checks: &[Check],
     mpis: &[String],
@@ -133,7 +135,7 @@ fn page(
         }
         let unseen: Vec<String> = of(Unknown).map(|c| format!("{} {}", c.name, c.id)).collect();
         if !unseen.is_empty() {
-            let text = format!("cannot be seen from here: {}", unseen.join(", "));
+            let text = format!("not visible from here: {}", unseen.join(", "));
             push_wrapped(&mut out, style, " ?     ", "       ", &text, None);
         }
     }
@@ -159,7 +161,7 @@ fn word(state: CheckState, style: &TerminalStyle) -> String {
 struct Row {
     state: CheckState,
     name: String,
-    /// What was seen, the longest first: that is shown which there is room for.
+    /// The observation, the longest text first; the first that fits is printed.
     texts: Vec<String>,
     codes: String,
 }
@@ -171,13 +173,12 @@ impl Row {
         Self { state: c.state, name: c.name.clone(), texts, codes: c.id.clone() }
     }
 
-    /// Rights that are missing come together: what follows from them, without the reasons.
+    /// A row for all missing rights together, with their consequences but without the reasons.
     fn of_rights(missing: &[&Check], is_root: bool) -> Option<Self> {
         let (first, last) = (missing.first()?, missing.last()?);
-        let mut texts: Vec<&str> =
-            missing.iter().map(|c| c.observed.split(" (").next().unwrap_or("")).collect();
-        // Least is lost without locked memory: it may be cut.
-        texts.sort_by_key(|t| t.ends_with("lockable"));
+        // Locked memory (E502) matters least. It comes last, where a text may be cut.
+        let (locked, others): (Vec<&Check>, Vec<&Check>) = missing.iter().partition(|c| c.id == "E502");
+        let mut texts: Vec<&str> = others.into_iter().chain(locked).map(Check::in_brief).collect();
         texts.dedup();
         let codes = if missing.len() > 1 { format!("{}-{}", first.id, last.id) } else { first.id.clone() };
         let name = if is_root { "rights" } else { "not root" }.to_owned();
@@ -202,12 +203,12 @@ impl Row {
     }
 }
 
-/// The limit of a check, but for properties that a machine has or has not.
+/// The limit of a check, except for properties that a machine has or has not.
 fn limit(c: &Check) -> Option<&str> {
     c.limit.as_deref().filter(|limit| *limit != "none")
 }
 
-/// A check with all that is known, and for what is no pass, what it weakens and what to do.
+/// A check in full; unless it passed, with the weakened figures and advice.
 fn in_full(out: &mut String, c: &Check, style: &TerminalStyle) {
     const INDENT: &str = "             ";
     let limit = limit(c).map_or(String::new(), |l| format!(" (limit {l})"));
@@ -237,6 +238,13 @@ pub(crate) mod tests {
     #[test]
     fn a_check_has_a_line_and_what_belongs_together_shares_one() {
         let load = "a thread waited for a CPU 59 % of the last 10 s: cc1 36 %, a program with a\u{1b}[2J name 16 %, ld 9 %";
+        let brief = |c: Check, brief: &str| Check { brief: Some(brief.to_owned()), ..c };
+        let policy = check("E501", Warn, "no real-time policy (highest priority 0, no CAP_SYS_NICE)");
+        let names =
+            [("E503", "perf_event_paranoid 2 without CAP_PERFMON"), ("E504", "tracefs: permission denied")]
+                .map(|(id, why)| {
+                    brief(check(id, Warn, &format!("no names of culprits ({why})")), "no names of culprits")
+                });
         let checks = [
             check("E101", Pass, "rdtsc"),
             check("E104", Fail, load),
@@ -244,11 +252,10 @@ pub(crate) mod tests {
             check("E114", Unknown, "no product name"),
             check("E201", NotApplicable, "the host decides"),
             check("E202", Unknown, "hidden"),
-            check("E501", Warn, "no real-time policy (highest priority 0, no CAP_SYS_NICE)"),
+            brief(policy, "no real-time policy"),
             check("E502", Warn, "8.00 MiB lockable"),
-            check("E503", Warn, "no names of culprits (perf_event_paranoid 2 without CAP_PERFMON)"),
-            check("E504", Warn, "no names of culprits (tracefs: permission denied)"),
         ];
+        let checks = checks.into_iter().chain(names).collect::<Vec<_>>();
         for width in [80, 100] {
             let style = TerminalStyle { width, ..TerminalStyle::default() };
             let mpis = ["Open MPI 4.1.4: /usr/bin/mpirun".to_owned()];
@@ -262,14 +269,14 @@ pub(crate) mod tests {
             row(" FAIL  load             a thread waited", "");
             row(" WARN  virtual machine  runs under kvm: worst-case latencies depend on the host", "");
             row(" WARN  not root         no real-time policy, no names of culprits", "");
-            // Nothing is cut: what does not fit goes on in the next line.
+            // Nothing is cut: a long text continues on the next line.
             let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
             for whole in
                 ["a program with a [2J name 16 %, ld 9 % (E104)", "E111", "8.00 MiB lockable", "E501-E504"]
             {
                 assert!(flat.contains(whole), "{whole}: {text}");
             }
-            row(" ?     cannot be seen from here: burst credits E114, SMT siblings E202", "");
+            row(" ?     not visible from here: burst credits E114, SMT siblings E202", "");
             row(" 1 pass, 1 cannot apply here; exit code 3", "");
             row(" How to fix: machmeter doctor -v, or machmeter explain E104", "");
             assert!(!text.contains("what to do"), "hints are asked for: {text}");

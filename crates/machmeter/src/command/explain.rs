@@ -1,4 +1,4 @@
-//! `machmeter explain CODE...`: what the last run said under a code, what it means, why it matters, what to do and how to undo it.
+//! `machmeter explain CODE...`: prints the last run's text under a code, the meaning of the code, its importance, advice, and how to undo it.
 
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::{Code, Record, code};
@@ -8,76 +8,77 @@ use crate::{Exit, Failure, Globals, Registries, Result, output, state};
 
 pub(crate) const CODES: &[Code] = &[
     code! { "W900" "not measured",
-        what: "The command failed; the record says why and holds no figures.",
-        why: "A reader of JSON gets a valid document in every outcome.",
-        how: "Written when --json was given and the command could not do its work.",
-        next: "Do what the warning's text says.",
+        what: "The command failed. The record contains the reason and no figures.",
+        why: "With --json, stdout is a valid document in every outcome.",
+        how: "The record is written if --json was given and the command failed.",
+        next: "Follow the text of the warning.",
     },
-    code! { "W901" "not kept",
-        what: "The run or its best values could not be kept in the state directory.",
-        why: "`report last`, `compare last~1 last` and comparisons with the best ever seen need earlier runs.",
+    code! { "W901" "run not saved",
+        what: "The run, or its best values, could not be saved in the state directory.",
+        why: "`report last`, `compare last~1 last` and comparisons with the best earlier values need saved runs.",
         how: "The state directory is MACHMETER_STATE, XDG_STATE_HOME/machmeter or ~/.local/state/machmeter.",
         next: "Make that directory writable, name a file with -o, or give --no-save.",
     },
     code! { "W902" "raw samples missing",
-        what: "The record was stored without its raw samples.",
-        why: "Figures and pictures are complete; a later analysis of the samples is not possible.",
-        how: "Writing the Parquet files failed, usually for lack of space.",
-        next: "Free space, or give --raw none.",
+        what: "The record was saved without its raw samples.",
+        why: "Figures and charts are complete, but the samples cannot be analyzed again later.",
+        how: "Writing the Parquet files failed, usually because the disk was full.",
+        next: "Free disk space, or give --raw none.",
     },
-    code! { "W903" "part left out",
-        what: "A part of the page could not be measured; the others were.",
-        why: "The record says nothing of that part.",
-        how: "The probe refused, or the system refused it.",
-        next: "See the text; often more time is needed: -t 30 or more for the whole page.",
+    code! { "W903" "part not measured",
+        what: "A part of the page was not measured; the other parts were.",
+        why: "The record has no figures of that part.",
+        how: "The probe or the system refused the part.",
+        next: "The text gives the reason. Often more time helps: -t 30 or more for the whole page.",
     },
     code! { "W904" "process lost",
-        what: "A process of the run was ended by a signal that machmeter did not send. The run is partial.",
-        why: "What that process measured or did as a load is missing, even where figures could be had without it.",
-        how: "Its exit status.",
-        next: "Run it again; dmesg tells whether memory had run out.",
+        what: "A signal that machmeter did not send ended a process of the run. The run is partial.",
+        why: "The measurements or the load of that process are missing, even if figures exist without them.",
+        how: "The exit status of the process.",
+        next: "Run again. dmesg shows whether memory ran out.",
     },
     code! { "W910" "parameter assumed",
-        what: "A simulation used a value for a parameter that the link's record only bounds or does not hold.",
-        why: "Simulated times are off by as much as that value is.",
-        how: "Figures net.latency, net.overhead_send, net.overhead_recv and net.gap of the run of --on have no value; each says why.",
-        next: "Measure the link again with more time, or choose another with --link.",
+        what: "A simulation assumed a value for a parameter that the link's record does not contain or only bounds.",
+        why: "Simulated times are wrong by the error of that value.",
+        how: "Figures net.latency, net.overhead_send, net.overhead_recv and net.gap of the run given with --on have no value. Each states the reason.",
+        next: "Measure the link again with more time, or choose another link with --link.",
     },
     code! { "W911" "cost extrapolated",
-        what: "A prediction uses a law or cost at a number of ranks or bytes where nothing was measured.",
-        why: "Libraries change their algorithms with ranks and sizes: beyond its points a law may be far off, and its interval does not tell.",
-        how: "Ranks and sizes of mpi.cost or simulate.cost of the operation in the run of --on.",
+        what: "A prediction uses a law or cost at a number of ranks or bytes that was not measured.",
+        why: "Libraries change their algorithms with ranks and sizes. Outside the measured range a law may be far off, and its interval does not include this error.",
+        how: "Ranks and sizes of mpi.cost or simulate.cost of the operation in the run given with --on.",
         next: "Measure there: machmeter mpi with more ranks or sizes, or machmeter simulate --table for more ranks than the machine has.",
     },
     code! { "W912" "calls left out",
-        what: "Calls of a trace have no part in its replay: they take no time there and nobody waits for them.",
-        why: "A prediction is too short by what they cost.",
-        how: "One-sided and neighborhood calls, files, probes of messages, messages whose other side left no trace, collectives that do not match.",
-        next: "Look for their share of the time in the trace; predict on the costs of the machine where it was traced and compare.",
+        what: "Some calls of a trace are not replayed: they take no time, and no rank waits for them.",
+        why: "The prediction is too short by the cost of these calls.",
+        how: "One-sided and neighborhood calls, file operations, message probes, messages without a trace of the other side, collectives that do not match.",
+        next: "Check their share of the time in the trace. Predict with the costs of the traced machine, and compare with the trace.",
     },
     code! { "W913" "order assumed",
-        what: "A trace does not say which message or request a call was about; it was taken from the order of calls.",
-        why: "Where ranks take messages in another order, others wait in the prediction than in the program.",
+        what: "A trace does not record which message or request a call took. The replay assumes the order of the calls.",
+        why: "If the program took messages in another order, other ranks wait in the prediction than in the program.",
         how: "Receives from any rank, waits for one of several requests, starts of persistent requests.",
-        next: "Nothing, where the order is that of the program; else trace with named ranks and waits for all.",
+        next: "If the program keeps this order, do nothing. Else trace a program that names the ranks and waits for all requests.",
     },
     code! { "W914" "ranks share CPUs",
-        what: "There are more ranks than CPUs of the machine that was traced, or whose costs are used.",
-        why: "Ranks of a replay have a CPU each. Traced calculation of ranks that shared one has the time of the others.",
+        what: "There are more ranks than CPUs of the traced machine, or of the machine whose costs are used.",
+        why: "Each rank of a replay has its own CPU. The traced computation of ranks that shared a CPU includes the time of the other ranks.",
         how: "cpu.count of the records.",
-        next: "Trace no more ranks than CPUs. For more ranks: costs of a cluster, or of one link with simulated collectives (simulate --table).",
+        next: "Trace no more ranks than CPUs. For more ranks, use costs of a cluster, or of one link with simulated collectives (simulate --table).",
     },
-    code! { "W915" "prices do not vary",
-        what: "A parameter was varied (--vary) for a program whose collectives have a price, which stays as it was measured.",
-        why: "The change of the predicted time is that of single messages alone: the whole one is larger.",
-        how: "Collectives are priced by their measured laws or costs, which no parameter of messages is part of.",
-        next: "Replay them message by message: --algorithm allreduce=recursive-doubling; `machmeter simulate --pattern list` shows all.",
+    code! { "W915" "collective costs do not vary",
+        what: "A parameter was varied (--vary), but the collectives of the program have a measured cost that does not depend on it.",
+        why: "The predicted change covers single messages only. The real change is larger.",
+        how: "Collectives use their measured laws or costs, which no message parameter enters.",
+        next: "Replay them message by message: --algorithm allreduce=recursive-doubling. `machmeter simulate --pattern list` shows all algorithms.",
     },
     code! { "W916" "traced without a CPU",
-        what: "Threads of the traced program had no CPU for more than a tenth of their time: they slept, or others had it.",
-        why: "Time inside a call without a CPU is in no model: a run takes longer than predicted, by up to that share, and the interval does not hold it.",
-        how: "mpi.on_cpu of the trace below 0.9: predictions of ranks that had a CPU all the time were off by up to 0.11, and here as much is missing.",
-        next: "Trace with a CPU for each rank and nothing beside it: mpirun --bind-to core, a real-time priority (chrt -f 1).",
+        what: "Threads of the traced program had no CPU for more than a tenth of their time: they slept, or other threads used it.",
+        why: "No model covers the time that a rank waits for a CPU inside a call. A run takes longer than predicted, by up to that share, and the \
+              interval does not include it.",
+        how: "mpi.on_cpu of the trace is below 0.9. With a CPU all the time, predictions were off by up to 0.11; here that much time is missing.",
+        next: "Trace with one CPU per rank and no other load: mpirun --bind-to core, or a real-time priority (chrt -f 1).",
     },
 ];
 
@@ -89,13 +90,13 @@ pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
     all.extend(machmeter_store::foreign::codes::CODES);
     all.extend(CODES);
     all.sort_by_key(|c| c.id);
-    // Probes share some.
+    // Several probes share a code.
     all.dedup();
     all
 }
 
 pub(super) fn define(name: &'static str) -> Command {
-    Command::new(name).about("What a code of a check or warning means, and what to do").arg(
+    Command::new(name).about("Explain the code of a check or note, and what to do").arg(
         Arg::new("code").value_name("CODE").num_args(1..).required(true).help("Codes such as E104 or W301"),
     )
 }
@@ -103,7 +104,8 @@ pub(super) fn define(name: &'static str) -> Command {
 pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let all = all(registries);
     let find = |name: &String| {
-        let unknown = || Failure::usage(format!("no code '{name}'")).help("machmeter list codes names all");
+        let unknown =
+            || Failure::usage(format!("no code '{name}'")).help("machmeter list codes prints all codes");
         all.iter().find(|c| c.id.eq_ignore_ascii_case(name)).copied().ok_or_else(unknown)
     };
     let given = matches.get_many::<String>("code").into_iter().flatten();
@@ -119,8 +121,8 @@ fn explained(c: &Code, last: Option<&Record>) -> String {
     for said in last.iter().flat_map(|r| said_by(r, c.id)) {
         text += &format!("Last run\n  {said}\n");
     }
-    // Checks state what should hold, warnings what does not.
-    let heading = if c.id.starts_with('E') { "What should hold" } else { "What it says" };
+    // The text of a check is a condition that should hold; the text of a warning is one that does not.
+    let heading = if c.id.starts_with('E') { "What should hold" } else { "What it means" };
     text += &format!("{heading}\n  {}\nWhat to do\n  {}\n", c.what, c.next);
     if let Some(undo) = c.undo {
         text += &format!("How to undo that\n  {undo}\n");
@@ -128,12 +130,12 @@ fn explained(c: &Code, last: Option<&Record>) -> String {
     text + &format!("Why it matters\n  {}\nHow it is measured\n  {}\n", c.why, c.how)
 }
 
-/// The newest run of the history, where there is one.
+/// The newest run of the history, if there is one.
 fn last_run() -> Option<Record> {
     machmeter_store::json::read(&state::past().ok()?.resolve("last").ok()?).ok()
 }
 
-/// What a run says under a code. Texts of records are not believed to be without control characters.
+/// The texts of a run under a code. Texts of records may contain control characters, which are removed.
 fn said_by(record: &Record, id: &str) -> Vec<String> {
     let warnings = record.warnings.iter().filter(|w| w.code == id).map(|w| w.text.clone());
     let checks = record.checks.iter().filter(|c| c.id == id).map(|c| {

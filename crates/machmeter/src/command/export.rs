@@ -1,4 +1,4 @@
-//! `machmeter export --to FORMAT RUN`.
+//! `machmeter export --to FORMAT RUN`: writes a stored run in another format.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use machmeter_sys::oom::MemoryLeft;
 use super::report;
 use crate::{Exit, Failure, Globals, Registries, Result, output};
 
-/// A format of schedules, which only traced runs have.
+/// A format of schedules, which exist for traced runs only.
 pub(super) struct ScheduleFormat {
     pub(super) name: &'static str,
     pub(super) extension: &'static str,
@@ -30,23 +30,23 @@ pub(super) const SCHEDULES: [ScheduleFormat; 3] = [
     ScheduleFormat {
         name: "goal",
         extension: "goal",
-        description: "A traced MPI program as a schedule for simulators: calculation, messages, collectives as messages.",
+        description: "A traced MPI program as a schedule in GOAL: computation, messages, collectives as messages.",
         write: write_text,
     },
     ScheduleFormat {
         name: "goal-binary",
         extension: "bin",
-        description: "The same as LogGOPSim reads it.",
+        description: "The same schedule in the binary form of LogGOPSim.",
         write: write_binary,
     },
     ScheduleFormat {
         name: "smpi",
         extension: "txt",
-        description: "The same as a time-independent trace for SimGrid's SMPI, all ranks in a file: one flop is a nanosecond.",
+        description: "The same schedule as a time-independent trace for SimGrid's SMPI, all ranks in one file. One flop is one nanosecond.",
         write: write_smpi,
     },
 ];
-/// Memory of an operation of a schedule that is made and written, at most: 72 MB of 315,000 were measured.
+/// Memory to build and write an operation of a schedule, bytes; 315,000 operations took 72 MB.
 const OPERATION_BYTES: u64 = 250;
 
 /// Write a saved run in another format
@@ -55,10 +55,10 @@ pub(super) struct Asked {
     /// Format
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(formats()))]
     to: String,
-    /// File instead of stdout; for parquet its stem, or a directory
+    /// Output file instead of stdout; for parquet a file stem or a directory
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Only metrics that match; of formats that hold figures
+    /// Only matching metrics; for formats with figures
     #[arg(long, value_name = "GLOB")]
     metric: Option<String>,
     /// last, last~N, a tag, a record or a report
@@ -80,7 +80,7 @@ pub(super) fn run(_: &Registries, _: &Globals, matches: &ArgMatches) -> Result<E
     let format = FORMATS.iter().find(|f| f.name == asked.to);
     if let Some(glob) = &asked.metric {
         if !format.is_some_and(|f| f.is_of_figures) {
-            let what = format!("--metric chooses among figures: {} holds samples or graphs", asked.to);
+            let what = format!("--metric selects figures, but {} contains samples or graphs", asked.to);
             return Err(Failure::usage(what));
         }
         record.metrics.retain(|m| glob_matches(glob, &m.key()) || glob_matches(glob, &m.id));
@@ -89,7 +89,7 @@ pub(super) fn run(_: &Registries, _: &Globals, matches: &ArgMatches) -> Result<E
         }
     }
     if let Some(format) = SCHEDULES.iter().find(|f| f.name == asked.to) {
-        // Of a run without calls that is the reason, not a file that it lacks.
+        // For a run without calls, the missing calls are the error, not a missing file.
         let has_calls = record.raw.iter().any(|r| r.table == EVENTS);
         let tables = if has_calls { report::tables(&record, &path)? } else { Vec::new() };
         return traced(&asked, format, &tables);
@@ -97,12 +97,12 @@ pub(super) fn run(_: &Registries, _: &Globals, matches: &ArgMatches) -> Result<E
     let tables = report::tables(&record, &path);
     let Some(format) = format else { return parquets(&asked, &tables?) };
     let mut bytes = Vec::new();
-    // Most formats hold figures only: a record that was mailed without its samples will do.
+    // Most formats hold figures only, so a record without its samples is sufficient.
     let (tables, missing) = tables.map_or_else(|why| (Vec::new(), Some(why)), |t| (t, None));
     (format.write)(&record, &tables, &mut bytes).map_err(|e| {
         let failure = Failure::usage(e);
         match missing {
-            Some(why) => failure.help(format!("its samples belong beside the record: {}", why.what)),
+            Some(why) => failure.help(format!("the samples must be beside the record: {}", why.what)),
             None => failure,
         }
     })?;
@@ -117,18 +117,18 @@ fn put(asked: &Asked, bytes: &[u8]) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// The schedule of a traced program.
+/// Writes the schedule of a traced program.
 fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Exit> {
     let wrong = |e: String| Failure::usage(format!("{}: {e}", asked.run.display()));
     let calls = Calls::find(tables).map_err(|e| {
-        wrong(e).help("a run of machmeter trace -- mpirun ...; of many calls, with --raw all")
+        wrong(e).help("export a run of machmeter trace -- mpirun ...; with many calls, a run with --raw all")
     })?;
     let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
     let bytes = operations(&calls).saturating_mul(OPERATION_BYTES);
     if bytes > left.available_bytes {
         let [needed, left] = [bytes, left.available_bytes].map(|b| human(b as f64, Unit::Bytes));
-        return Err(wrong(format!("its schedule needs about {needed} of memory, and {left} are left"))
-            .help("trace a shorter run, or fewer ranks"));
+        return Err(wrong(format!("its schedule needs about {needed} of memory, but only {left} are free"))
+            .help("trace a shorter run or fewer ranks"));
     }
     let (goal, replay) = schedule(&calls).map_err(wrong)?;
     for (name, count) in &replay.left_out {
@@ -139,7 +139,7 @@ fn traced(asked: &Asked, format: &ScheduleFormat, tables: &[Table]) -> Result<Ex
     put(asked, &bytes)
 }
 
-/// A file of each table of samples.
+/// Writes a file per table of samples.
 fn parquets(asked: &Asked, tables: &[Table]) -> Result<Exit> {
     if tables.is_empty() {
         return Err(Failure::usage(format!("{}: this run has no raw samples", asked.run.display()))
@@ -148,7 +148,7 @@ fn parquets(asked: &Asked, tables: &[Table]) -> Result<Exit> {
     if let Some(dir) =
         asked.output.as_ref().filter(|o| o.as_os_str().as_encoded_bytes().ends_with(b"/") && !o.is_dir())
     {
-        return Err(Failure::cannot(format!("{}: no such folder", dir.display())));
+        return Err(Failure::cannot(format!("{}: no such directory", dir.display())));
     }
     for t in tables {
         let own = PathBuf::from(format!("{}.parquet", t.name));

@@ -1,4 +1,4 @@
-//! What becomes of a record: files, the history, the page, the exit code.
+//! Stores a record and chooses the exit code: files, history, page.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -16,20 +16,20 @@ use crate::globals::Raw;
 use crate::session::warning;
 use crate::{Exit, Globals, output, state, view};
 
-/// Above this many rows, raw samples are stored only when asked for.
+/// Raw samples with more rows are stored on request only.
 pub(super) const MANY_ROWS: usize = 5_000_000;
 const KEEP_RUNS: usize = 200;
-/// Of their records and samples together.
+/// Most bytes of the history's records and samples together.
 const KEEP_BYTES: u64 = 1 << 30;
 
-/// [`keep`] of a record that was calculated.
+/// Calls [`keep`] for a calculated record, which has no samples.
 pub(super) fn keep_figures(record: Record, globals: &Globals) -> Exit {
     keep(record, Vec::new(), state::history(), Vec::new(), None, globals)
 }
 
-/// Stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be written in one place is still
-/// written in the others. Beside the files of the options: the history, or why there is none, files that parameters ask for, and a record
-/// and a report in this directory whose names begin with `stem`; the history keeps their raw tables.
+/// Stores the record in all requested places, shows it, and chooses the exit code. A failure in one place does not affect the rest. The places are the
+/// history (or the reason why there is none), the files of the options, and the files that parameters request. A record and a report in this directory
+/// have names that begin with `stem`. The history also stores their raw tables.
 pub(super) fn keep(
     mut record: Record,
     tables: Vec<Table>,
@@ -64,7 +64,7 @@ pub(super) fn keep(
             }
             Err(e) => record.warn(warning(
                 "W901",
-                format!("the run was not kept in the history: {e}"),
+                format!("the run was not saved in the history: {e}"),
                 "make the state directory writable, name a file with -o, or give --no-save",
             )),
         }
@@ -74,7 +74,7 @@ pub(super) fn keep(
     } else {
         trouble.extend(view::show(&record, &tables, globals, &saved));
     }
-    // Codes of signals promise that the result was saved.
+    // The exit codes of signals promise that the result was saved.
     match (output::tell(&trouble), signals::stop_requested()) {
         (Exit::Fine, None) => exit(&record, globals),
         (Exit::Fine, Some(signal)) => signal.into(),
@@ -82,8 +82,8 @@ pub(super) fn keep(
     }
 }
 
-/// Record and report in this directory under `stem`, or under `stem-2`, `stem-3` and so on when runs of the same second have
-/// that. An empty record holds the place.
+/// Paths of a record and a report in this directory under `stem`, or `stem-2`, `stem-3` and so on if runs of the same second use it. An empty record
+/// reserves the name.
 fn free_files(stem: &str) -> [PathBuf; 2] {
     for n in 1..1000 {
         let stem = if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") };
@@ -93,18 +93,18 @@ fn free_files(stem: &str) -> [PathBuf; 2] {
         }
         match File::create_new(&files[0]) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            // What else is wrong is told when the record is written.
+            // Writing the record will report any other error.
             _ => return files,
         }
     }
-    // No second has a thousand runs; a name that nobody else chooses all the same.
+    // A thousand runs in one second do not occur; the process id makes the name unique in any case.
     ["json", "html"].map(|e| PathBuf::from(format!("{stem}-{}.{e}", std::process::id())))
 }
 
-/// What the page says of a file that was written, or what went wrong.
+/// The page's text about a written file, or the error.
 type Written = Result<String, String>;
 
-/// Writes a file that parameters ask for.
+/// Writes a file that a parameter requests.
 fn write_output(record: &mut Record, Output { path, content }: Output) -> Written {
     let bytes = content.map_err(|why| format!("{}: not written: {why}", path.display()))?;
     atomic::write(&path, &bytes).map_err(|e| e.to_string())?;
@@ -112,13 +112,13 @@ fn write_output(record: &mut Record, Output { path, content }: Output) -> Writte
     Ok(format!("{} ({} kB)", path.display(), bytes.len().div_ceil(1000)))
 }
 
-/// Writes the files of `stem`, without raw tables unless all are asked for, and the files of `-o`.
+/// Writes the files of `stem`, with raw tables only under `--raw all`, and the files of `-o`.
 fn write_all(record: &mut Record, tables: &[Table], stem: Option<&str>, globals: &Globals) -> Vec<Written> {
     let files = stem.map(free_files);
     let beside = if globals.raw == Raw::All { tables } else { &[] };
     let mut written: Vec<Written> = files.iter().flatten().map(|path| write(record, beside, path)).collect();
     written.extend(globals.output.iter().map(|path| write(record, tables, path)));
-    // Record and report of one stem are one line.
+    // Record and report of one stem share a line.
     if let (Some([_, html]), [Ok(record), Ok(report), ..]) = (&files, written.as_slice()) {
         let size = report.strip_prefix(&html.display().to_string()).unwrap_or_default();
         let line = format!("{record}, .html{size}");
@@ -132,7 +132,7 @@ fn write_all(record: &mut Record, tables: &[Table], stem: Option<&str>, globals:
     written
 }
 
-/// Writes one file in the form its ending asks for.
+/// Writes one file in the format of its extension.
 fn write(record: &mut Record, tables: &[Table], path: &Path) -> Written {
     let ending = view::ending(path, "json").unwrap_or("json");
     let mut beside = String::new();
@@ -141,11 +141,11 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Written {
             Ok(saved) if saved.raw.is_empty() => {}
             Ok(saved) => beside = format!(", {} raw tables beside it", saved.raw.len()),
             Err(e) if tables.is_empty() => return Err(e.to_string()),
-            // The figures are worth more than the samples: without room for all, keep the record.
+            // The figures are worth more than the samples: without space for both, keep the record.
             Err(e) => {
                 json::write(record, path).map_err(|again| again.to_string())?;
-                let text = format!("raw samples were not stored: {e}");
-                record.warn(warning("W902", text, "free space, or give --raw none"));
+                let text = format!("raw samples were not saved: {e}");
+                record.warn(warning("W902", text, "free disk space, or give --raw none"));
             }
         }
     } else {
@@ -155,7 +155,7 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Written {
     Ok(format!("{}{size}{beside}", path.display()))
 }
 
-/// The exit code of a run that was not stopped and is written.
+/// The exit code of a complete run that was not stopped.
 fn exit(record: &Record, globals: &Globals) -> Exit {
     if globals.strict && record.checks.iter().any(|c| c.state == CheckState::Fail) {
         return Exit::Inconclusive;

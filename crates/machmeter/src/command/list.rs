@@ -1,4 +1,4 @@
-//! `machmeter list WHAT`: the registries.
+//! `machmeter list WHAT`: prints the entries of a registry, or the stored runs.
 
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::{Hazard, MetricInfo, Record};
@@ -15,7 +15,7 @@ const KINDS: [&str; 8] = ["codes", "formats", "loads", "metrics", "probes", "rea
 
 pub(super) fn define(name: &'static str) -> Command {
     Command::new(name)
-        .about("What there is: runs, metrics, codes, tasks, loads, formats, ...")
+        .about("List runs, metrics, codes, tasks, loads, formats, probes, readers")
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
 
@@ -55,7 +55,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
                 .collect()
         }
     };
-    // Tags and errors come from files.
+    // Tags and errors come from files and may contain control characters.
     let rows: Vec<[String; 3]> = rows.iter().map(|r| r.each_ref().map(|text| printable(text))).collect();
     if let Some(target) = &globals.json {
         let object = |r: &[String; 3]| serde_json::json!({"name": r[0], "kind": r[1], "text": r[2]});
@@ -71,7 +71,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     Ok(Exit::Fine)
 }
 
-/// Stored runs, the newest first: name, when and what, tags and size. One that cannot be read says so.
+/// Stored runs, the newest first: name, time and verb, tags and size. An unreadable run has its error.
 fn runs() -> Result<Vec<[String; 3]>> {
     let history = state::past().map_err(Failure::usage)?;
     let row = |(i, name): (usize, String)| {

@@ -1,4 +1,4 @@
-//! `machmeter man [DIR]`: the manual pages, one for the program and one for each verb.
+//! `machmeter man [DIR]`: writes the manual pages, one for the program and one for each verb.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use clap_mangen::Man;
 
 use crate::{Exit, Failure, Globals, Registries, Result, command_line, output};
 
-/// Manual pages, written to a directory
+/// Write the manual pages to a directory
 ///
-/// Writes machmeter.1 and a page for each verb (machmeter-noise.1) into DIR. Without DIR, prints the main page:
+/// Writes machmeter.1 and a page for each verb (machmeter-noise.1) to DIR. Without DIR, prints the main page:
 /// machmeter man | man -l -
 #[derive(Args)]
 pub(super) struct Asked {
-    /// Write all pages here; made if it does not exist
+    /// Directory for all pages; created if it does not exist
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 }

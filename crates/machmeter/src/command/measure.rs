@@ -1,4 +1,6 @@
-//! Measuring: one probe by its verb, or the one-page characterization.
+//! Measures: one probe for its verb, or all probes for the one-page characterization.
+//!
+//! A session (see [`crate::session`]) captures the machine, runs the probes within the time limit, and makes the record.
 
 use clap::ArgMatches;
 use machmeter_compare::include_earlier;
@@ -15,11 +17,11 @@ use crate::progress::Reporter;
 use crate::session::{self, CHARACTERIZE, Session};
 use crate::{Exit, Failure, Globals, Registries, Result, job, output, state, view};
 
-/// Pages of at least this length look at what else runs on the machine, ns.
+/// Runs of at least this length also sample the other programs on the machine, ns.
 const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
-/// Earlier runs that are asked for what differs between runs, at most.
+/// Most earlier runs used for the variation between runs.
 const ASK_RUNS: usize = 16;
-/// Records that are opened to find them, at most: a tenth of a second.
+/// Most records opened to find them; this takes about a tenth of a second.
 const ASK_FILES: usize = 50;
 
 /// `machmeter PROBE`.
@@ -34,7 +36,7 @@ pub(crate) fn probe(
     attended(entry, &given, globals.dry_run, || measured(registries, entry, globals, &given, by_level_ns))
 }
 
-/// What `measured` gives, unless this process attends another that measures, which a dry run does not.
+/// Returns the result of `measured`, unless this process assists another one that measures. A dry run never assists.
 pub(crate) fn attended(
     entry: &Entry,
     given: &Parameters<'_>,
@@ -77,7 +79,7 @@ fn reporter(session: &Session<'_>, globals: &Globals, total_ns: u64) -> Reporter
     Reporter::new(globals, view::style(globals).width, total_ns, &session.cpus)
 }
 
-/// Bare `machmeter`.
+/// Runs bare `machmeter`.
 pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     let total_ns = globals.time.unwrap_or(globals.level.page_seconds() * 1_000_000_000);
     let parts = match &globals.job {
@@ -89,9 +91,9 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     let runs = commands.first().map(|first| ("runs", format!("a command: {first}")));
     let writes = destinations.first().map(|first| ("writes", format!("a file: {first}")));
     if let Some((does, what)) = runs.or(writes).filter(|_| !globals.allow_commands && !globals.dry_run) {
-        let help = "with --dry-run; give --allow-commands if that is wanted";
+        let help = "with --dry-run, then give --allow-commands";
         return Err(
-            Failure::usage(format!("the job {does} {what}")).help(format!("look at what it {does} {help}"))
+            Failure::usage(format!("the job {does} {what}")).help(format!("check what it {does} {help}"))
         );
     }
     writable(&destinations)?;
@@ -104,7 +106,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     globals.say(&format!("machmeter {version}: {total_s} s in {n} {parts_of} on CPU {}", session.cpus));
     let reporter = reporter(&session, globals, total_ns);
     let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
-    // What a job names must be had.
+    // A part of a job file that cannot be measured is an error.
     let mut planned = false;
     let mut keep = |indexes: &[usize], measured: Result<Option<Vec<Outcome>>>| match measured {
         Ok(found) => {
@@ -125,7 +127,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     let mut planned_ns = 0;
     for (n, i) in alone.iter().enumerate() {
         let (entry, parameters) = &parts[*i];
-        // What parameters of a job need is not known before.
+        // The needs of a job's parameters are unknown in advance.
         let needs = |i: &usize| {
             let page = parts[*i].0.page;
             if globals.job.is_none() { (page.least_ns, page.weight) } else { (0, Page::EQUAL) }
@@ -150,7 +152,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     drop(reporter);
     outcomes.sort_by_key(|(i, _)| *i);
     let outcomes: Vec<(&Entry, Outcome)> = outcomes.into_iter().map(|(i, o)| (parts[i].0, o)).collect();
-    // One part that cannot be had must not cost the others; if there are no others, it is the failure.
+    // A failed part must not affect the rest. Without any result, the last failure is returned.
     if outcomes.is_empty()
         && !planned
         && let Some((_, failure)) = refused.pop()
@@ -165,29 +167,29 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit> {
     }
     let host = || machmeter_sys::facts::capture().text("private.hostname").map(str::to_owned);
     let name = file_name(&globals.name.clone().or_else(host).unwrap_or_else(|| "machine".to_owned()));
-    // No name stands twice in that of a file.
+    // Keeps the word from occurring twice in the file name.
     let name = name
         .strip_prefix("machmeter")
         .filter(|n| n.is_empty() || n.starts_with('-'))
         .map_or(format!("-{name}"), str::to_owned);
     let stem = format!("machmeter{name}-{}", date::now_stamp());
-    // Files that are named stand in place of those of this directory.
+    // Named files replace those of this directory.
     let has_stem = globals.runs == 1 && globals.output.is_empty();
     Ok(finish(session, CHARACTERIZE, outcomes, globals, has_stem.then_some(stem.as_str())))
 }
 
-/// Refuses files that could not be written now.
+/// Rejects files that cannot be written.
 fn writable(destinations: &[Destination]) -> Result<()> {
     destinations.iter().try_for_each(|d| atomic::could_replace(&d.what).map_err(Failure::usage))
 }
 
-/// What a run would do beside measuring.
+/// Side effects of a run: commands and files.
 fn effects(commands: &[Command], destinations: &[Destination]) -> Vec<String> {
     let runs = commands.iter().map(|c| format!("runs {c}"));
     runs.chain(destinations.iter().map(|d| format!("writes {d}"))).collect()
 }
 
-/// Says what a run would do.
+/// Prints the plan of a run.
 pub(super) fn plan(
     globals: &Globals,
     total_ns: u64,
@@ -209,13 +211,13 @@ pub(super) fn plan(
     planned(globals, &text)
 }
 
-/// Prints a plan of one line, as a record where JSON is wanted.
+/// Prints a plan of one line, or as a record under `--json`.
 pub(super) fn planned(globals: &Globals, text: &str) -> Result<Exit> {
     if globals.json.is_none() {
         output::print(text).map_err(Failure::cannot)?;
         return Ok(Exit::Fine);
     }
-    // A reader of JSON gets a record in every outcome: this one holds the plan and no figure.
+    // `--json` gives a record in every outcome; this one has the plan and no figures.
     let mut record = session::empty_record();
     "plan".clone_into(&mut record.stopped_by);
     globals.level.name().clone_into(&mut record.run.level);
@@ -226,7 +228,7 @@ pub(super) fn planned(globals: &Globals, text: &str) -> Result<Exit> {
     Ok(output::tell(&view::show(&record, &[], globals, &[])))
 }
 
-/// Its beginning, where it is longer than files are named.
+/// The name with safe characters only, cut to 100 characters.
 fn file_name(name: &str) -> String {
     name.chars()
         .take(100)
@@ -234,7 +236,7 @@ fn file_name(name: &str) -> String {
         .collect()
 }
 
-/// Ends the session with what probes gave, asks earlier runs what runs differ by, and keeps the record.
+/// Ends the session with the outcomes of the probes, includes the variation of earlier runs, and keeps the record.
 fn finish(
     session: Session<'_>,
     verb: &str,
@@ -250,7 +252,7 @@ fn finish(
         probes.iter().find(reports).is_some_and(|e| (e.info.lasting)(m))
     };
     let (mut record, tables) = session.end(verb, outcomes.into_iter().map(|(e, o)| (e.info, o)).collect());
-    // Nobody who asked for an end waits for the history.
+    // After a stop request, the run does not read the history.
     if let Ok(history) = &history
         && signals::stop_requested().is_none()
         && record.metrics.iter().any(&lasting)

@@ -31,7 +31,7 @@ pub(crate) use measure::attended;
 
 pub(crate) struct CommandEntry {
     pub(crate) name: &'static str,
-    /// The command of that name.
+    /// Builds the command of that name.
     pub(crate) define: fn(&'static str) -> Command,
     takes: &'static str,
     run: Run,
@@ -39,7 +39,7 @@ pub(crate) struct CommandEntry {
 
 type Run = fn(&Registries, &Globals, &ArgMatches) -> Result<Exit>;
 
-/// `takes`: ids of the options of [`Globals`] that act on it, with spaces between.
+/// `takes`: ids of the options in [`Globals`] that act on the command, separated by spaces.
 const fn entry(
     name: &'static str,
     define: fn(&'static str) -> Command,
@@ -50,18 +50,18 @@ const fn entry(
 }
 
 impl CommandEntry {
-    /// Ids of the options of [`Globals`] that act on it.
+    /// Ids of the options in [`Globals`] that act on the command.
     pub(crate) fn takes(&self) -> impl Iterator<Item = &'static str> {
         self.takes.split_whitespace()
     }
 }
 
-/// Options that act on what is calculated.
+/// Options that act on calculations.
 const SIMULATED: &str = "cpus output json csv md tag no_save dry_run quiet verbose color ascii";
-/// Options that act on what is traced.
+/// Options that act on traces.
 const TRACED: &str = "output json csv md raw name tag no_save quiet verbose color ascii";
 
-/// A command whose options are those of a structure.
+/// A command with the options of a structure.
 fn options_of<A: Args>(name: &'static str) -> Command {
     A::augment_args(Command::new(name))
 }
@@ -93,11 +93,11 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
 ];
 
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit> {
-    // Global options may stand before or after the command; clap has propagated them to the innermost one.
+    // Global options may precede or follow the command; clap has copied them to the innermost one.
     let verb = matches.subcommand();
     let given = verb.map_or(matches, |(_, sub)| sub);
     let mut globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
-    // An option of that name that a command has for itself says nothing of repetitions.
+    // A command may have its own option of this name, which does not mean repetitions.
     let own = verb.and_then(|(name, _)| COMMANDS.iter().find(|c| c.name == name));
     if own.is_some() {
         globals.runs = 1;
@@ -115,7 +115,7 @@ pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit>
     (own.run)(registries, &globals, given)
 }
 
-/// The runs of `-n`, to the end or a signal: the first exit code that is not fine.
+/// Makes the runs of `-n`, until the end or a signal. Returns the first exit code that is not 0.
 fn repeated(globals: &Globals, run: impl Fn() -> Result<Exit>) -> Result<Exit> {
     let runs = if globals.dry_run { 1 } else { globals.runs };
     let mut first = Exit::Fine;
@@ -132,7 +132,7 @@ fn repeated(globals: &Globals, run: impl Fn() -> Result<Exit>) -> Result<Exit> {
     Ok(first)
 }
 
-/// A stored run with its raw samples, for a probe that builds on an earlier one.
+/// Opens a stored run with its raw samples, for a probe that uses an earlier run.
 pub(crate) fn open_stored(name: &str) -> Result<Stored, String> {
     let (record, tables) = report::with_tables(Path::new(name)).map_err(|f| f.what)?;
     Ok(Stored { record, tables })

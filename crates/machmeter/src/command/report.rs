@@ -1,4 +1,4 @@
-//! `machmeter report RUN`: draws a saved run, a report, or another tool's files.
+//! `machmeter report RUN`: shows a saved run, a report, or files of another tool.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,20 @@ use crate::{Exit, Failure, Globals, Registries, Result, output, state, view};
 /// Show a saved run, or another tool's files; -o writes HTML or card
 ///
 /// Shows the page of a saved run (last, last~1, a tag, a file, - for stdin) or of files of FTQ, FWQ, Netgauge, sysjitter,
-/// oslat, cyclictest, interbench, ramlat, `lat_mem_rd`, multichase or `NetPIPE`. Writes a file only with -o: the report (.html), the
+/// oslat, cyclictest, interbench, ramlat, `lat_mem_rd`, multichase or `NetPIPE`. Writes files only with -o: the report (.html), the
 /// one-page card (.svg) or the record (.json).
 #[derive(Args)]
 pub(super) struct Asked {
     /// last, last~N, a tag, a record, a report, or foreign files
     #[arg(value_name = "RUN|FILE", num_args = 1.., default_value = "last")]
     run: Vec<PathBuf>,
-    /// A metric over all stored runs of this machine, and where it changed
+    /// Show a metric over all stored runs of this machine, with its changes
     #[arg(long, value_name = "METRIC", conflicts_with = "run")]
     history: Option<String>,
-    /// The file of -o is the one-page card (SVG)
+    /// Write the one-page card (SVG) to the file of -o
     #[arg(long, requires = "output")]
     card: bool,
-    /// Ticks per second of a file that does not say
+    /// Clock ticks per second, for a file without them
     #[arg(long, value_name = "HZ")]
     tick_hz: Option<f64>,
 }
@@ -54,12 +54,12 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
         saved.push(view::write(path, ending, &record).map_err(Failure::cannot)?);
     }
     let mut globals = globals.clone();
-    // The picture is the answer.
+    // The picture is the result, so it is printed without -v.
     globals.verbose = globals.verbose.max(u8::from(asked.history.is_some()));
     Ok(output::tell(&view::show(&record, &[], &globals, &saved)))
 }
 
-/// The record that names mean, with what is usual: a run of ours, or one made from foreign files.
+/// The record under these names, with its usual ranges: a run of this program, or one made from foreign files.
 pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record> {
     let mut record = read(registries, names, known)?;
     usual::fill(&reference::grown(), &mut record);
@@ -81,7 +81,7 @@ fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result
             let name = one.to_string_lossy();
             match history.resolve(&name) {
                 Ok(path) => return json::read(&path).map_err(Failure::usage),
-                // A name of files of another tool, unless they are not there either, or several runs begin like it.
+                // The name may be that of another tool's files. The error about runs is kept if the name begins like a run.
                 Err(e) => {
                     let is_of_runs = |runs: Vec<String>| runs.iter().any(|r| r.starts_with(&*name));
                     let is_ours = name.starts_with("last") || history.list().map_or(true, is_of_runs);
@@ -95,7 +95,7 @@ fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result
         Document::Record(record) => *record,
         Document::Foreign(imported) => record_of(registries, *imported),
     };
-    // Records of other tools, and of versions that knew no rows.
+    // Records of other tools, and of versions without rows.
     if record.summary.rows.is_empty() {
         let infos: Vec<RowInfo> = registries.probes.iter().flat_map(|p| p.info.rows).copied().collect();
         record.summary.rows = summary::rows(&infos, &record.metrics);
@@ -103,7 +103,7 @@ fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result
     Ok(record)
 }
 
-/// A run of ours by name or file, and the file.
+/// Finds a run of this program by name or file; returns its record and its file.
 pub(super) fn located(name: &Path) -> Result<(Record, PathBuf)> {
     let path = if name.exists() {
         name.to_owned()
@@ -114,19 +114,19 @@ pub(super) fn located(name: &Path) -> Result<(Record, PathBuf)> {
     Ok((json::read(&path).map_err(Failure::usage)?, path))
 }
 
-/// Runs of ours by name or file.
+/// Reads runs of this program by name or file.
 pub(super) fn records(names: &[&PathBuf]) -> Result<Vec<Record>> {
     names.iter().map(|name| located(name).map(|(record, _)| record)).collect()
 }
 
-/// A run of ours with its raw tables.
+/// Reads a run of this program with its raw tables.
 pub(super) fn with_tables(name: &Path) -> Result<(Record, Vec<machmeter_data::Table>)> {
     let (record, path) = located(name)?;
     let tables = tables(&record, &path)?;
     Ok((record, tables))
 }
 
-/// Raw tables of a run of ours: beside the record, or beside its copy in the state directory.
+/// Reads the raw tables of a run: from beside the record, or beside its copy in the state directory.
 pub(super) fn tables(record: &Record, path: &Path) -> Result<Vec<machmeter_data::Table>> {
     let copy = record.raw.is_empty().then(|| state::past().ok()?.copy_of(record)).flatten();
     let read = |path: &Path| history::raw_tables(&json::read(path)?, path);

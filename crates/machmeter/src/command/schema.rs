@@ -1,4 +1,4 @@
-//! `machmeter schema [WHAT]`: JSON Schemas of the record, of a comparison, and of a probe's parameters.
+//! `machmeter schema [WHAT]`: prints the JSON Schema of the record, of a comparison, or of a probe's parameters.
 
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::Record;
@@ -6,8 +6,11 @@ use machmeter_data::Record;
 use crate::{Exit, Failure, Globals, Registries, Result, output};
 
 pub(super) fn define(name: &'static str) -> Command {
-    Command::new(name).about("JSON Schema of record, comparison or a probe's parameters").arg(
-        Arg::new("what").value_name("WHAT").default_value("record").help("record, comparison or a probe"),
+    Command::new(name).about("Print the JSON Schema of a record, a comparison or parameters").arg(
+        Arg::new("what")
+            .value_name("WHAT")
+            .default_value("record")
+            .help("record, comparison, or a probe for its parameters"),
     )
 }
 

@@ -1,4 +1,4 @@
-//! `machmeter selftest PROBE`: injects known disturbances into this machine and checks what the probe says of them.
+//! `machmeter selftest PROBE`: injects known disturbances into this machine and checks the figures of the probe against them.
 
 use clap::{ArgMatches, Args, FromArgMatches, builder::PossibleValuesParser};
 use machmeter_data::quantity::{Unit, human};
@@ -12,20 +12,19 @@ use crate::output::{self, Lines};
 use crate::session::Session;
 use crate::{Exit, Failure, Globals, Registries, Result, view};
 
-/// Inject known disturbances and check the answers
+/// Inject known disturbances and check that a probe finds them
 ///
-/// Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter or the task, a
-/// competitor on its CPU, a task that is stopped and continued, waits of known length, locks that do not lock, programs that
-/// fail) and checks what the probe says of them against the injectors' own logs. As root it takes one CPU in short pieces,
-/// and all CPUs for up to two seconds. With -t, the self-test of interactive records again what the machine was not quiet
-/// enough for, while there is time. Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be
-/// shown here.
+/// Injects known disturbances into this machine and compares the figures of the probe with the injectors' logs. Examples: stalls inside the
+/// loop, a real-time thread above the meter or the task, a competitor on its CPU, a stopped and continued task, waits of known length,
+/// broken locks, failing programs. As root it occupies one CPU in short pieces, and all CPUs for up to two seconds. With -t, the self-test
+/// of interactive repeats recordings that other load disturbed, while there is time. Exit code 0: every check passed; 1: a check failed;
+/// 3: no check failed, but some could not be shown here.
 #[derive(Args)]
 pub(super) struct Asked {
-    /// The probe to test
+    /// Probe to test
     #[arg(value_name = "PROBE", value_parser = PossibleValuesParser::new(crate::PROBES.iter().map(|p| p.info.name)))]
     probe: String,
-    /// Fewer and shorter injections: less than half the time
+    /// Inject fewer and shorter disturbances, in less than half the time
     #[arg(long)]
     quick: bool,
 }
@@ -33,10 +32,10 @@ pub(super) struct Asked {
 pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit> {
     let Asked { probe: name, quick } = Asked::from_arg_matches(matches).map_err(Failure::usage)?;
     let Some(test) = registries.probes.iter().find(|p| p.info.name == name).map(|p| p.selftest) else {
-        return Err(Failure::usage(format!("'{name}' is no probe")));
+        return Err(Failure::usage(format!("no probe '{name}'")));
     };
     if globals.time.is_some() && !test.tries_again {
-        let why = "it ends when its checks are done; --quick does fewer";
+        let why = "it ends after its checks; --quick runs fewer";
         return Err(Failure::usage(format!("the self-test of {name} takes no -t: {why}")));
     }
     let given_ns = globals.time.unwrap_or(0);
@@ -90,7 +89,7 @@ fn verdict(checks: &[SelfCheck]) -> String {
     format!("{pass} passed, {fail} failed, {not_shown} not shown on this machine")
 }
 
-/// The checks as text, grouped by what was injected.
+/// The checks as text, grouped by the injected disturbance.
 fn page(checks: &[SelfCheck], wall_ns: u64) -> String {
     let mut lines = Vec::new();
     let mut what = None;
@@ -112,7 +111,7 @@ fn page(checks: &[SelfCheck], wall_ns: u64) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Writes the checks into a record: a finding each.
+/// Writes the checks into a record, one finding each.
 fn describe(record: &mut Record, probe: &str, checks: &[SelfCheck]) {
     record.findings.extend(checks.iter().map(|c| Finding {
         id: format!("selftest.{probe}.{}", c.id),
@@ -134,11 +133,11 @@ fn describe(record: &mut Record, probe: &str, checks: &[SelfCheck]) {
     lines.extend(worst(State::Fail));
     lines.extend(worst(State::NotShown));
     lines.push(match exit(checks) {
-        Exit::Fine => format!("The {probe} probe told the truth about everything that was injected."),
+        Exit::Fine => format!("The {probe} probe found everything that was injected."),
         Exit::Finding => format!(
-            "The {probe} probe missed a bar: do not trust its figures on this machine before the cause is known."
+            "The {probe} probe missed a bar: do not trust its figures on this machine until the cause is known."
         ),
-        _ => format!("The {probe} probe missed no bar, but not everything could be shown here."),
+        _ => format!("The {probe} probe missed no bar, but some checks could not be shown here."),
     });
     record.summary.lines.push(SummaryLine { section: "SELFTEST".to_owned(), lines });
 }

@@ -1,4 +1,4 @@
-//! `machmeter serve`: the far end of links for `machmeter net --peer` on another machine.
+//! `machmeter serve`: answers as the far end of links for `machmeter net --peer` on another machine.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -10,25 +10,25 @@ use machmeter_sys::{affinity, guard};
 
 use crate::{Exit, Failure, Globals, Registries, Result, output, session};
 
-/// Serves so long when no time is given, ns.
+/// Time of service by default, ns.
 const DEFAULT_NS: u64 = 3_600_000_000_000;
 
-/// Be the far end of links for `machmeter net --peer` elsewhere
+/// Answer a `machmeter net --peer` on another machine
 #[derive(Args)]
 #[command(
-    long_about = "Waits for one `machmeter net --peer` and answers its messages on one CPU (-c, else the last that may be used), which it \
-                  keeps busy meanwhile. Listens on this machine alone unless --listen names an address. Who asks must know the token; it \
-                  never crosses the network, but messages do as they are, so that somebody between the machines can disturb a session. \
-                  Nothing is executed for a client and nothing is written. Ends after the session, or after an hour (-t)."
+    long_about = "Waits for one `machmeter net --peer` and answers its messages on one CPU (-c, else the last allowed one), which stays busy \
+                  during the session. Listens on this machine only, unless --listen names an address. A client must know the token. The token \
+                  never crosses the network, but messages are not encrypted: a machine between the two can disturb a session. Executes and \
+                  writes nothing for a client. Ends after the session, or after an hour (-t)."
 )]
 pub(super) struct Asked {
-    /// Address to listen on, with a port or without
+    /// Address to listen on, with or without a port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
     listen: SocketAddr,
-    /// Token to ask for; a new one is printed when not given
+    /// File with the token; without it a new token is printed
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Sessions to serve, one after the other
+    /// Number of sessions, one after the other
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
 }
@@ -36,7 +36,8 @@ pub(super) struct Asked {
 /// `10.0.0.2`, `10.0.0.2:7117`, `[fe80::1]:7117`.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let bare = |ip: IpAddr| SocketAddr::new(ip, PORT);
-    let wrong = || format!("'{text}' is no address of this machine: 127.0.0.1, 127.0.0.1:{PORT}");
+    let wrong =
+        || format!("'{text}' is not an address of this machine, such as 127.0.0.1 or 127.0.0.1:{PORT}");
     text.parse().or_else(|_| text.parse().map(bare)).map_err(|_| wrong())
 }
 
@@ -71,13 +72,12 @@ pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Re
     match guard::stop_requested() {
         Some(signal) => Ok(signal.into()),
         None if left == 0 => Ok(Exit::Fine),
-        None => {
-            Err(Failure::cannot("nobody came in time").help("-t serves longer, --listen for other machines"))
-        }
+        None => Err(Failure::cannot("no client connected in time")
+            .help("-t serves longer; --listen accepts other machines")),
     }
 }
 
-/// Where it listens, and what to type on the other machine.
+/// The address and CPU of the service, and the command for the other machine.
 fn told(listen: SocketAddr, cpu: usize, made: Option<&str>) -> String {
     let mut text = format!("listening on {listen}, answering on CPU {cpu}\n");
     let file = if made.is_some() { "token" } else { "FILE" };

@@ -1,4 +1,6 @@
-//! `machmeter trace -- mpirun -n P APP`: every MPI call of a program, by a library that is preloaded into its ranks.
+//! `machmeter trace -- mpirun -n P APP`: records every MPI call of a program with a library that is preloaded into its ranks.
+//!
+//! It runs the program, collects the trace files of the ranks, and makes a record with calls, shares of the time, bytes, and the ranks that arrive last.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,11 +26,11 @@ use crate::globals::Raw;
 use crate::session::Session;
 use crate::{Exit, Failure, Globals, Registries, Result, recorder};
 
-/// What a trace reports.
+/// Metrics, rows and codes of a trace.
 pub(crate) const INFO: Info = Info {
     name: "trace",
-    question: "What does my MPI program wait for?",
-    method: "A preloaded library around the functions of MPI writes a slot of 32 bytes for each call.",
+    question: "The calls of an MPI program, and what it waits for",
+    method: "A preloaded library wraps the functions of MPI and writes a slot of 32 bytes per call.",
     references: &["MPI: A Message-Passing Interface Standard 4.1, chapter 15, profiling interface"],
     metrics: &[mpi_trace::METRICS],
     rows: mpi_trace::ROWS,
@@ -37,32 +39,32 @@ pub(crate) const INFO: Info = Info {
     example_job: "",
 };
 
-/// How often it is looked whether the program has ended, ns.
+/// Interval between checks for the end of the program, ns.
 const LOOK_NS: u64 = 20_000_000;
 
-/// What an MPI program calls, and what it waits for
+/// Record the calls of an MPI program, and what it waits for
 ///
-/// Runs a program, records each MPI call of its ranks by a preloaded library, and makes a record: calls, shares of the time, bytes, who
-/// enters collectives last; all calls as raw samples, for export --to perfetto. C and Fortran; Open MPI, MPICH and the MPI 5 ABI; no
-/// recompilation. Ends with the program's exit code (128 and the number of its signal), or with its own where that is 0:
+/// Runs a program and records each MPI call of its ranks with a preloaded library. The record has calls, shares of the time, bytes and the
+/// ranks that enter collectives last; all calls are raw samples, for export --to perfetto. Supports C and Fortran, Open MPI, MPICH and the
+/// MPI 5 ABI, without recompilation. The exit code is that of the program (128 plus the signal number), or the tracer's own if that is 0:
 /// machmeter trace -- mpirun -n 4 ./app
 /// For batch jobs write the recorder with --recorder, set `LD_PRELOAD` to it and `MACHMETER_TRACE_DIR` to an empty directory, and --collect
 /// that directory.
 #[derive(Args)]
 pub(super) struct Asked {
-    /// Make a record of the traces in a directory, run nothing
+    /// Make a record of the traces in a directory; run nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "dir", "limit"])]
     collect: Option<PathBuf>,
-    /// Write traces here, and keep them; a new directory, shared by all machines of the program
+    /// Directory for traces, which are kept; new or empty, and shared by all machines of the program
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Write the recorder for a batch job, run nothing
+    /// Write the recorder for a batch job; run nothing
     #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "collect", "dir", "limit", "json", "csv", "md", "output"])]
     recorder: Option<PathBuf>,
-    /// Most that a rank records: 32 bytes a call
+    /// Recording limit of a rank; a call takes 32 bytes
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     limit: u64,
-    /// The program with its arguments
+    /// Program with its arguments
     #[arg(value_name = "COMMAND", last = true, num_args = 1.., required_unless_present_any = ["collect", "recorder"])]
     command: Vec<OsString>,
 }
@@ -78,7 +80,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
         let found = collected(dir, globals)?;
         let none = || {
             Failure::usage(format!("{}: no file ends in .{EXTENSION}", dir.display()))
-                .help("name the directory that MACHMETER_TRACE_DIR or --dir named")
+                .help("name the directory of MACHMETER_TRACE_DIR or --dir")
         };
         return Ok(told(session, found.ok_or_else(none)?, &[], globals));
     }
@@ -86,11 +88,12 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     let mut place = Place::of(&asked)?;
     let session = Session::begin(registries, globals, 0)?;
     let preload = Preload::write(&place.path, &library).map_err(|e| {
-        Failure::cannot(e).help("--dir names a directory on a file system from which programs may be run")
+        Failure::cannot(e)
+            .help("use --dir with a directory on a file system that allows programs to run (no noexec)")
     })?;
     if let Some(why) = preload.why_in_memory() {
         globals.say(&format!(
-            "the recorder is in memory, so that only ranks on this machine are recorded: {}: {why}",
+            "the recorder is in memory, so only ranks on this machine are recorded: {}: {why}",
             place.path.display()
         ));
     }
@@ -103,9 +106,9 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     })?;
     let Some(found) = found else {
         let failure = Failure::cannot(
-            "no rank left a trace: nothing called MPI_Init, or its machines do not share the directory",
+            "no rank left a trace: no process called MPI_Init, or the machines do not share the directory",
         )
-        .help("programs with static MPI libraries cannot be traced; --dir names a shared directory");
+        .help("programs with a static MPI library cannot be traced; --dir sets a shared directory");
         return match exit {
             Exit::Fine => Err(failure),
             other => {
@@ -118,7 +121,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     Ok(if exit == Exit::Fine { own } else { exit })
 }
 
-/// The exit code of the program, as shells give it.
+/// The exit code of the program, by the convention of shells.
 fn program_exit(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(0), _) => Exit::Fine,
@@ -127,7 +130,7 @@ fn program_exit(status: ExitStatus) -> Exit {
     }
 }
 
-/// Removes the recorder that a killed run left beside the traces of `dir`, unless a run uses the directory.
+/// Removes the recorder that a killed run left beside the traces in `dir`, unless a run uses the directory.
 fn remove_abandoned(dir: &Path) {
     if abandoned::is_unlocked(dir) {
         preload::remove_abandoned(dir);
@@ -138,12 +141,12 @@ fn remove_abandoned(dir: &Path) {
 struct Place {
     path: PathBuf,
     is_kept: bool,
-    /// Marks the directory as in use; missing on file systems without locks.
+    /// Lock that marks the directory as in use; `None` on file systems without locks.
     _lock: Option<File>,
 }
 
 impl Place {
-    /// The given one, which must be new or empty, or one in the directory for temporary files.
+    /// The given directory, which must be new or empty, or a new one in the directory for temporary files.
     fn of(asked: &Asked) -> Result<Self> {
         let (path, is_kept) = match &asked.dir {
             Some(dir) => (dir.clone(), true),
@@ -154,7 +157,7 @@ impl Place {
             remove_abandoned(&path);
             if path.read_dir().map_err(wrong)?.next().is_some() {
                 return Err(Failure::usage(format!("--dir {}: not empty", path.display()))
-                    .help("a directory holds the traces of one program"));
+                    .help("a directory must contain the traces of one program only"));
             }
         } else {
             std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(wrong)?;
@@ -173,10 +176,10 @@ impl Drop for Place {
     }
 }
 
-/// Runs the program to its end. A signal to this process is passed on.
+/// Runs the program to its end, and forwards signals to it.
 fn traced(asked: &Asked, library: &Path, dir: &Path, globals: &Globals) -> Result<ExitStatus> {
     let [program, arguments @ ..] = asked.command.as_slice() else {
-        return Err(Failure::usage("no command"));
+        return Err(Failure::usage("no command given"));
     };
     let mut process = Process::new(program);
     process.args(exports(program)).args(arguments);
@@ -204,7 +207,7 @@ fn ended(child: &mut Child) -> Result<ExitStatus> {
     }
 }
 
-/// The recorder before what is preloaded already.
+/// The recorder, followed by the libraries of the user's `LD_PRELOAD`.
 #[allow(clippy::disallowed_methods, reason = "what the user preloads stays")]
 fn preloaded(library: &Path) -> OsString {
     let mut all = library.as_os_str().to_owned();
@@ -215,8 +218,8 @@ fn preloaded(library: &Path) -> OsString {
     all
 }
 
-/// Options by which Open MPI's launcher passes variables to ranks on other machines. On this machine ranks inherit them; MPICH's
-/// launcher and Slurm's pass all of the environment everywhere.
+/// Options with which Open MPI's launcher exports variables to ranks on other machines. Ranks on this machine inherit them; the launchers of MPICH and
+/// Slurm export the complete environment.
 fn exports(program: &OsString) -> Vec<&'static str> {
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
     let is_launcher = ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|n| name.starts_with(n));
@@ -262,13 +265,13 @@ fn told(session: Session<'_>, found: Collected, command: &[OsString], globals: &
     };
     let (mut record, tables) = session.end("trace", vec![(&INFO, outcome)]);
     "end of the program".clone_into(&mut record.stopped_by);
-    // Signals that ended the program leave what was recorded.
+    // If a signal ended the program, the calls until then are recorded.
     record.complete = found.complete;
     record.provenance =
         Some(Provenance { format: "mpi-trace".to_owned(), files: found.files, assumptions: Vec::new() });
     let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     if found.boots.iter().any(|boot| boot != here.trim()) {
-        // It ran elsewhere: of those machines nothing is known.
+        // The program ran on other machines, about which nothing is known.
         record.machine = Machine::default();
         record.checks.clear();
         record.clock = None;

@@ -1,4 +1,4 @@
-//! `machmeter report --history METRIC`: a figure over all stored runs of this machine, and where it changed.
+//! `machmeter report --history METRIC`: shows a figure over all stored runs of this machine, and its changes.
 
 use machmeter_compare::{Level, Series, history, levels};
 use machmeter_data::quantity::human;
@@ -9,13 +9,13 @@ use machmeter_data::{Dataset, Record, Shape, Unit};
 use crate::session::empty_record;
 use crate::{Failure, Result, state};
 
-/// Figures that are shown at most: more are no answer.
+/// Most figures shown.
 const MOST: usize = 20;
 
-/// A record of the figures that match, over the runs of the latest run's machine, with their levels.
+/// A record of the matching figures, over the runs on the machine of the latest run, with their levels.
 ///
 /// # Errors
-/// When there is no history, or nothing in it matches.
+/// There is no history, or nothing in it matches.
 pub(super) fn record(glob: &str) -> Result<Record> {
     let past = state::history().map_err(Failure::usage)?;
     let names = past.list().map_err(Failure::usage)?;
@@ -27,8 +27,8 @@ pub(super) fn record(glob: &str) -> Result<Record> {
     }
     if found.series.len() > MOST {
         let what =
-            format!("--history '{glob}': {} metrics match, at most {MOST} are shown", found.series.len());
-        return Err(Failure::usage(what).help("name one: 'ops.cost{*operation=getppid*'"));
+            format!("--history '{glob}': too many metrics match: {}, at most {MOST}", found.series.len());
+        return Err(Failure::usage(what).help("select one: 'ops.cost{*operation=getppid*'"));
     }
     let mut record = empty_record();
     record.machine = runs.last().map(|r| r.machine.clone()).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn record(glob: &str) -> Result<Record> {
         record.datasets.push(dataset);
     }
     if found.left_out > 0 {
-        lines.push(format!("{} runs of another plan or state of the machine are left out", found.left_out));
+        lines.push(format!("{} runs with another plan or state of the machine are left out", found.left_out));
     }
     record.summary.lines.push(SummaryLine { section: "HISTORY".to_owned(), lines });
     Ok(record)
@@ -77,6 +77,6 @@ fn drawn(series: &Series, values: &[f64], levels: &[Level]) -> Dataset {
         rows: vec![CurveRow { name: "figure".to_owned(), x, y: values.to_vec() }],
         marks: marks.collect(),
     };
-    let caption = "Stored runs of this machine of one plan and state, the oldest first. A mark is a change point: the runs before and after it differ by more than runs that follow each other do (1 %).";
+    let caption = "Stored runs of this machine with the same plan and state, the oldest first. A mark is a change point: the runs before and after it differ by more than consecutive runs do (error rate 1 %).";
     Dataset::new("history", &series.name, caption, Shape::Curve(shape))
 }

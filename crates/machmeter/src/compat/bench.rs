@@ -1,5 +1,6 @@
-//! The machine as a compatibility mode uses it: the first CPUs it may use, one thread on each, under the policy the program
-//! was started with, as the originals run.
+//! Sets the machine up for a compatibility mode, as the original programs do.
+//!
+//! A run uses the first CPUs that it may use, one thread on each, under the policy with which the program was started.
 
 use machmeter_data::Facts;
 use machmeter_data::quantity::{Unit, human};
@@ -16,12 +17,12 @@ use machmeter_sys::topology::{CpuSet, Topology};
 
 use crate::{Failure, Result, output, session};
 
-/// Entries of the list of gaps at most, per thread.
+/// Most entries in the list of gaps, per thread.
 const GAPS_MOST: f64 = 4e6;
-/// Gaps per second for which there is room.
+/// Gaps per second that fit into the list.
 const GAPS_PER_SECOND: f64 = 20_000.0;
 
-/// The machine with a clock that was looked at.
+/// The machine with a qualified clock.
 pub(super) struct Bench {
     topology: Topology,
     allowed: CpuSet,
@@ -31,33 +32,31 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Takes the first `threads` CPUs that may be used, asked for by this `option`; thread k gets the k-th. Without a policy it is
-    /// the caller's.
-    /// Errors: when there are fewer CPUs, or no clock can be used.
+    /// Takes the first `threads` allowed CPUs, as requested by `option`; thread k gets the k-th. Without `policy`, the policy of the caller stays.
+    /// Errors: too few CPUs, or no usable clock.
     pub(super) fn of_threads(option: &str, threads: usize, policy: Option<Policy>) -> Result<Self> {
         signals::install().map_err(Failure::cannot)?;
         let (topology, allowed, usable) = session::cpus("all")?;
         if threads > usable.len() {
             let most = usable.len();
-            let why = format!(
-                "each thread needs a CPU of its own, and only {most} may be used here (CPU {usable})"
-            );
+            let why =
+                format!("each thread needs its own CPU, but only {most} are allowed here (CPU {usable})");
             return Err(Failure::usage(format!("{option} {threads}: {why}")).help(format!("{option} {most}")));
         }
         let cpus: CpuSet = usable.iter().take(threads).collect();
-        // A thread of a deadline policy may not be pinned.
+        // A thread with a deadline policy can't be pinned.
         let inherited = || sched::current().ok().filter(|p| !matches!(p, Policy::Deadline { .. }));
         let policy = policy.or_else(inherited).unwrap_or(Policy::ordinary());
         let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
         Ok(Self { topology, allowed, cpus, clock, priority: Priority::Asked(policy) })
     }
 
-    /// Ticks to nanoseconds.
+    /// The rate of ticks.
     pub(super) fn rate(&self) -> TickRate {
         self.clock.tick_rate()
     }
 
-    /// A length of ticks as a person reads it.
+    /// A duration in ticks as text.
     pub(super) fn span(&self, ticks: f64) -> String {
         human(ticks * self.rate().ns_per_tick(), Unit::Nanoseconds)
     }
@@ -82,13 +81,13 @@ impl Bench {
         Ok(record_windows(&self.host(&NoLoads), &request)?)
     }
 
-    /// Tells which windows are about to be recorded, and how long that takes.
+    /// Prints which windows are recorded next, and their duration.
     pub(super) fn announce(&self, name: &str, window_ticks: u64, windows: usize) {
         let [each, all] = [1, windows].map(|n| self.span(window_ticks as f64 * n as f64));
         output::say(&format!("{name}: {windows} windows of {each} on CPU {}: {all}", self.cpus));
     }
 
-    /// Waits, or less when a signal asks to stop.
+    /// Sleeps; ends early after a stop signal.
     pub(super) fn wait_ms(ms: u64) {
         let until_ns = thread::monotonic_ns() + ms * 1_000_000;
         while thread::monotonic_ns() < until_ns && !deadline::stop_requested() {
@@ -96,7 +95,7 @@ impl Bench {
         }
     }
 
-    /// The host as probes know it, with these loads.
+    /// The host in the form for probes, with these loads.
     pub(super) fn host<'a>(&'a self, loads: &'a dyn Loads) -> Host<'a> {
         Host {
             cpus: self.cpus.clone(),
@@ -125,7 +124,7 @@ pub(super) fn counts_of(samples: &Samples) -> Vec<Vec<i32>> {
     counts
 }
 
-/// What `uname` gives: name, host, release, version, machine.
+/// The fields of `uname`: system, host, release, version, machine.
 pub(super) fn uname(facts: &Facts) -> [String; 5] {
     [
         "Linux".to_owned(),
@@ -136,12 +135,12 @@ pub(super) fn uname(facts: &Facts) -> [String; 5] {
     ]
 }
 
-/// A fact as the originals print it.
+/// A fact in the form of the original programs.
 pub(super) fn fact(facts: &Facts, key: &str) -> String {
     facts.text(key).unwrap_or("(unknown)").to_owned()
 }
 
-/// Shortens all lists to the shortest, which a signal may have left unequal by a window.
+/// Cuts all lists to the length of the shortest. A signal can leave them unequal by one window.
 pub(super) fn level_off<T>(lists: &mut [Vec<T>]) {
     let shortest = lists.iter().map(Vec::len).min().unwrap_or(0);
     for l in lists {

@@ -1,7 +1,8 @@
 //! FTQ as of 2009: `ftq`, `ftq15`, `ftq31`, `ftq63` and their threaded forms `t_ftq*`.
 //!
-//! Formats and rules: ftq.c of 2009 and its README. Windows end at multiples of 2^bits ticks, as there. Those that an
-//! interruption swallows are kept with a count of zero; the original drops them, and with them its time axis.
+//! FTQ (fixed time quantum) counts the work done in each of many windows of equal length. Formats and rules follow ftq.c of 2009 and its README. Windows
+//! end at multiples of 2^bits ticks, as there. A window that an interruption covers completely is kept with a count of zero; the original drops it, and
+//! with it its time axis.
 
 use std::path::Path;
 
@@ -17,10 +18,10 @@ use super::{
 };
 use crate::{Exit, Failure, Result, output};
 
-/// A window must hold this many turns of the loop: with fewer, its count says nothing.
+/// Least turns of the loop in a window. With fewer, a count has no information.
 pub(super) const LEAST_TURNS: f64 = 4.0;
 
-/// With the quantum at the end; those with threads begin with `t_`.
+/// Names end in the quantum; those with threads begin with `t_`.
 pub(super) const NAMES: &[&str] =
     &["ftq", "ftq15", "ftq31", "ftq63", "t_ftq", "t_ftq15", "t_ftq31", "t_ftq63"];
 
@@ -42,7 +43,7 @@ pub(super) fn define(name: &'static str) -> Command {
         .about("Fixed time quantum benchmark as of 2009: counts of work in windows of 2^BITS clock ticks")
         .arg(number('i', "interval", 3..=30, "BITS", "Windows of 2^BITS ticks (3 to 30)").default_value("20"))
         .arg(samples("524288", "Windows to record (at most 2000000)"));
-    // Without threads it is known only to be refused with a reason.
+    // The form without threads knows the option only to reject it with a reason.
     let threads = if is_threaded(name) { threads().default_value("1") } else { threads().hide(true) };
     with_output(command, "ftq").arg(threads)
 }
@@ -51,7 +52,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let quantum = quantum(name);
     let threads = value_of(matches, "threads").max(1) as usize;
     if !is_threaded(name) && matches.contains_id("threads") {
-        return Err(Failure::usage(format!("{name}: -t is an option of the threaded form"))
+        return Err(Failure::usage(format!("{name}: only the threaded form takes -t"))
             .help(format!("t_{name} -t {threads}")));
     }
     let prefix = target::asked(name, matches, threads)?;
@@ -72,7 +73,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
 }
 
-/// Writes each thread's pair of files, or the one thread to stdout; returns what `report` is to be given.
+/// Writes the pair of files of each thread, or the only thread to stdout; returns the arguments for `report`.
 fn put(bench: &Bench, prefix: Option<&Path>, schedule: &Schedule, counts: &[Vec<i32>]) -> Result<String> {
     let closed = counts.first().map_or(0, Vec::len) as u64;
     let starts: Vec<i64> =
@@ -91,7 +92,7 @@ fn put(bench: &Bench, prefix: Option<&Path>, schedule: &Schedule, counts: &[Vec<
     Ok(prefix.display().to_string())
 }
 
-/// Refuses windows in which the loop hardly turns.
+/// Rejects windows with too few turns of the loop.
 fn long_enough(name: &str, bits: u64, turn_ticks: f64, bench: &Bench) -> Result<()> {
     let least = least_bits(turn_ticks);
     if bits >= least {
@@ -102,7 +103,7 @@ fn long_enough(name: &str, bits: u64, turn_ticks: f64, bench: &Bench) -> Result<
         "a window of {ticks} ticks is shorter than {LEAST_TURNS} turns of the loop ({turn} each here)"
     );
     Err(Failure::usage(format!("{name}: -i {bits}: {what}"))
-        .help(format!("the least possible here is -i {least}")))
+        .help(format!("the minimum on this machine is -i {least}")))
 }
 
 /// The least bits whose window holds [`LEAST_TURNS`] turns.
@@ -110,14 +111,14 @@ fn least_bits(turn_ticks: f64) -> u64 {
     (LEAST_TURNS * turn_ticks).max(8.0).log2().ceil() as u64
 }
 
-/// What the files cannot say: the lost windows of the original, an early end, and where to see more.
+/// Prints facts that the files do not contain: the windows that the original would lose, an early end, and how to see more.
 fn tell(name: &str, counts: &[Vec<i32>], asked: usize, view: &str) {
     let closed = counts.first().map_or(0, Vec::len);
     let swallowed: usize = counts.iter().map(|c| c.iter().filter(|n| **n == 0).count()).sum();
     if closed < asked {
-        output::say(&format!("{name}: stopped after {closed} of {asked} windows; those are written"));
+        output::say(&format!("{name}: stopped; {closed} of {asked} windows were written"));
     }
-    let kept = "were swallowed whole and are kept as 0; FTQ of 2009 would have lost them";
+    let kept = "were fully interrupted and are written as 0; FTQ of 2009 would omit them";
     output::say(&format!("{name}: {swallowed} of {} windows {kept}", closed * counts.len()));
     tell_more(name, view);
 }

@@ -1,7 +1,7 @@
 //! FTQ as of 2025: windows by frequency, one file per thread with a `#` header.
 //!
-//! Formats and rules: ftq.c, ftqcore.c and linux.c of 2025. Windows of all threads share one schedule, which the original's
-//! do not; swallowed windows are zero counts in both.
+//! Formats and rules follow ftq.c, ftqcore.c and linux.c of 2025. The windows of all threads share one schedule, unlike in the original. Fully interrupted
+//! windows are zero counts in both.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Exit, Failure, Result, output};
 
-/// Priority of `-r`; the original takes the highest, which starves the kernel's own threads.
+/// Priority of `-r`. The original takes the highest, which starves the kernel's own threads.
 const FIFO_PRIORITY: u8 = machmeter_engine::placement::AUTO_FIFO_PRIORITY;
 
 pub(super) fn define(name: &'static str) -> Command {
@@ -30,16 +30,16 @@ pub(super) fn define(name: &'static str) -> Command {
         .arg(samples("524288", "Windows to record (at most 2000000)"))
         .arg(threads().default_value("1"))
         .arg(number('d', "delay", 0..=3_600_000, "MS", "Wait before the start").default_value("0"))
-        .arg(flag('r', "realtime", "Policy SCHED_FIFO, on every CPU asked for"))
+        .arg(flag('r', "realtime", "Use SCHED_FIFO on all requested CPUs"))
         .arg(
             Arg::new("ticksperns")
                 .short('T')
                 .long("ticksperns")
                 .value_name("RATE")
                 .value_parser(value_parser!(f64))
-                .help("Clock ticks per ns: compared with the clock's own rate, which is used"),
+                .help("Clock ticks per ns: only compared with the measured rate"),
         )
-        .arg(flag('w', "ignore_wire_failures", "Accepted; threads are always pinned here"));
+        .arg(flag('w', "ignore_wire_failures", "No effect: threads are always pinned"));
     with_output(command, "ftq")
 }
 
@@ -50,14 +50,14 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let bench = Bench::of_threads("-t", threads, policy)?;
     let turn = bench.turn(Quantum::SixtyThree)?;
     let ticks_per_ns = 1.0 / bench.rate().ns_per_tick();
-    // Whole nanoseconds, as the original has it.
+    // Whole nanoseconds, as in the original.
     let interval_ns = 1_000_000_000 / value_of(matches, "frequency");
     let window_ticks = bench.rate().ticks(interval_ns as f64);
     if (window_ticks as f64) < LEAST_TURNS * turn.mean_ticks {
         let most_hz = bench.rate().hz() / (LEAST_TURNS * turn.mean_ticks);
         let hz = value_of(matches, "frequency");
         let what = format!("{name}: -f {hz}: a window is shorter than {LEAST_TURNS} turns of the loop");
-        return Err(Failure::usage(what).help(format!("the highest possible here is -f {most_hz:.0}")));
+        return Err(Failure::usage(what).help(format!("the maximum on this machine is -f {most_hz:.0}")));
     }
     doubt_rate(name, matches, ticks_per_ns);
     let windows = value_of(matches, "numsamples") as usize;
@@ -70,7 +70,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
         return Ok(nothing_written(name, "the first window ended"));
     }
     if closed < windows {
-        output::say(&format!("{name}: stopped after {closed} of {windows} windows; those are written"));
+        output::say(&format!("{name}: stopped; {closed} of {windows} windows were written"));
     }
     let all = counts.iter().flatten().map(|n| u64::from(n.unsigned_abs()));
     let best = all.clone().max().unwrap_or(0);
@@ -90,7 +90,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
 }
 
-/// Writes each thread's file, or thread 0 to stdout; returns what `report` is to be given.
+/// Writes the file of each thread, or thread 0 to stdout; returns the arguments for `report`.
 fn put(
     bench: &Bench,
     prefix: Option<&Path>,
@@ -115,17 +115,17 @@ fn put(
     Ok(prefix.display().to_string())
 }
 
-/// Says when the user's rate of the clock is not the clock's.
+/// Warns if the clock rate given by the user differs from the measured one.
 fn doubt_rate(name: &str, matches: &ArgMatches, ticks_per_ns: f64) {
     if let Some(given) = matches.get_one::<f64>("ticksperns")
         && (!given.is_finite() || (given / ticks_per_ns - 1.0).abs() > 1e-3)
     {
-        let used = format!("the clock has {ticks_per_ns:.5} ticks per ns, which is used");
+        let used = format!("ignored, the clock has {ticks_per_ns:.5} ticks per ns");
         output::say(&format!("{name}: -T {given}: {used}"));
     }
 }
 
-/// What the original writes of the system that is known here: name, host, release, version, machine, CPU.
+/// The original's lines about the system, as far as known: name, host, release, version, machine, CPU.
 fn system_lines() -> Vec<String> {
     let facts = facts::capture();
     let model = format!("model name\t: {}", fact(&facts, "cpu.model"));

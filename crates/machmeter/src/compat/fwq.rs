@@ -1,7 +1,7 @@
-//! LLNL's FWQ: time taken by each of many equal pieces of work.
+//! LLNL's FWQ (fixed work quantum): the time taken by each of many equal pieces of work.
 //!
-//! Format: fwq.c. A piece is 2^bits turns of this program's loop (one count and one clock read each), derived from the
-//! recording of windows and gaps, so that it is known to about two turns.
+//! The format follows fwq.c. A piece is 2^bits turns of this program's loop (one count and one clock read each). Its duration is derived from the
+//! recorded windows and gaps, so it is known to about two turns.
 
 use std::path::Path;
 
@@ -18,16 +18,16 @@ use super::{
 };
 use crate::{Exit, Failure, Result, output};
 
-/// Below this, two turns of uncertainty are more than 1 % of a piece.
+/// With fewer bits, an uncertainty of two turns exceeds 1 % of a piece.
 const LEAST_BITS: u64 = 8;
-/// The run gives up when it has taken this many times as long as undisturbed work would.
+/// The run ends early once it has taken this many times the time of undisturbed work.
 const PATIENCE: f64 = 4.0;
-/// Base windows of one recording at most.
+/// Most base windows of one recording.
 const WINDOWS_MOST: f64 = 4e6;
 
 pub(super) fn define(name: &'static str) -> Command {
     let command = Command::new(name)
-        .about("Fixed work quantum benchmark: clock ticks taken by each of many equal pieces of work")
+        .about("Fixed work quantum benchmark: clock ticks of equal pieces of work")
         .arg(
             number('w', "work", 3..=30, "BITS", "Pieces of 2^BITS turns of the loop (8 to 30)")
                 .default_value("20"),
@@ -42,8 +42,8 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let bits = value_of(matches, "work");
     if bits < LEAST_BITS {
         let what =
-            format!("{name}: -w {bits}: a piece of {} turns is too short to be timed to 1 %", 1_u64 << bits);
-        return Err(Failure::usage(what).help(format!("the least possible is -w {LEAST_BITS}")));
+            format!("{name}: -w {bits}: a piece of {} turns is too short to time it to 1 %", 1_u64 << bits);
+        return Err(Failure::usage(what).help(format!("the minimum is -w {LEAST_BITS}")));
     }
     let prefix = target::asked(name, matches, threads)?;
     let wanted = value_of(matches, "numsamples") as usize;
@@ -57,16 +57,16 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     finish(name, &bench, prefix.as_deref(), &pieces, wanted)
 }
 
-/// Durations of pieces, ticks, per thread, and what was lost on the way.
+/// Durations of pieces, ticks, per thread, and the losses on the way.
 pub(super) struct Pieces {
-    /// Per thread, equally many.
+    /// The same number for every thread.
     pub(super) ticks: Vec<Vec<i64>>,
-    /// Gaps for whose place there was no room; pieces around them are less exact.
+    /// Number of gaps without a recorded position, because the list was full. Pieces around them are less exact.
     pub(super) gaps_dropped: u64,
 }
 
-/// Records until every thread has done its pieces, a signal stops it, or patience ends. Pieces have no place in time, so
-/// that several recordings may follow each other.
+/// Records until every thread has finished its pieces, a signal stops it, or [`PATIENCE`] ends. Pieces have no position in time, so several recordings may
+/// follow each other.
 pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Result<Pieces> {
     let piece_ticks = turn.mean_ticks * turns as f64;
     let mut out = Pieces { ticks: vec![Vec::new(); bench.cpus.len()], gaps_dropped: 0 };
@@ -84,7 +84,7 @@ pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Resu
         let samples = bench.record(Quantum::One, window_ticks, windows, false, turn.threshold_ticks)?;
         left_ticks -= windows as f64 * window_ticks as f64;
         for (list, cpu) in out.ticks.iter_mut().zip(&samples.cpus) {
-            out.gaps_dropped += cpu.unlisted();
+            out.gaps_dropped += cpu.unlisted_gaps();
             let durations = derive::fwq(cpu, &samples.setup.schedule, turns);
             list.extend(durations.into_iter().filter_map(|d| i64::try_from(d).ok()));
             list.truncate(wanted);
@@ -114,14 +114,14 @@ fn finish(name: &str, bench: &Bench, prefix: Option<&Path>, pieces: &Pieces, wan
     if done < wanted {
         let disturbed = "too disturbed: stopped after 4 times the undisturbed time";
         let why = if stopped.is_some() { "stopped" } else { disturbed };
-        output::say(&format!("{name}: {why}; {done} of {wanted} pieces are written"));
+        output::say(&format!("{name}: {why}; {done} of {wanted} pieces were written"));
     }
     summary(name, bench, pieces);
     tell_more(name, &view);
     Ok(stopped.map_or(if done < wanted { Exit::Partial } else { Exit::Fine }, Exit::from))
 }
 
-/// The original's total and average, in their true unit.
+/// Prints the original's total and average, in their true unit.
 fn summary(name: &str, bench: &Bench, pieces: &Pieces) {
     let all = pieces.ticks.iter().flatten();
     let (n, total) = all.clone().fold((0_u64, 0.0), |(n, t), ticks| (n + 1, t + *ticks as f64));
@@ -129,7 +129,7 @@ fn summary(name: &str, bench: &Bench, pieces: &Pieces) {
     let [total, mean, least] = [total, total / n.max(1) as f64, least as f64].map(|t| bench.span(t));
     output::say(&format!("{name}: total {total}, average {mean} per piece, shortest {least} (n = {n})"));
     if pieces.gaps_dropped > 0 {
-        let why = "interruptions did not fit the list; pieces around them are less exact";
+        let why = "interruptions did not fit into the list; the pieces around them are less exact";
         output::say(&format!("{name}: {} {why}", pieces.gaps_dropped));
     }
 }

@@ -1,5 +1,6 @@
-//! `machmeter compat NAME ...`, or the program called by the name itself (a symlink): the options, files and columns of
-//! another benchmark, taken by this program's loop. docs/compat.md says what is kept and what differs on purpose.
+//! `machmeter compat NAME ...`, or a symlink with that name: the options, files and columns of another benchmark, measured by this program's loop.
+//!
+//! docs/compat.md lists the properties that are kept and the intended differences.
 
 mod bench;
 mod ftq;
@@ -23,7 +24,7 @@ use machmeter_sys::guard::signals;
 use crate::cli::failure;
 use crate::{Exit, Failure, Globals, Registries, Result, output};
 
-/// A benchmark this program stands in for.
+/// A benchmark that this program replaces.
 struct Mode {
     names: &'static [&'static str],
     define: fn(&'static str) -> Command,
@@ -50,10 +51,10 @@ fn find(asked: &OsStr) -> Option<(&'static str, Mode)> {
 
 pub(super) fn define(name: &'static str) -> Command {
     Command::new(name)
-        .about("Be another benchmark: ftq, fwq, selfish, netgauge, interbench")
+        .about("Act as another benchmark: ftq, fwq, selfish, netgauge, interbench")
         .long_about(format!(
-            "Takes the options of another benchmark and writes its files: {}. A symlink of such a name to this program does \
-             the same. `machmeter compat NAME -h` lists the options of NAME; the global options of machmeter do not apply.",
+            "Accepts the options of another benchmark and writes its files: {}. A symlink with such a name to this program does \
+             the same. `machmeter compat NAME -h` lists the options of NAME. The global options of machmeter do not apply.",
             names()
         ))
         .arg(
@@ -64,7 +65,7 @@ pub(super) fn define(name: &'static str) -> Command {
                 .trailing_var_arg(true)
                 .allow_hyphen_values(true)
                 .value_parser(value_parser!(OsString))
-                .help("The benchmark and its own options"),
+                .help("Name of the benchmark and its own options"),
         )
 }
 
@@ -73,14 +74,14 @@ pub(super) fn run(registries: &Registries, _: &Globals, matches: &ArgMatches) ->
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
     let Some((name, mode)) = find(asked) else {
-        let what = format!("compat '{}' is no benchmark this program stands in for", asked.display());
+        let what = format!("compat cannot act as '{}'", asked.display());
         return Err(Failure::usage(what).help(format!("one of {}", names())));
     };
     let Some(matches) = parse((mode.define)(name), &rest)? else { return Ok(Exit::Fine) };
     (mode.run)(name, registries, &matches)
 }
 
-/// The options as given; `None` when its usage was asked for and printed.
+/// Parses the options; `None` if it printed the usage.
 fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>> {
     let name = command.get_name().to_owned();
     match command.no_binary_name(true).try_get_matches_from(rest) {
@@ -94,7 +95,7 @@ fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>> {
     }
 }
 
-/// The arguments of `machmeter compat NAME ...` when the program was called by another benchmark's name.
+/// The arguments of `machmeter compat NAME ...`, if the program was called by the name of another benchmark.
 pub(crate) fn arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let (program, rest) = arguments.split_first()?;
     let name = Path::new(program).file_name()?;
@@ -104,34 +105,34 @@ pub(crate) fn arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
     Some(out)
 }
 
-/// Windows, pieces or detours that a run may record.
+/// Range of the number of windows, pieces or detours of a run.
 const SAMPLES: RangeInclusive<i64> = 1..=2_000_000;
-/// Threads, or ranks, that may be asked for.
+/// Range of the number of threads or ranks.
 const THREADS: RangeInclusive<i64> = 1..=65_536;
 
-/// `-n`, how many to record.
+/// `-n`, the number of samples.
 fn samples(default: &'static str, help: &'static str) -> Arg {
     number('n', "numsamples", SAMPLES, "SAMPLES", help).default_value(default)
 }
 
 /// `-t`, without a default.
 fn threads() -> Arg {
-    number('t', "threads", THREADS, "THREADS", "Threads, each pinned to a CPU of its own")
+    number('t', "threads", THREADS, "THREADS", "Number of threads, each pinned to its own CPU")
 }
 
-/// The command with `-s` and `-o`, which [`target::asked`] reads.
+/// Adds `-s` and `-o`, which [`target::asked`] reads.
 fn with_output(command: Command, prefix: &'static str) -> Command {
     command
         .arg(flag('s', "stdout", "Write to stdout"))
         .arg(file("outname", "PREFIX", "Prefix of the files").default_value(prefix))
 }
 
-/// `-o`, what is written.
+/// `-o`, the output.
 fn file(long: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(long).short('o').long(long).value_name(value).value_parser(value_parser!(OsString)).help(help)
 }
 
-/// `--time`, of which ten seconds are enough.
+/// `--time`, ten seconds by default.
 fn time(help: &'static str) -> Arg {
     let time = Arg::new("time").long("time").value_name("DUR").default_value("10s");
     time.value_parser(parse_duration_ns).help(help)
@@ -141,7 +142,7 @@ fn flag(short: char, long: &'static str, help: &'static str) -> Arg {
     Arg::new(long).short(short).long(long).action(ArgAction::SetTrue).help(help)
 }
 
-/// A whole number within bounds, given as `-x N`; a negative one is out of bounds, not an option.
+/// A whole number within bounds, given as `-x N`. A negative one is out of bounds, not an option.
 fn number(
     short: char,
     long: &'static str,
@@ -153,25 +154,25 @@ fn number(
     number.allow_negative_numbers(true).value_parser(value_parser!(i64).range(range))
 }
 
-/// The value of [`number`], which always has one.
+/// The value of a [`number`], which always exists.
 fn value_of(matches: &ArgMatches, name: &str) -> u64 {
     matches.get_one::<i64>(name).map_or(0, |v| v.unsigned_abs())
 }
 
-/// Writes what `fill` gives to stdout.
+/// Writes the output of `fill` to stdout.
 fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
     let mut text = Vec::new();
     fill(&mut text).map_err(Failure::cannot)?;
     output::write(&text).map_err(Failure::cannot)
 }
 
-/// Where to see more of what was written; `view` is what `report` is to be given.
+/// Prints the commands that show more; `view` are the arguments for `report`.
 fn tell_more(name: &str, view: &str) {
-    let who = "to learn who did it: machmeter noise";
-    output::say(&format!("{name}: to see it drawn: machmeter report {view}; {who}"));
+    let who = "for the causes: machmeter noise";
+    output::say(&format!("{name}: for charts: machmeter report {view}; {who}"));
 }
 
-/// The end of a run that was stopped before `what`.
+/// Reports a stop before `what` and returns the exit code.
 fn nothing_written(name: &str, what: &str) -> Exit {
     output::say(&format!("{name}: stopped before {what}; nothing written"));
     signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from)

@@ -1,6 +1,6 @@
-//! Netgauge's noise pattern as a program: `selfish`, and its other methods by `-e`.
+//! Netgauge's noise pattern as a program: `selfish`, and its other methods with `-e`.
 //!
-//! Formats and options: `ptrn_noise.c` of Netgauge. A run ends after the asked number of detours or after its time.
+//! Formats and options follow `ptrn_noise.c` of Netgauge. A run ends after the requested number of detours, or after its time.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -20,14 +20,14 @@ use super::ftq::LEAST_TURNS;
 use super::{SAMPLES, THREADS, file, flag, fwq, number, print_filled, target, tell_more, time, value_of};
 use crate::{Exit, Failure, Result, output};
 
-/// The first recording, to learn how often detours come, ns.
+/// Length of the first recording, which gives the rate of detours, ns.
 const FIRST_NS: u64 = 1_000_000_000;
-/// Base windows, ns: how soon a signal is noticed.
+/// Length of a base window, ns; a signal takes effect after at most this time.
 const WINDOW_NS: f64 = 1e6;
 
 const LENGTH: &str = "Length of a window (ftq) or of an undisturbed piece of work (fwq), us";
-const RANKS: &str = "Threads in place of MPI ranks, each pinned to a CPU of its own";
-const THRESHOLD: &str = "Least length of a detour as percent of an undisturbed turn (selfish)";
+const RANKS: &str = "Threads in place of MPI ranks, each pinned to its own CPU";
+const THRESHOLD: &str = "Shortest detour, in percent of an undisturbed turn (selfish)";
 
 pub(super) fn define(name: &'static str) -> Command {
     Command::new(name)
@@ -47,7 +47,7 @@ pub(super) fn define(name: &'static str) -> Command {
         .arg(number('d', "duration", 1..=1_000_000, "US", LENGTH).default_value("1000"))
         .arg(number('t', "threshold", 101..=1_000_000_000, "PERCENT", THRESHOLD).default_value("900"))
         .arg(number('p', "ranks", THREADS, "RANKS", RANKS).default_value("1"))
-        .arg(flag('w', "write-all", "A file FILE.RANK for each rank, not only FILE for rank 0"))
+        .arg(flag('w', "write-all", "Write FILE.RANK for each rank, not only FILE for rank 0"))
         .arg(file("output", "FILE", "File to write, - for stdout").default_value("ng.out"))
         .arg(time("Longest run of the selfish method (the original never ends on a quiet machine)"))
 }
@@ -57,7 +57,7 @@ struct Task<'a> {
     bench: Bench,
     turn: Turn,
     header: NetgaugeHeader,
-    /// `None` is stdout.
+    /// `None` for stdout.
     file: Option<PathBuf>,
     all_ranks: bool,
 }
@@ -70,7 +70,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     };
     let all_ranks = matches.get_flag("write-all");
     if file.is_none() && all_ranks && ranks > 1 {
-        let what = format!("{name}: -w writes a file for each rank, which stdout cannot take");
+        let what = format!("{name}: -w writes one file per rank, not to stdout");
         return Err(Failure::usage(what).help("name a file with -o"));
     }
     let bench = Bench::of_threads("-p", ranks, None)?;
@@ -87,7 +87,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
         _ => {
             let longest_ns = matches.get_one::<u64>("time").copied().unwrap_or(0);
             if longest_ns < 10_000_000 {
-                let what = format!("{name}: --time is too short to see detours: use 10ms or more");
+                let what = format!("{name}: --time is too short for detours: use 10ms or more");
                 return Err(Failure::usage(what));
             }
             task.selfish(value_of(matches, "threshold") as u32, longest_ns)
@@ -102,7 +102,7 @@ impl Task<'_> {
         let threshold_ticks = (asked.ceil() as u64).max(self.turn.threshold_ticks);
         if threshold_ticks as f64 > asked.ceil() {
             let least = self.bench.span(threshold_ticks as f64);
-            let what = format!("ordinary turns reach that; detours from {least} are recorded");
+            let what = format!("ordinary turns take that long; recording detours from {least}");
             output::say(&format!("{}: -t {threshold_percent}: {what}", self.name));
         }
         let most = self.header.samples as usize;
@@ -117,7 +117,7 @@ impl Task<'_> {
             let samples = self.bench.record(Quantum::One, window_ticks, windows, false, threshold_ticks)?;
             left_ns -= slice_ns;
             let enough = samples.cpus.iter().all(|c| c.gaps.len() >= most);
-            // The rest of the time is a recording of its own; one of a few ms more would show nothing new.
+            // One recording covers the remaining time; a remainder of a few ms would give nothing new.
             if enough || left_ns < slice_ns || signals::stop_requested().is_some() {
                 break samples;
             }
@@ -139,7 +139,7 @@ impl Task<'_> {
         Ok(self.end(Exit::Fine))
     }
 
-    /// The share over the whole run: the file's own is only from the first detour to the last.
+    /// Prints the share over the whole run; that of the file covers only the time from the first detour to the last.
     fn tell_selfish(&self, rank: usize, cpu: &CpuSamples, written: usize, samples: &Samples) {
         let wall_ticks = cpu.counts.len() as f64 * samples.setup.schedule.window_ticks as f64;
         let lost_ticks = cpu.lengths.sum_ticks as f64 - cpu.lengths.count as f64 * self.turn.mean_ticks;
@@ -147,7 +147,7 @@ impl Task<'_> {
         let (name, n, wall) = (self.name, cpu.lengths.count, self.bench.span(wall_ticks));
         let more = match (n as usize).saturating_sub(written) {
             0 => String::new(),
-            left_out => format!("; {left_out} after the first {written} are not in the file"),
+            left_out => format!("; the file has only the first {written}, without the last {left_out}"),
         };
         let percent = share * 100.0;
         output::say(&format!("{name}: rank {rank}: {n} detours in {wall}, {percent:.3} % of the time{more}"));
@@ -158,7 +158,7 @@ impl Task<'_> {
         if (window_ticks as f64) < LEAST_TURNS * self.turn.mean_ticks {
             let (name, us) = (self.name, self.header.duration_us);
             let what = format!("{name}: -d {us}: a window is shorter than {LEAST_TURNS} turns of the loop");
-            return Err(Failure::usage(what).help("take a longer -d"));
+            return Err(Failure::usage(what).help("use a longer -d"));
         }
         let windows = self.header.samples as usize;
         let samples =
@@ -197,7 +197,7 @@ impl Task<'_> {
 
     fn short(&self, done: usize) {
         if (done as u64) < self.header.samples {
-            output::say(&format!("{}: {done} of {} are written", self.name, self.header.samples));
+            output::say(&format!("{}: {done} of {} were written", self.name, self.header.samples));
         }
     }
 

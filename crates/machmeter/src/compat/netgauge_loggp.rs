@@ -1,4 +1,5 @@
-//! Netgauge's `-x loggp` by the net probe: a line a size, and the eleven columns of `ng.out`. No MPI is needed; under its launcher the link is that of two ranks.
+//! Netgauge's `-x loggp` with the net probe: a line per size, and the eleven columns of `ng.out`. It needs no MPI; under an MPI launcher, the link is that
+//! of two ranks.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,22 +23,22 @@ pub(super) fn define(name: &'static str) -> Command {
     Command::new(name)
         .about("Netgauge's LogGP parameters of a link between two CPUs (-x loggp)")
         .arg(text('x', "comm_pattern", "PATTERN", "loggp; -x noise is `selfish`").required(true))
-        .arg(text('m', "mode", "MODE", "A transport of `machmeter net` in place of MPI").default_value("shm"))
+        .arg(text('m', "mode", "MODE", "Transport of `machmeter net`, in place of MPI").default_value("shm"))
         .arg(
             text('s', "size", "MIN-MAX", "Message sizes, bytes; in equal ratios, not in steps of 1 KiB")
                 .default_value("1-131072"),
         )
         .arg(file("output", "FILE", "File to write, - for stdout").default_value("ng.out"))
-        .arg(time("Time to take"))
+        .arg(time("Run time"))
 }
 
 pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit> {
     let given = |id: &str| matches.get_one::<String>(id).map_or("", String::as_str);
     if given("comm_pattern") != "loggp" {
-        return Err(Failure::usage(format!("{name}: -x {}: only loggp", given("comm_pattern")))
+        return Err(Failure::usage(format!("{name}: -x {}: only loggp is supported", given("comm_pattern")))
             .help("`machmeter compat selfish` is -x noise"));
     }
-    // Under a launcher of MPI the link is that of its first two ranks.
+    // Under an MPI launcher, the link is that of its first two ranks.
     let is_launched = machmeter_sys::mpi::launched().is_some_and(|l| l.size > 1);
     let (name, params) = if is_launched {
         ("mpi", json!({ "parts": ["loggps"], "sizes": given("size"), "launches": 1 }))
@@ -76,7 +77,7 @@ fn measure(
     Ok(if record.complete { Exit::Fine } else { Exit::Partial })
 }
 
-/// What Netgauge prints of each size, with the rate in a unit.
+/// Netgauge's line for each size, with the bandwidth in GB/s.
 fn lines(columns: &str) -> String {
     let line = |text: &str| {
         let cells: Vec<f64> = text.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;

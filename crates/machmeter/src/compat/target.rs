@@ -1,4 +1,4 @@
-//! Where the files of a run go: looked at before measuring, so that no measurement is lost to a mistyped path.
+//! The files of a run. Their paths are checked before the measurement, so that a mistyped path costs no measurement.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,28 +14,29 @@ use machmeter_store::foreign::write::{side_file, with_suffix};
 use super::bench::Bench;
 use crate::{Failure, Result};
 
-/// The prefix that `-o` names, or `None` for stdout (`-s`), which takes the samples of one thread.
-/// Errors: a usage error for several threads to stdout, else as [`prefix`].
+/// The prefix given by `-o`, or `None` for stdout (`-s`), which takes the samples of one thread.
+/// Errors: a usage error for several threads on stdout, else as [`prefix`].
 pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>> {
     let to_stdout = matches.get_flag("stdout");
     if to_stdout && threads > 1 {
-        let what = format!("{name}: -s writes one thread's samples, not those of {threads}");
-        return Err(Failure::usage(what).help("leave out -s, or take -t 1"));
+        let what = format!("{name}: -s writes the samples of one thread, got {threads} threads");
+        return Err(Failure::usage(what).help("leave out -s, or use -t 1"));
     }
     let given = matches.get_one::<OsString>("outname").filter(|_| !to_stdout);
     given.map(|given| prefix(name, given)).transpose()
 }
 
-/// The prefix, if files can be made with it.
-/// Errors: a usage error for a path that cannot be (no such folder, no name after the last slash), otherwise what the
-/// system answered.
+/// The prefix, if files can be created with it.
+/// Errors: a usage error for an impossible path (no such folder, no name after the last slash), else the error of the system.
 pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf> {
     let path = PathBuf::from(given);
     let shown = format!("{name}: -o {}", path.display());
     let bare = given.is_empty() || given.as_encoded_bytes().ends_with(b"/") || path.file_name().is_none();
     if bare {
-        return Err(Failure::usage(format!("{shown}: a prefix for file names is missing after the folder"))
-            .help(format!("-o {}", path.join(name).display())));
+        return Err(Failure::usage(format!(
+            "{shown}: the prefix of the file names is missing after the directory"
+        ))
+        .help(format!("-o {}", path.join(name).display())));
     }
     let folder = folder_of(&path);
     let place = folder.display();
@@ -43,12 +44,12 @@ pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf> {
     let cannot = |what: String| Err(Failure::cannot(format!("{shown}: {what}")));
     match fs::metadata(folder) {
         Ok(m) if m.is_dir() => {}
-        Ok(_) => return usage(format!("{place} is not a folder")),
+        Ok(_) => return usage(format!("{place} is not a directory")),
         Err(e) if e.kind() == ErrorKind::PermissionDenied => {
             return cannot(format!("{place}: permission denied"));
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            return usage(format!("the folder {place} does not exist"));
+            return usage(format!("the directory {place} does not exist"));
         }
         Err(e) => return usage(e.to_string()),
     }
@@ -61,12 +62,12 @@ pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf> {
         Err(e) if e.kind() == ErrorKind::InvalidFilename => {
             usage("the name is too long for this file system".to_owned())
         }
-        Err(e) => cannot(format!("no file can be made in {place}: {e}")),
+        Err(e) => cannot(format!("cannot create a file in {place}: {e}")),
     }
 }
 
-/// Makes `PREFIX_counts.dat` and `PREFIX_times.dat`, the names in FTQ's documents, other names of thread 0's files. Links,
-/// so that they can never disagree with them; copies where the file system has no links.
+/// Creates `PREFIX_counts.dat` and `PREFIX_times.dat`, names in FTQ's documents, as aliases of the files of thread 0. They are links, so that both always
+/// agree; copies if the file system has no links.
 pub(super) fn documented_names(prefix: &Path) -> Result<()> {
     for kind in ["counts", "times"] {
         let file = with_suffix(prefix, &format!("_0_{kind}.dat"));
@@ -84,7 +85,7 @@ pub(super) fn documented_names(prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes `PREFIX.machmeter.json` with what the format has no room for.
+/// Writes `PREFIX.machmeter.json` with the facts that the format cannot hold.
 pub(super) fn side_facts(
     prefix: &Path,
     bench: &Bench,

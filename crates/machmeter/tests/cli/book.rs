@@ -1,6 +1,6 @@
-//! The book is whole: its table of contents can be read and names every page, and all links and anchors lead somewhere.
+//! Checks the book: its table of contents is valid and names every page, and all links and anchors have targets.
 //!
-//! mdBook builds it where it is installed (`scripts/setup-tests` does that), and the links of the pages that it writes are checked too.
+//! If mdBook is installed (`scripts/setup-tests` does it), the test also builds the book and checks the links of the pages it writes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print what they skip")]
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::shown::{files, pages, root, shown};
 
 /// The pages that a table of contents names, in order.
-/// Errors: with the number of a line that is neither a link, a title, a rule nor empty, as mdBook wants it.
+/// Errors: the number of a line that is neither a link, a title, a rule nor empty, as mdBook requires.
 fn contents(text: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let mut depth = 0;
@@ -39,7 +39,7 @@ fn contents(text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Lines of a page that are text: without fenced blocks, and with inline code blanked out.
+/// The text of a page: without fenced blocks, and with inline code blanked out.
 fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut in_block = false;
     text.lines().enumerate().filter_map(move |(i, line)| {
@@ -56,7 +56,7 @@ fn targets(line: &str) -> Vec<&str> {
     line.match_indices("](").filter_map(|(at, _)| line[at + 2..].split_once(')').map(|t| t.0)).collect()
 }
 
-/// Anchors of the headings of a page, as GitHub and mdBook make them.
+/// Anchors of the headings of a page, as GitHub and mdBook generate them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut in_block = false;
@@ -67,7 +67,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         let Some(title) = line[level..].strip_prefix(' ').filter(|_| level > 0 && !in_block) else {
             continue;
         };
-        // Of a link the title shows its text only.
+        // A link in a title contributes only its text.
         let title =
             targets(title).iter().fold(title.to_owned(), |t, target| t.replace(&format!("]({target})"), ""));
         let kept = title.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
@@ -95,7 +95,7 @@ fn is_outside(target: &str) -> bool {
     ["http://", "https://", "mailto:", "data:"].iter().any(|s| target.starts_with(s))
 }
 
-/// Links of a page that lead nowhere, and the number of its links.
+/// Links of a page without a target, and the number of its links.
 fn broken(page: &Path, text: &str) -> (Vec<String>, usize) {
     let (mut found, mut count) = (Vec::new(), 0);
     for (number, line) in prose(text) {
@@ -176,7 +176,7 @@ fn what_is_wrong_in_a_book_is_noticed() {
     assert_eq!(links, 4);
 }
 
-/// mdBook, from the path or as `scripts/setup-tests` installs it.
+/// mdBook, from the path or from the place where `scripts/setup-tests` installs it.
 fn mdbook() -> Option<PathBuf> {
     let works = |p: &PathBuf| Command::new(p).arg("--version").output().is_ok_and(|o| o.status.success());
     [PathBuf::from("mdbook"), root().join("target/mdbook/bin/mdbook")].into_iter().find(works)
@@ -211,7 +211,7 @@ fn mdbook_builds_the_book_without_a_warning_and_its_links_lead_somewhere() {
         pages.insert(page.clone(), fs::read_to_string(page).unwrap());
     }
     let mut wrong = Vec::new();
-    // All pages in one, and the page for addresses that are not there, have links as seen from elsewhere.
+    // The page with all pages, and the page for missing addresses, have links relative to other places.
     let own = pages.iter().filter(|(p, _)| !["print.html", "404.html"].iter().any(|name| p.ends_with(name)));
     for (page, html) in own {
         let links = values(html, "href").into_iter().chain(values(html, "src"));

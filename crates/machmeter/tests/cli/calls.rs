@@ -1,4 +1,4 @@
-//! Checks that the program accepts a command line that a document shows, without measuring.
+//! Checks that the program accepts a command line shown in a document, without measuring.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,26 +16,26 @@ use crate::calculated::planted::plant_link;
 use crate::program::{Lab, Running, kept_runs};
 use crate::shown::{Form, Line, root};
 
-/// How a command line was checked.
+/// Method of the check of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     /// Run as shown, on records made here.
     Run,
     /// Run with `--dry-run` (`make -n`, `compat NAME ... -h`).
     DryRun,
-    /// Understood by the parser of arguments only: it would measure, wait or start another program.
+    /// Parsed only, because it would measure, wait or start another program.
     Parsed,
-    /// A name of this repository that is there: a script, a chore, a package.
+    /// The name of an existing script, chore or package of this repository.
     Named,
-    /// Not for users: the reason stands in [`EXCUSED`].
+    /// Not for users; [`EXCUSED`] has the reason.
     Excused,
 }
 
-/// Verbs that no user calls, and why they are in a document.
+/// Verbs that no user calls, and the reason why a document mentions them.
 const EXCUSED: [(&str, &str); 1] =
     [("__worker", "the program calls itself so; no option of the command line leads there")];
 
-/// Values of placeholders, and of names that mean another file or another CPU on each machine.
+/// Values of placeholders, and of names whose file or CPU depends on the machine.
 const PLACEHOLDERS: [(&str, &str); 21] = [
     ("A", "any.json"),
     ("B", "any.json"),
@@ -60,7 +60,7 @@ const PLACEHOLDERS: [(&str, &str); 21] = [
     ("isolated", "0"),
 ];
 
-/// Inline code that names a verb or an option without what it needs, and how it goes on.
+/// Inline code with a verb or an option without its arguments, and the missing arguments.
 const COMPLETED: [(&str, &str); 14] = [
     ("ab", "true true -- noise"),
     ("compare", "any.json any.json"),
@@ -78,7 +78,7 @@ const COMPLETED: [(&str, &str); 14] = [
     ("trace", "-- true"),
 ];
 
-/// Files that command lines of documents read. All hold the same record: a run of all probes, a link, traced calls.
+/// Files in the command lines of documents. All hold the same record: a run of all probes, a link, traced calls.
 const RECORDS: [&str; 15] = [
     "net.json",
     "vm.json",
@@ -97,21 +97,21 @@ const RECORDS: [&str; 15] = [
     "node05.json",
 ];
 
-/// Runs that are kept, an hour apart: as many as a document compares.
+/// Number of stored runs, an hour apart; a document compares this many.
 const KEPT: usize = 12;
-/// Values of their tags in turn: of `state`, `side` and `kernel`; of `cloud`.
+/// Alternating values of their tags: of `state`, `side` and `kernel`; of `cloud`.
 const TAGS: [(&str, &str); 2] = [("before", "a"), ("after", "b")];
 
-/// A lab with all that the documents' command lines read.
+/// A lab with all files that the command lines of documents read.
 pub(crate) struct Calls {
     lab: Lab,
     tree: Command,
-    /// Outcomes of the words so far: many pages show the same command.
+    /// Outcomes by words, because many pages show the same command.
     known: Mutex<BTreeMap<Vec<String>, Result<Way, String>>>,
 }
 
 impl Calls {
-    /// With all files that the documents name.
+    /// A lab with all files that the documents name.
     pub(crate) fn new() -> Self {
         let calls = Self::without_files();
         for folder in ["fixtures", "jobs"] {
@@ -126,13 +126,13 @@ impl Calls {
         Self { lab: Lab::new(), tree, known: Mutex::default() }
     }
 
-    /// Errors: runs that were kept, though nothing here measures or calculates.
+    /// Errors: runs were stored, although nothing here measures or calculates.
     pub(crate) fn kept_nothing(&self) -> Result<(), String> {
         let kept = kept_runs(&self.lab.state());
         if kept.len() == KEPT { Ok(()) } else { Err(format!("a dry run was kept: {kept:?}")) }
     }
 
-    /// How the program accepts this command line.
+    /// The way in which the program accepts this command line.
     /// Errors: its refusal.
     pub(crate) fn check(&self, line: &Line) -> Result<Way, String> {
         let key = [line.words.as_slice(), &[line.code.to_string()]].concat();
@@ -200,13 +200,13 @@ impl Calls {
 
     fn run(&self, words: &[String], way: Way) -> Result<Way, String> {
         let mut command = self.lab.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
-        // Some exports are no text.
+        // Some exports are not text.
         command.stdout(Stdio::null());
         let ended = Running::of(command).end();
         if ended.code == Some(2) { Err(ended.stderr) } else { Ok(way) }
     }
 
-    /// A script of this repository, or the program by the name of another benchmark.
+    /// A script of this repository, or the program under the name of another benchmark.
     fn by_name(&self, name: &str, words: &[String]) -> Result<Way, String> {
         if root().join(name).is_file() {
             return Ok(Way::Named);
@@ -272,10 +272,10 @@ fn cargo(words: &[String]) -> Result<Way, String> {
     }
 }
 
-/// Writes the files of the lab, and keeps runs under the tags of the documents.
+/// Writes the files of the lab, and stores runs with the tags of the documents.
 fn records(lab: &Lab) {
     let place = |name: &str| lab.work().join(name);
-    // What a dataflow run stores is too much to plant. Beside other load it may end early.
+    // The samples of a dataflow run are too many to plant. On a loaded machine the run may end early.
     let flow = "flow --graph e_comm -t 100ms -q --no-save --raw all --out capture.c32 -o flow.json";
     assert!(matches!(lab.line(flow).code, Some(0 | 5)), "{flow}");
     let flow = lab.record("flow.json");

@@ -1,4 +1,4 @@
-//! The command line: help that fits a screen, options where they act, dry runs that refuse what runs refuse, files where asked.
+//! Tests of the command line: help that fits on a screen, options of each verb, dry runs that reject what runs reject, and output files.
 
 #![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
 
@@ -11,7 +11,7 @@ const SAVED: [&str; 7] =
     ["compare a b", "doctor", "explain W301", "export --to csv", "list", "report", "schema"];
 const PROBES: [&str; 6] = ["interactive", "memory", "net", "noise", "ops", "sync"];
 
-/// What a verb prints on 80 columns for `option`.
+/// The help of a verb under `option` at 80 columns.
 fn help(lab: &Lab, verb: &str, option: &str) -> String {
     let mut command = lab.command(&[&words(verb), &[option][..]].concat());
     command.env("COLUMNS", "80");

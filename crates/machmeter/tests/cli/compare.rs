@@ -1,4 +1,4 @@
-//! Comparing as a user does: sides, ranges, tags, several runs, settings in turns, and what is wrong.
+//! Tests of `compare` and `ab`: sides, ranges, tags, several runs, alternating settings, and wrong input.
 
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 
@@ -8,7 +8,7 @@ use crate::program::{Lab, record_in};
 use machmeter_data::record::Record;
 use serde_json::Value;
 
-/// A stored run of the history, `factor` times as dear as `from`.
+/// A stored run of the history, with `factor` times the costs of `from`.
 fn kept(lab: &Lab, from: &Record, at: usize, side: &str, factor: f64) {
     let mut r = from.clone();
     r.id = format!("{:08x}", 0x1000 + at);
@@ -32,7 +32,7 @@ fn kept(lab: &Lab, from: &Record, at: usize, side: &str, factor: f64) {
     std::fs::write(runs.join(name), serde_json::to_string(&r).unwrap()).unwrap();
 }
 
-/// A history of six runs and six that are 10 % dearer, by the costs in a stored page.
+/// A history of six runs and six with costs higher by 10 %, from a stored page.
 fn history() -> Lab {
     let lab = Lab::new();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/fixtures/glance.json");
@@ -71,6 +71,27 @@ fn groups_are_told_apart_however_they_are_named() {
 }
 
 #[test]
+fn the_page_of_a_comparison_links_to_reports_beside_it() {
+    let lab = history();
+    std::fs::create_dir(lab.work().join("b c")).unwrap();
+    for (run, name) in [("last~11", "a.json"), ("last", "b c/new.json")] {
+        lab.run(&["report", run, &format!("--json={name}")]).expect(0);
+    }
+    for name in ["a.html", "b c/new.html"] {
+        std::fs::write(lab.work().join(name), "a report").unwrap();
+    }
+    lab.run(&["compare", "--fail-on", "none", "a.json", "b c/new.json", "-o", "changes.html"]).expect(0);
+    let page = std::fs::read_to_string(lab.work().join("changes.html")).unwrap();
+    for link in ["href=\"./a.html\"", "href=\"./b%20c/new.html\""] {
+        assert!(page.contains(link), "{link}: {page}");
+    }
+    // From another directory, the first report is not below the page.
+    lab.run(&["compare", "--fail-on", "none", "a.json", "b c/new.json", "-o", "b c/changes.html"]).expect(0);
+    let page = std::fs::read_to_string(lab.work().join("b c/changes.html")).unwrap();
+    assert!(page.contains("href=\"./new.html\"") && !page.contains("a.html"), "{page}");
+}
+
+#[test]
 fn sides_that_are_the_same_are_the_same() {
     let lab = history();
     let run = lab.line("compare --at-least 100% --json last~11..last~9 -- last~8..last~6");
@@ -89,7 +110,7 @@ fn the_history_of_a_metric_tells_where_it_changed() {
         assert!(text.contains(part), "{part}: {text}");
     }
     lab.line("report --history nothing").refused("no metric of 12 stored runs matches");
-    lab.line("report --history *").refused("at most 20 are shown");
+    lab.line("report --history *").refused("at most 20");
     lab.run(&["report", "--history", "ops.cost{*operation=getppid*", "-o", "h.html"]).expect(0);
     assert!(std::fs::read_to_string(lab.work().join("h.html")).unwrap().contains("getppid"));
 }
@@ -117,25 +138,27 @@ fn stored_runs_tell_what_comparisons_of_this_machine_find() {
 fn wrong_sides_are_one_line() {
     let lab = history();
     for (line, what) in [
-        ("compare last", "two sides are needed, got 1 runs of one"),
-        ("compare last last~1 last~2", "two sides are needed, got 3 runs of one"),
+        ("compare last", "compare needs two runs, got 1"),
+        ("compare last last~1 last~2", "compare needs two runs, got 3"),
         ("compare", "required"),
         ("compare --self last last~1", "--self takes one run"),
         ("compare last..last~3 -- last", "from an older to a newer run"),
         ("compare last~900..last -- last", "at most 200"),
         ("compare last~40 last", "only 12 runs are saved"),
-        ("compare --by nothing", "a comparison has two values, here are 0: none"),
-        ("compare --by side last", "here are 1: after"),
+        ("compare --by nothing", "a comparison needs two values of the tag, found 0: none"),
+        ("compare --by side last", "found 1: after"),
         ("compare last last~1 --at-least much", "not a share"),
         ("ops -n 0", "0"),
         ("ops -n 2 -o x.json", "-n 2: a file holds one"),
-        ("ops -n 2 --no-save", "-n 2: --no-save keeps none of them"),
+        ("ops -n 2 --no-save", "-n 2: --no-save would keep none of the runs"),
         ("ab true -- noise", "2 values required"),
         ("ab true true -t 1s -- noise -t 1s", "too short for 2 rounds of 4 runs"),
         ("ab true true -- nonsense", "nonsense"),
-        ("ab true true -- list", "'list' is no probe"),
-        ("ab true true -- noise --json", "has no place in the runs of ab"),
-        ("ab --set nice=1 -- noise", "a comparison has two settings"),
+        ("ab true true -- list", "no probe 'list'"),
+        ("ab true true -- noise --json", "the runs of ab do not take --json"),
+        ("ab true true -- noise --dry-run", "the runs of ab do not take --dry-run"),
+        ("compare last -- last~1 -o x.html", "-o: options stand before the runs"),
+        ("ab --set nice=1 -- noise", "a comparison needs two settings"),
         ("ab --set nice=1 --set nonsense=2 -- noise -t 100ms", "no attribute 'nonsense'"),
     ] {
         lab.line(line).refused(what);
@@ -159,9 +182,9 @@ fn settings_in_turns_end_with_the_answer_and_leave_nothing() {
     failing.failed(4, "setting B, `exit 3`");
     let line = "ab --set nice=0 --set nice=5 -t 7s --metric ops.cost -- ops -t 300ms --parts arithmetic";
     let niced = lab.line(line);
-    // Where other programs take the CPUs, runs this short have no figures, and it says so.
-    let had_no_time = niced.code == Some(2) && niced.stderr.contains("have no figure in common (");
-    assert!([0, 3].contains(&niced.code.unwrap()) || had_no_time, "{}", niced.stderr);
+    // If other programs occupy the CPUs, such short runs have no figures, and the error says so.
+    let had_no_time = niced.code == Some(2) && niced.stderr.contains("have no common figure (");
+    assert!([0, 1, 3].contains(&niced.code.unwrap()) || had_no_time, "{}", niced.stderr);
     lab.line(&line.replace("ops.cost", "*nonsense*")).failed(2, "matches no figure");
     assert!(lab.files().is_empty());
 }

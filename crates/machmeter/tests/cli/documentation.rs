@@ -1,9 +1,8 @@
-//! Sessions that documents show come out again.
+//! Checks that sessions in documents reproduce.
 //!
-//! Blocks fenced as `console` in README.md and in the book hold sessions. In blocks tagged `console run` the commands are run, and
-//! each line shown must come out again: words as they are, numbers masked, runs of spaces as one, `...` for lines left out. A
-//! command ends with code 0 unless the block continues with `$ echo $?` and the code. [`super::promises`] checks that the program
-//! accepts the command lines of all other blocks, too.
+//! Blocks fenced as `console` in README.md and in the book hold sessions. The test runs the commands of blocks tagged `console run`, and each line shown
+//! must appear in the output again: words as they are, numbers masked, runs of spaces as one, `...` for omitted lines. A command ends with code 0 unless
+//! the block continues with `$ echo $?` and the code. [`super::promises`] checks that the program accepts the command lines of all other blocks, too.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell what they checked")]
 
@@ -20,7 +19,7 @@ struct Block {
     lines: Vec<String>,
 }
 
-/// A command with what the page says comes out.
+/// A command with its output on the page.
 #[derive(Debug, Default)]
 struct Shown {
     arguments: Vec<String>,
@@ -49,7 +48,7 @@ fn blocks() -> Vec<Block> {
     pages().iter().flat_map(|p| blocks_of(p, &fs::read_to_string(p).unwrap())).collect()
 }
 
-/// Arguments of a line that calls machmeter, as far as they belong to it; `None` for other lines.
+/// Arguments of a line that calls machmeter, without those of other programs; `None` for other lines.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let call = line.strip_prefix("$ ").filter(|call| call.split(' ').next() == Some("machmeter"))?;
     calls(call).unwrap().first().map(|words| words[1..].to_vec())
@@ -58,7 +57,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
 /// The commands of a block with their output.
 fn commands(block: &Block) -> Vec<Shown> {
     let mut out: Vec<Shown> = Vec::new();
-    // Lines after the command of another program belong to nobody here.
+    // Lines after the command of another program are not checked.
     let mut ours = false;
     let mut wants_code = false;
     for line in &block.lines {
@@ -80,7 +79,7 @@ fn commands(block: &Block) -> Vec<Shown> {
     out
 }
 
-/// The shape of a line: numbers masked, also lists of them such as 0-3,8; spaces as one.
+/// The shape of a line: numbers masked, also lists of them such as 0-3,8; runs of spaces as one.
 fn shape(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line.chars().peekable();
@@ -99,7 +98,7 @@ fn shape(line: &str) -> String {
     out.trim().to_owned()
 }
 
-/// The first line shown that does not come out, in the order shown.
+/// The first shown line that the output lacks, in the order shown.
 fn missing<'a>(shown: &'a [String], came_out: &str) -> Option<&'a str> {
     let mut there = came_out.lines().map(shape);
     shown

@@ -1,4 +1,4 @@
-//! `--dry-run`, for every verb that takes it: it prints a plan, measures and writes nothing, and refuses what the run refuses.
+//! Tests of `--dry-run` for every verb that takes it: it prints a plan, measures and writes nothing, and rejects what the run rejects.
 
 #![allow(clippy::unwrap_used, reason = "tests fail and print their figures")]
 
@@ -8,7 +8,7 @@ use crate::program::{Lab, kept_runs};
 use crate::verbs::{VERBS, lab};
 use machmeter::{PROBES, Registries, command_line};
 
-/// Calls of verbs that are no probes, by verb; each is planned.
+/// Calls of verbs that are no probes, by verb.
 const PLANNED: &[(&str, &[&str])] = &[
     ("", &["", "-t 300ms"]),
     ("doctor", &[""]),
@@ -34,7 +34,7 @@ fn a_dry_run_measures_nothing_and_leaves_nothing() {
         for options in planned.unwrap_or_else(|| if is_probe { &[""] } else { panic!("{}", verb.name) }) {
             let line = verb.line("--dry-run", options);
             let plan = lab.line(&line);
-            // It takes 20 ms; tests run on busy machines.
+            // A plan takes 20 ms; tests run on busy machines.
             assert!(plan.expect(0).wall.as_secs() < 2, "{plan:?}");
             assert!(plan.stderr.is_empty() && plan.stdout.starts_with("plan: "), "{plan:?}");
             assert_eq!(plan.stdout.contains("; without interactive: "), *options == "-t 300ms", "{plan:?}");
@@ -48,7 +48,7 @@ fn a_dry_run_measures_nothing_and_leaves_nothing() {
     assert!(lab.files() == before && !lab.state().exists());
 }
 
-/// Verbs with what each refuses, separated by bars.
+/// Verbs with the options that each rejects, separated by bars.
 const WRONG: &[(&str, &str)] = &[
     (
         "",
@@ -88,10 +88,10 @@ fn a_dry_run_refuses_what_the_run_refuses() {
     for (verb, options) in WRONG.iter().flat_map(|(v, all)| all.split('|').map(move |o| (*v, o))) {
         let refusals = ["-q", "--dry-run"].map(|more| {
             let ended = lab.line(&format!("{verb} {options} {more}"));
-            // It names an option or its value, or says that the time is short or that there is no CPU.
+            // The refusal names an option or its value, or says that the time is short or that there is no CPU.
             let mut words = options.split([' ', ',']).chain(["short", "CPU", "pages", "nokey"]);
             ended.refused(words.find(|w| ended.errors().iter().any(|e| e.contains(w))).unwrap_or(options));
-            // Times and memory left differ from one to the other.
+            // Times and free memory differ between the two.
             ended.errors()[0].replace(|c: char| c.is_ascii_digit() || c == '.', "")
         });
         assert_eq!(refusals[0], refusals[1], "{verb} {options}");

@@ -1,4 +1,4 @@
-//! The flow probe: refusals, graphs over files, a published table.
+//! Tests of the flow probe: refusals, graphs over files, a published table.
 
 #![allow(clippy::unwrap_used, reason = "tests fail and print their figures")]
 
@@ -11,21 +11,21 @@ use machmeter_data::Record;
 fn wrong_words_are_one_line() {
     let lab = Lab::new();
     for (options, said) in [
-        ("--graph nope", "it is none of rt_stap_easy, e_comm, noise_removal"),
+        ("--graph nope", "it is not one of rt_stap_easy, e_comm, noise_removal"),
         ("--kernel table,stack", "'stack' is none of table, fused; copy, mirror; heap, bitmap"),
         ("--granularity 0", "a number from 1 to 4096"),
-        ("--granularity 8-4", "the smaller first"),
+        ("--granularity 8-4", "or a range such as 1-256"),
     ] {
         lab.line(&format!("flow -t 1 {options}")).refused(said);
     }
 }
 
-/// A quick run of one graph by one kernel.
+/// A quick run of one graph with one kernel.
 fn quick(lab: &Lab, words: &str) -> Ended {
     lab.line(&format!("flow -t 100ms -q --parts graphs --kernel fused,mirror,bitmap --graph {words}"))
 }
 
-/// A WAV file of one channel of floats, 16 kHz, as its format has been since 1994.
+/// A WAV file with one channel of floats at 16 kHz.
 fn wav(samples: &[f32]) -> Vec<u8> {
     let bytes = 4 * samples.len() as u32;
     let header: [&[u8]; 5] =
@@ -75,9 +75,9 @@ fn files_that_cannot_be_are_refused_before_anything_is_measured() {
         ("noise_removal --in none.wav", "--in none.wav: no such file"),
         ("noise_removal --in empty", "--in empty: it is empty"),
         ("noise_removal --in nan.wav --dry-run", "--in nan.wav: sample 1234 is NaN"),
-        ("noise_removal --in job.toml", "--in job.toml: it is no WAV file"),
-        ("e_comm --in nan.wav", "--in nan.wav: 8044 bytes are no whole number of c32 samples"),
-        ("rt_stap_easy --in good.wav", "rt_stap_easy has no samples of a file"),
+        ("noise_removal --in job.toml", "--in job.toml: it is not a WAV file"),
+        ("e_comm --in nan.wav", "--in nan.wav: 8044 bytes are not a multiple of a c32 sample"),
+        ("rt_stap_easy --in good.wav", "rt_stap_easy processes no file"),
         ("e_comm,noise_removal --in good.wav", "exactly one graph"),
         (
             "noise_removal --in good.wav --out none/x.wav",
@@ -110,7 +110,7 @@ fn a_published_table_is_recomputed_and_its_mistakes_are_told() {
     let lab = Lab::new();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/foreign/gedae/altivec1.csv");
     let record = lab.run(&["report", file, "--json"]).record();
-    // As the paper's table 3 has them for this processor.
+    // Values of table 3 of the paper, for this processor.
     for (graph, efficiency, overhead_ns) in
         [("rt_stap_easy", 0.9670, 1692.0), ("e_comm", 0.9050, 2731.0), ("noise_removal", 0.9514, 1780.0)]
     {

@@ -1,4 +1,4 @@
-//! Seeds and findings of the fuzz targets (`make fuzz`) on every parser of bytes that somebody else may have written, on a stable compiler.
+//! Runs seeds and findings of the fuzz targets (`make fuzz`) on every parser of untrusted bytes, on a stable compiler.
 
 #![allow(clippy::disallowed_methods, reason = "the wall time of a parser, as a user's watch shows it")]
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use machmeter::untrusted::PARSERS;
 
-/// No seed takes a parser longer; tests run on busy machines.
+/// Longest time of a parser for one seed; tests run on busy machines.
 const WITHIN: Duration = Duration::from_secs(5);
 
 #[test]

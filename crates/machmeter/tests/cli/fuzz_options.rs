@@ -1,6 +1,6 @@
-//! A thousand option sets, wrong and right: none hangs, every one ends with a documented exit code, a refusal is one line.
+//! Tests a thousand option sets, wrong and right: none hangs, each ends with a documented exit code, and a refusal is one line.
 //!
-//! Reproducible: the sets depend on the seed alone. `MACHMETER_FUZZ_RUNS` makes more of them measure.
+//! The sets depend on the seed alone. `MACHMETER_FUZZ_RUNS` sets the number of sets that measure.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
@@ -10,13 +10,13 @@ use crate::program::{Ended, Lab, sound};
 use machmeter_data::quantity::parse_duration_ns;
 use machmeter_stats::random::Random;
 
-/// Sets that are only understood, planned or refused.
+/// Sets that are only parsed, planned or rejected.
 const QUICK_SETS: usize = 1000;
 const MEASURED_SETS: usize = 40;
-/// On top of the time asked for; the promise is 1 s, the rest is for machines that run other tests meanwhile.
+/// Tolerance beyond the requested time. The promise is 1 s; the rest is for machines that run other tests at the same time.
 const LATE: Duration = Duration::from_secs(15);
 
-/// An option with values that mean something and values that do not, each separated by bars.
+/// An option with valid and invalid values, each separated by bars.
 type Choice = (&'static str, &'static str, &'static str);
 
 const OF_NOISE: &[Choice] = &[
@@ -50,10 +50,10 @@ const GLOBAL: &[Choice] = &[
 
 /// Options without a value, and outputs inside the working directory.
 const FLAGS: &str = "--quiet -v --ascii --strict --no-save --json --json=j.json --csv=c.csv --md=m.md";
-/// Values of `-o`, some of which cannot be written.
+/// Values of `-o`; some can't be written.
 const OUTPUTS: &str = "r.json|r.html|no-folder/r.json|/dev/full|.";
 
-/// A command line, and the time it is to take where it measures.
+/// A command line, and its run time if it measures.
 struct Set {
     arguments: Vec<String>,
     asked: Duration,
@@ -69,7 +69,7 @@ fn chance(random: &mut Random, share: f64) -> bool {
     random.unit() < share
 }
 
-/// A set that measures for 50 to 200 ms, with values that mean something (rights may still be missing).
+/// A set that measures for 50 to 200 ms, with valid values (rights may still be missing).
 fn measuring(random: &mut Random) -> Set {
     let mut arguments = vec!["noise".to_owned()];
     let mut window_ms = 0.1;
@@ -104,7 +104,7 @@ fn outputs(random: &mut Random, arguments: &mut Vec<String>) {
     }
 }
 
-/// A set that must not measure: planned, or wrong somewhere.
+/// A set that must not measure: planned, or invalid.
 fn quick(random: &mut Random) -> Vec<String> {
     let verb = random.below(12);
     let words = match verb {
@@ -125,7 +125,7 @@ fn quick(random: &mut Random) -> Vec<String> {
         _ => OF_NOISE,
     };
     let probe = verb == 0 || verb > 6;
-    // Verbs that measure nothing refuse nearly all.
+    // Verbs that measure nothing reject most options.
     let often = if probe { 0.3 } else { 0.02 };
     for (option, good, bad) in own.iter().chain(GLOBAL) {
         if chance(random, often) {
@@ -151,7 +151,7 @@ fn quick(random: &mut Random) -> Vec<String> {
     arguments
 }
 
-/// What holds for every set; returns its exit code.
+/// Laws for every set; returns its exit code.
 fn check(run: &Ended, lab: &Lab) -> i32 {
     let shown = &run.shown;
     let code = run.code.unwrap();
@@ -159,7 +159,7 @@ fn check(run: &Ended, lab: &Lab) -> i32 {
     match code {
         0 | 1 | 3 | 5 => assert_eq!(errors, 0, "{shown}: exit {code}\n{}", run.stderr),
         2 => run.refused(""),
-        // Each output that could not be written has its line.
+        // Each output that failed has one line.
         _ => assert!((1..=3).contains(&errors), "{shown}: exit {code}\n{}", run.stderr),
     }
     assert!(!lab.files().iter().any(|name| name.starts_with('.')), "{shown}: left {:?}", lab.files());
@@ -181,7 +181,7 @@ fn a_thousand_option_sets_are_understood_or_refused_at_once() {
         worst = worst.max((run.wall, run.shown));
     }
     println!("exit codes 0 to 5: {count:?}; slowest {:?}: machmeter {}", worst.0, worst.1);
-    // The generator must reach both sides, or the test tests half of what it says.
+    // The generator must produce both kinds, or the test covers only half of its claim.
     assert!(count[0] > QUICK_SETS / 20 && count[2] > QUICK_SETS / 4, "{count:?}");
 }
 

@@ -1,5 +1,5 @@
-//! Strangers: records and files of others, names that steer terminals, directories of another user, inputs without an end. None of
-//! them steers, fills or blocks anything, and each gets one short line.
+//! Tests with untrusted input: foreign records and files, names with control characters, directories of another user, endless inputs. None of them may
+//! control the terminal, fill memory or block, and each gets one short line.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail loudly and say what they skip")]
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 /// Sets the title of a terminal, its color with one byte, and the direction of text.
 const STEERING: &str = "\u{1b}]0;x\u{7}\u{9b}31m\u{202e}";
 
-/// Puts [`STEERING`] before each text that stands under `key`.
+/// Puts [`STEERING`] before each text under `key`.
 fn poison(value: &mut Value, key: &str, at: &str) {
     match value {
         Value::String(text) if at == key => *text = format!("={STEERING}{text}"),
@@ -27,7 +27,7 @@ fn poison(value: &mut Value, key: &str, at: &str) {
     }
 }
 
-/// A record with [`STEERING`] in all texts but those under keys of which some are words of the format.
+/// A record with [`STEERING`] in all texts, except under keys that hold words of the format.
 fn steering(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let mut record: Value = serde_json::from_str(&text).unwrap();
@@ -42,7 +42,7 @@ fn steering(path: &Path) -> String {
     record.to_string()
 }
 
-/// Nothing that was said steers a terminal.
+/// The output has no control characters.
 #[track_caller]
 fn is_plain(run: &Ended) {
     for text in [&run.stdout, &run.stderr] {
@@ -90,12 +90,12 @@ fn names_of_processes_steer_no_terminal() {
     let lab = Lab::new();
     let name = lab.work().join("=\u{1b}[41m\u{9b}4m\u{202e}");
     symlink("/bin/sh", &name).unwrap();
-    // As root it takes a CPU from the measuring threads and from other programs, too, and is the first that is named.
+    // As root it takes a CPU from the measuring threads and from other programs, too, and is named first.
     let mut busy = Command::new("nice");
     busy.args(["-n", if is_root() { "-5" } else { "0" }]).arg(&name).args(["-c", "while :; do :; done"]);
     let mut busy = busy.spawn().unwrap();
     let is_named = |run: &Ended| run.stdout.contains("= [41m 4m");
-    // Of many busy programs a short run may meet others: it looks again.
+    // With many busy programs, a short run may observe different ones, so the test repeats it.
     let again = |look: &dyn Fn() -> Vec<Ended>| {
         let mut runs = look();
         for _ in 0..5 {
@@ -117,7 +117,7 @@ fn names_of_processes_steer_no_terminal() {
     let doctor = again(&|| vec![lab.line("doctor -v")]).remove(0);
     busy.kill().unwrap();
     busy.wait().unwrap();
-    // Who ran during a measurement is seen with rights only.
+    // The programs that ran during a measurement are visible only with rights.
     let is_seen = !is_root() || runs.iter().any(is_named);
     assert!(is_named(&doctor) && is_seen, "{}", doctor.stdout);
     let files = ["n.md", "n.csv"].map(|file| fs::read_to_string(lab.work().join(file)).unwrap());
@@ -141,7 +141,7 @@ fn what_a_stranger_named_is_told_in_one_short_line() {
     ] {
         fs::write(lab.work().join(name), text).unwrap();
     }
-    // A file of zeros, a record beyond the largest that is read, and (below) a job without an end.
+    // A file of zeros, a record above the size limit, and (below) an endless job.
     for (name, bytes) in [("zeros.json", 1 << 20), ("large.json", (128 << 20) + 1)] {
         fs::File::create(lab.work().join(name)).unwrap().set_len(bytes).unwrap();
     }
@@ -175,7 +175,7 @@ fn what_a_stranger_named_is_told_in_one_short_line() {
 fn reading_needs_no_writing() {
     let lab = Lab::new();
     for line in ["report last", "compare last last", "export --to csv last"] {
-        lab.line(line).refused("no run saved yet");
+        lab.line(line).refused("no run saved in ");
     }
     lab.line("list runs").expect(0);
     assert!(!lab.state().exists(), "reading made the state directory");
@@ -184,7 +184,7 @@ fn reading_needs_no_writing() {
     if !is_root() {
         return println!("skipped the other user: needs root");
     }
-    // Another user reads what it may, and is told what it may not.
+    // Another user can read permitted files, and gets an error for the rest.
     lab.nobody("report last").refused("ermission denied");
     lab.nobody("report before").refused("ermission denied");
     let runs = kept_runs(&lab.state());
@@ -216,9 +216,9 @@ fn root_keeps_nothing_below_the_home_of_another_user() {
         warned(&record, "W901");
         assert!(record.warnings.iter().any(|w| w.text.contains(what)), "{what}: {:?}", record.warnings);
     };
-    said(&in_home(lab.command(&noise)), "is of user 65534");
+    said(&in_home(lab.command(&noise)), "belongs to user 65534");
     assert!(names_in(&home).is_empty(), "{:?}", names_in(&home));
-    // A directory that root made there is told with its owner.
+    // The error about a directory that root created there names its owner.
     fs::create_dir_all(home.join(".local/state/machmeter")).unwrap();
     said(&in_home(lab.as_nobody(&noise)), "belongs to user 0");
 }

@@ -1,5 +1,4 @@
-//! The interactive probe as a user runs it: what is refused, what a record holds, and that nothing is left of its processes
-//! and files, however it ends.
+//! Tests of the interactive probe: refusals, the content of a record, and that it leaves no process or file, however it ends.
 
 #![allow(clippy::disallowed_methods, reason = "wall times, and the number of kills from outside")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
@@ -13,7 +12,7 @@ use machmeter_stats::random::Random;
 use machmeter_sys::process::{commands_with, kill_process, pid_is_alive};
 use rustix::process::Signal;
 
-/// Longest time beyond its plan that a run may take, whatever is killed; tests run on busy machines.
+/// Longest time of a run beyond its plan, whichever process is killed; tests run on busy machines.
 const LATE: Duration = Duration::from_secs(6);
 
 /// Waits until none of `processes` is left.
@@ -22,12 +21,12 @@ fn all_gone(processes: &[i32], place: &str) {
     assert!(soon(|| !processes.iter().any(|p| pid_is_alive(*p))), "{place}: some of {processes:?} are left");
 }
 
-/// Value of a metric of a cell.
+/// Value of a metric for a cell.
 pub(crate) fn figure(record: &Record, id: &str, task: &str, load: &str) -> Option<f64> {
     value(record, id, &[("task", task), ("load", load)])
 }
 
-/// Every release of every cell is accounted for.
+/// Checks that every release of every cell is counted.
 #[track_caller]
 pub(crate) fn balanced(record: &Record) {
     let scheduled = record.metrics.iter().filter(|m| m.id == "interactive.scheduled");
@@ -41,7 +40,7 @@ pub(crate) fn balanced(record: &Record) {
     }
 }
 
-/// Nothing but the record's files is in the working directory.
+/// Checks that the working directory has only the files of the record.
 pub(crate) fn nothing_left(lab: &Lab, ended: &Ended) {
     let strange: Vec<String> = lab.files().into_iter().filter(|f| f.starts_with("machmeter-load")).collect();
     assert!(strange.is_empty(), "machmeter {}: left {strange:?}", ended.shown);
@@ -90,7 +89,7 @@ fn a_killed_task_or_load_makes_a_run_partial() {
         let lab = Lab::new();
         let mut run = lab.start(&format!("interactive -t 4s --tasks video --loads {loads} --json -v"));
         run.hear("load ").expect("it did not begin");
-        // The task is recorded then, and there is something to keep.
+        // By now the task is recording, so there is data to keep.
         thread::sleep(Duration::from_millis(800));
         let is_killed = soon(|| {
             let below = descendants(run.id() as i32);
@@ -104,7 +103,7 @@ fn a_killed_task_or_load_makes_a_run_partial() {
     }
 }
 
-/// Kills random processes of the tree of short runs. `MACHMETER_KILLS=100` kills that many.
+/// Kills random processes of short runs. `MACHMETER_KILLS=100` sets their number.
 #[test]
 fn random_kills_leave_a_valid_record_and_nothing_else() {
     let wanted: usize = std::env::var("MACHMETER_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);

@@ -1,4 +1,4 @@
-//! The job files of the repository are accepted and run.
+//! Tests that the job files of the repository are accepted and run.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print what they checked")]
 
@@ -10,23 +10,23 @@ use std::sync::Mutex;
 use crate::program::{Ended, Lab};
 use crate::shown::{files, shown};
 
-/// Time of a run: 3 tasks under 2 loads need more than the rest.
+/// Time of a run: 3 tasks under 2 loads take longer than the rest.
 fn time(job: &str) -> &'static str {
     if job.contains("interactive") { "4s" } else { "700ms" }
 }
 
-/// Whether the run was as asked, or named the one thing that this machine lacks.
+/// Checks that the run succeeded, or that its error names the missing MPI library.
 #[track_caller]
 fn expect_accepted(ended: &Ended, job: &str) {
     let lacks_mpi = ended.code == Some(4) && ended.stderr.contains("no MPI library");
     if lacks_mpi {
         println!("{job}: skipped: no MPI library");
     }
-    // What other programs take may end a short run before its plan, or leave too little.
+    // Load by other programs can end a short run early, or leave too few samples.
     assert!(lacks_mpi || matches!(ended.code, Some(0 | 3 | 5)), "{job}: {ended:?}");
 }
 
-/// The job with its proposals (`# key = value`) in force.
+/// The job with its proposals (`# key = value`) enabled.
 fn with_proposals(text: &str) -> String {
     let is_entry = |l: &str| l.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
     let line = |l: &str| l.strip_prefix("# ").filter(|l| is_entry(l)).unwrap_or(l).to_owned() + "\n";

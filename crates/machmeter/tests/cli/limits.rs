@@ -1,4 +1,4 @@
-//! A run takes what its limits leave, and names the limit that is in its way: memory, processes, files, CPUs, room on a disk.
+//! Tests that a run fits into its limits, or names the limit that it exceeds: memory, processes, files, CPUs, disk space.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
@@ -33,7 +33,7 @@ fn a_long_run_fits_the_memory_of_its_control_group() {
     thread::sleep(Duration::from_millis(300));
     let locked = locked_kb(run.id());
     println!("{locked} kB locked");
-    // A tenth of the group, and 256 kB of each stack.
+    // A tenth of the group's limit, and 256 kB of each stack.
     assert!(locked < (128 << 10) / 10 + (4 << 10), "{locked} kB are locked");
     run.send(Signal::INT);
     let record = run.end().expect(130).record();
@@ -72,7 +72,7 @@ fn directories_without_room_give_reasons_and_no_prices() {
             assert!(said.contains(reason), "{operation}: {said}");
         }
         warned(&record, "W442");
-        // In a run this short the rest may have too few samples for a price; it was measured all the same.
+        // A run this short can have too few samples for a cost; it was measured anyway.
         let rest = record.metric("ops.cost", &[("operation", "getppid")]).unwrap();
         let is_measured = |why: &String| why.contains("undisturbed samples of");
         assert!(rest.value.is_some() || rest.why.as_ref().is_some_and(is_measured), "{rest:?}");
@@ -81,7 +81,7 @@ fn directories_without_room_give_reasons_and_no_prices() {
     fs::create_dir(&small).unwrap();
     let path = small.to_str().unwrap();
     let line = format!("ops --parts calls -t 300ms --json -q --directory {path}");
-    // 512 or 1024 bytes each, by the shell.
+    // Blocks of 512 or 1024 bytes, depending on the shell.
     let calls = lab.command(&words(&line));
     let limited = lab.after(&["/bin/sh", "-c"], "ulimit -f 1000", &calls);
     check(Running::of(limited).end(), "ulimit -f");
@@ -112,7 +112,7 @@ fn one_cpu_only_has_nobody_to_pay_for() {
     warned(&record, "W415");
 }
 
-/// A line on stderr, or a record with reasons.
+/// Checks for a line on stderr, or a record with reasons.
 fn told(ended: &Ended) {
     if ended.stdout.is_empty() {
         assert!(!ended.stderr.is_empty(), "{ended:?}");
@@ -149,7 +149,7 @@ fn too_little_memory_files_or_processes_are_named() {
     }
 }
 
-/// A container: what its limit leaves counts, not what the machine has. The shared memory of the table is charged to it too.
+/// In a container its limit counts, not the memory of the machine. The shared memory of the table is charged to it, too.
 #[test]
 fn table_a_fits_the_limit_of_its_control_group() {
     const LIMIT: &str = "memory=112M";
@@ -162,7 +162,7 @@ fn table_a_fits_the_limit_of_its_control_group() {
     let priced = of(&record, "memory.shared").filter(|m| m.value.is_some()).count();
     println!("{priced} rows priced, {:?}", record.warnings);
     assert!(priced > 3 || is_loaded(&record), "{:?}", record.warnings);
-    // More than the limit leaves is refused before it is taken.
+    // A size above the limit is rejected before allocation.
     lab.within(&group, "memory --parts table --json -q -t 300ms --cache-size 48M")
         .end()
         .refused("--cache-size");

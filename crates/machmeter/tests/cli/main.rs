@@ -1,4 +1,4 @@
-//! The command lines of the program: exit codes, refusals, files, texts, budgets and signals. These tests need no quiet machine.
+//! Tests of command lines: exit codes, refusals, files, texts, time limits and signals. These tests need no quiet machine.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
 

@@ -1,4 +1,4 @@
-//! The net probe: refusals, ends that are killed or stopped, a server on another machine, files of other benchmarks.
+//! Tests of the net probe: refusals, killed or stopped ends, a server on another machine, files of other benchmarks.
 
 #![allow(clippy::unwrap_used, reason = "tests fail and print their figures")]
 
@@ -17,9 +17,9 @@ fn one_cpu_and_wrong_words_are_one_line() {
     assert!(lab.files().is_empty());
 }
 
-/// Line of stderr after which messages are timed.
+/// Line on stderr before the messages are timed.
 const MADE_READY: &str = "links made ready";
-/// Part of the line that tells how far the timing is.
+/// Part of the line that reports the progress of the timing.
 const TIMED: &str = "costs have their samples";
 
 fn killed(mut child: std::process::Child) {
@@ -55,11 +55,11 @@ fn either_end_may_be_killed_or_stopped_and_nothing_hangs_or_stays() {
         assert!(soon(|| !pid_is_alive(far)), "the far end was left behind");
         ended.record()
     };
-    // The far end is gone: what was measured stays, the rest has a reason.
+    // The far end is killed: its figures so far stay, the rest has a reason.
     warned(&hit(kill_process), "W460");
-    // It stands still: waits end at their limits.
+    // The far end is stopped: waits end at their limits.
     hit(stop_process);
-    // The near end is killed: the far end goes with it.
+    // The near end is killed: the far end exits, too.
     let near = lab.command(&["net", "-t", "20", "-q"]).spawn().unwrap();
     let far = far_end(near.id());
     killed(near);
@@ -76,7 +76,7 @@ fn files_of_netgauge_and_netpipe_are_fitted_anew() {
     let record = fixture("netgauge/loggp.out");
     warned(&record, "W714");
     warned(&record, "W715");
-    // The eager limit of 4 KiB lies between its sizes of 3073 and 4097 B; it announced no change.
+    // The eager limit of 4 KiB is between the sizes 3073 and 4097 B; the file does not state it.
     let begins: Vec<i64> = record
         .metrics
         .iter()
@@ -89,7 +89,7 @@ fn files_of_netgauge_and_netpipe_are_fitted_anew() {
     let record = fixture("netpipe/np.out");
     let trip =
         |transport: &str| value(&record, "net.round_trip", &[("transport", transport), ("wait", "polling")]);
-    // Twice the 7 us of its first lines.
+    // Twice the 7 us in its first lines.
     assert!(trip("np.out").is_some_and(|ns| (12e3..18e3).contains(&ns)), "{:?}", trip("np.out"));
 }
 
@@ -103,12 +103,12 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     std::fs::write(&token, "0123456789abcdef").unwrap();
     let mine = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&token, mine).unwrap();
-    // A port of its own: other tests may serve, too.
+    // A separate port, because other tests may serve, too.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let serve = format!("serve --listen {port} --token-file token -t 40");
     let net = format!("net --peer {port} --token-file token -t 2 -v --json");
     let longer = net.replace("-t 2", "-t 10");
-    lab.line(&net).failed(4, "is `machmeter serve` running there?");
+    lab.line(&net).failed(4, "start `machmeter serve` there");
     let wait = || assert!(soon(|| std::net::TcpStream::connect(&port).is_ok()), "it does not listen");
     let serving = lab.start(&serve);
     wait();
@@ -118,7 +118,7 @@ fn another_machine_serves_and_is_killed_or_not_there() {
         assert!(value(&record, "net.round_trip", &key).is_some(), "{key:?}");
     }
     serving.end().expect(0);
-    // The far end is killed in the middle: a valid record with reasons, in time.
+    // The far end is killed during the run: a valid record with reasons, in time.
     let serving = lab.command(&words(&serve)).spawn().unwrap();
     wait();
     let mut running = lab.start(&longer);
@@ -127,7 +127,7 @@ fn another_machine_serves_and_is_killed_or_not_there() {
     let ended = running.end();
     assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
     ended.record();
-    // The near end is killed: the server says so, is done and ends.
+    // The near end is killed: the server reports it and ends.
     let serving = lab.start(&serve);
     wait();
     let mut near = lab.start(&longer);

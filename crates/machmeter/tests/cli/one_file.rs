@@ -1,8 +1,8 @@
-//! The program is one file. A copy of it alone in a folder runs the smallest example of every verb, started by a user without rights from
-//! an empty directory with nothing but a search path in the environment.
+//! Tests that the program is one file. A copy of it alone in a folder runs the smallest example of every verb. An unprivileged user starts it in an empty
+//! directory, and its environment has only a search path.
 //!
-//! `MACHMETER_STATIC_PROGRAM` names a static build (`make static` sets it): the same holds for that file, but for the verb `mpi`, which
-//! says why it cannot open an MPI library.
+//! `MACHMETER_STATIC_PROGRAM` names a static build (`make static` sets it), which is tested in the same way. Its verb `mpi` must report why it can't open an
+//! MPI library.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,9 +17,9 @@ use machmeter_data::{Metric, MetricInfo, Record, Unit};
 
 use crate::program::{Ended, Lab, NOBODY, Running, is_root, soon, words};
 
-/// Examples: the arguments, exit codes of a run that did its work, words that it prints. Later ones read files of earlier ones.
+/// Examples: the arguments, exit codes of a successful run, and words of its output. Later ones read files of earlier ones.
 const EXAMPLES: &[(&str, &[i32], &str)] = &[
-    // Too short for the first figures of everything: it may be partial.
+    // Too short for the first figures of all probes, so it may be partial.
     ("-l quick -t 500ms -o page.html", &[0, 5], "NOISE"),
     ("noise -t 100ms -o noise.json", &[0], "NOISE"),
     ("interactive -t 2 --tasks audio --loads none", &[0], "INTERACTIVE"),
@@ -28,10 +28,10 @@ const EXAMPLES: &[(&str, &[i32], &str)] = &[
     ("ops -t 100ms", &[0], "CPUs"),
     ("net -t 100ms", &[0], "CPUs"),
     ("flow -t 100ms --parts prices", &[0], "CPUs"),
-    // Without an installed MPI it cannot measure.
+    // Without an installed MPI it can't measure.
     ("mpi -t 100ms", &[0, 4], "MPI"),
-    // Two settings in turns take at least four rounds.
-    ("ab -t 6 --set nice=0 --set nice=0 -- noise -t 50ms", &[0, 3], "nice=0"),
+    // Alternating settings take at least four rounds.
+    ("ab -t 6 --set nice=0 --set nice=0 -- noise -t 50ms", &[0, 1, 3], "nice=0"),
     ("compare noise.json noise.json", &[0, 3], "a run stands on both sides"),
     ("compat ftq -n 10 -o counts", &[0], "ftq: 10 windows"),
     ("completions bash", &[0], "_machmeter()"),
@@ -42,7 +42,7 @@ const EXAMPLES: &[(&str, &[i32], &str)] = &[
     ("man", &[0], ".TH machmeter"),
     ("man pages", &[0], ""),
     ("predict --expr 2*3.25 --on link.json", &[0], "6.50"),
-    // No history to keep it in: neither HOME nor a state directory is set.
+    // There is no history: neither HOME nor a state directory is set.
     ("reference add link.json", &[2, 4], "link.json"),
     ("report noise.json", &[0], "NOISE"),
     ("schema", &[0], "\"$schema\""),
@@ -51,10 +51,10 @@ const EXAMPLES: &[(&str, &[i32], &str)] = &[
     ("simulate --pattern bcast --ranks 2 --on link.json", &[0], "704 ns"),
     ("trace --recorder recorder.so", &[0], ""),
     // `tests/mpi/recorder.rs` traces MPI programs.
-    ("trace -- true", &[4], "nothing called MPI_Init"),
+    ("trace -- true", &[4], "no process called MPI_Init"),
 ];
 
-/// The program alone in a folder, and an empty folder to run it in.
+/// The program alone in a folder, and an empty folder in which it runs.
 struct Alone {
     lab: Lab,
     program: PathBuf,
@@ -123,7 +123,7 @@ impl Alone {
     }
 }
 
-/// Runs all examples; the codes of `mpi` may be others.
+/// Runs all examples; `mpi` gives the expected exit codes and words of that verb.
 fn run_all(program: &Path, mpi: (&[i32], &str)) {
     let alone = Alone::new(program);
     let (mut took_ms, mut wrong) = (Vec::new(), Vec::new());

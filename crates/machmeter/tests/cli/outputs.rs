@@ -1,5 +1,6 @@
-//! Outputs that cannot be written, for every verb: readers that close the pipe, full devices and disks, folders that are missing or
-//! belong to another user. The run keeps the rest of its result, and each output has one line.
+//! Tests of outputs that can't be written, for every verb: closed pipes, full devices and disks, folders that are missing or belong to another user.
+//!
+//! The run keeps the rest of its result, and each output has one line.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print what they skip")]
 
@@ -13,7 +14,7 @@ use crate::verbs::{Kept, VERBS, Verb, has_mpi, lab, takes_output};
 use machmeter::{Registries, command_line};
 use machmeter_data::record::Warning;
 
-/// The short call of each verb, in a place of its own, with what it prints where stdout is read.
+/// The short call of each verb in a separate lab, with its output if stdout is read.
 fn short_calls() -> impl Iterator<Item = (&'static Verb, Lab, Ended)> {
     VERBS.iter().filter(|v| v.name != "mpi" || has_mpi()).map(|v| {
         let lab = lab();
@@ -22,7 +23,7 @@ fn short_calls() -> impl Iterator<Item = (&'static Verb, Lab, Ended)> {
     })
 }
 
-/// The end of `command` where nothing reads its stdout and, with `also_stderr`, its stderr.
+/// The end of `command` if no process reads its stdout and, with `also_stderr`, its stderr.
 fn unread(mut command: Command, also_stderr: bool) -> Ended {
     let (reader, writer) = std::io::pipe().unwrap();
     if also_stderr {
@@ -33,7 +34,7 @@ fn unread(mut command: Command, also_stderr: bool) -> Ended {
     Running::of(command).end()
 }
 
-/// Both ended with the same exit code. A short run is partial (5) where other programs take its time.
+/// Both ended with the same exit code. A short run is partial (5) if other programs take its time.
 #[track_caller]
 fn is_like(verb: &Verb, read: &Ended, unread: &Ended) {
     let is_measured = verb.kept == Kept::Record;
@@ -54,7 +55,7 @@ fn a_reader_that_closes_the_pipe_changes_no_exit_code() {
             assert_eq!(lab.record("r2.json").complete, alone.code == Some(0), "{}", verb.name);
         }
     }
-    // Texts of which a pager shows the first screen.
+    // Long texts; a pager may close the pipe after the first screen.
     for line in ["--help", "noise --dry-run"] {
         unread(Lab::new().command(&words(line)), false).expect(0);
     }
@@ -75,7 +76,7 @@ fn a_full_stdout_is_one_error_and_the_record_is_kept() {
         Running::of(command).end()
     };
     for (verb, lab, read) in short_calls() {
-        // Help is printed without a look at what becomes of it.
+        // Errors when printing help are ignored.
         if read.stdout.is_empty() || verb.short.ends_with("--help") {
             println!("{} prints no result here", verb.name);
             continue;
@@ -107,11 +108,11 @@ fn a_path_that_cannot_be_written_is_refused_before_anything_is_measured() {
     fs::create_dir(lab.work().join("folder.html")).unwrap();
     let before = lab.files();
     let tree = command_line(&Registries::default());
-    // Verbs that measure nothing open their file when its text is made: code 4. That of `trace` is looked at in tests/mpi/trace.rs.
+    // Verbs that measure nothing open their file once its text is complete: code 4. tests/mpi/trace.rs covers `trace`.
     let is_apart = |v: &&Verb| ["export", "report", "trace"].contains(&v.name);
     let writes = |v: &&Verb| !is_apart(v) && tree.find_subcommand(v.name).is_none_or(takes_output);
     for verb in VERBS.iter().filter(writes) {
-        // A long call would be late for the limit of the lab.
+        // A long call would exceed the time limit of the lab.
         let options = verb.long.first().map_or(verb.short, |long| long.options);
         for (file, why) in
             [("folder.html", "it is a folder"), ("missing/x.html", "the folder does not exist")]
@@ -125,8 +126,7 @@ fn a_path_that_cannot_be_written_is_refused_before_anything_is_measured() {
     assert_eq!(lab.files(), before);
 }
 
-/// Runs a shell script in a mount namespace of its own, in which `small` is a file system of `size`. `None`, with the reason
-/// printed, where that is not possible.
+/// Runs a shell script in a separate mount namespace, in which `small` is a file system of `size`. `None`, with the reason printed, if that is impossible.
 fn on_small_disk(lab: &Lab, size: &str, script: &str) -> Option<Ended> {
     let small = lab.work().join("small");
     fs::create_dir_all(&small).unwrap();
@@ -145,7 +145,7 @@ fn on_small_disk(lab: &Lab, size: &str, script: &str) -> Option<Ended> {
 
 #[test]
 fn a_full_disk_loses_no_record_and_leaves_no_part() {
-    // Room for nothing: the record goes to stdout and to the history.
+    // No space at all: the record goes to stdout and to the history.
     let lab = Lab::new();
     let Some(run) =
         on_small_disk(&lab, "8k", "$0 noise -t 100ms --json -o small/r.json; c=$?; ls -A small >&2; exit $c")
@@ -155,7 +155,7 @@ fn a_full_disk_loses_no_record_and_leaves_no_part() {
     run.failed(4, "o space left");
     assert!(run.record().complete);
 
-    // The same with the state directory there: said in the record.
+    // The state directory on the full disk: the record has a warning.
     let lab = Lab::new();
     let script = "MACHMETER_STATE=small/state $0 noise -t 100ms --json -o r.json; c=$?; find small -type f >&2; exit $c";
     let run = on_small_disk(&lab, "16k", script).unwrap();
@@ -163,7 +163,7 @@ fn a_full_disk_loses_no_record_and_leaves_no_part() {
     warned(&record, "W901");
     assert!(lab.record("r.json").complete);
 
-    // Room for the record, not for the samples, of which a threshold below a turn makes very many.
+    // Space for the record, but not for the samples; a threshold below a turn produces very many.
     let lab = Lab::new();
     let arguments = "noise -t 600ms --window 10us --threshold 1ns --gap-capacity 1000000 --attribution none --json --no-save -o";
     lab.line(&format!("{arguments} all.json")).expect(0);
@@ -189,7 +189,7 @@ fn a_home_that_cannot_be_written_costs_only_the_history() {
         home.map(|h| command.env("HOME", h));
         Running::of(command).end()
     };
-    // No user can make folders in /proc, not even root.
+    // No user can create folders in /proc, not even root.
     for home in [None, Some("/proc")] {
         let record = with(home).expect(0).record();
         assert!(record.complete && record.metrics.iter().any(|m| m.value.is_some()));
@@ -206,7 +206,7 @@ fn a_home_that_cannot_be_written_costs_only_the_history() {
     assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
     assert_eq!(lab.record("r.json").id, record.id);
     assert!(names_in(&lab.state()).is_empty());
-    // A folder that cannot be written to: nothing is measured for it.
+    // A folder without write access: nothing is measured.
     let run = lab.nobody("noise -t 100ms --json --no-save -o /proc/r.json");
     run.failed(2, "cannot write: permission denied");
     assert_eq!(run.record().stopped_by, "error");

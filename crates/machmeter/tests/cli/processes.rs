@@ -1,5 +1,4 @@
-//! Programs that `ops` starts and that fail, never end or cannot be executed: they have a reason instead of a price, and their
-//! processes end with the run.
+//! Tests of programs that `ops` starts and that fail, hang or can't be executed. They have a reason instead of a cost, and their processes end with the run.
 
 #![allow(clippy::unwrap_used, reason = "tests fail and print their figures")]
 
@@ -8,7 +7,7 @@ use std::time::Duration;
 use crate::program::{Lab, warned, why};
 use machmeter_sys::process::commands_with;
 
-/// Longest time beyond its plan that a run may take; tests run on busy machines.
+/// Longest time of a run beyond its plan; tests run on busy machines.
 const LATE: Duration = Duration::from_secs(6);
 
 #[test]
@@ -33,7 +32,7 @@ fn programs_that_fail_or_do_not_end_have_no_price() {
     }
 }
 
-/// A program that hangs from its start `from` on, with a child; `mark` is among the child's arguments.
+/// A program that hangs from start number `from` on, with a child; `mark` is an argument of the child.
 fn tiring(lab: &Lab, from: u32, mark: &str) -> String {
     let count = lab.work().join("starts");
     let count = count.display();
@@ -55,7 +54,7 @@ fn a_program_that_stops_ending_is_killed_with_its_children_and_the_run_goes_on()
         assert!(said.contains(&target) && said.contains("did not end within"), "{said}");
     }
     warned(&record, "W445");
-    // Where other programs take the time, too few samples of the rest are undisturbed for a price.
+    // If other programs take the time, too few samples of the rest are undisturbed.
     for operation in ["fork_exit_wait", "thread_create_join"] {
         let rest = record.metric("ops.cost", &[("operation", operation)]).unwrap();
         let is_measured = |why: &String| why.contains("undisturbed samples of");

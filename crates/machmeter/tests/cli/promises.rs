@@ -1,9 +1,8 @@
-//! Every command that a document shows is accepted by the program.
+//! Tests that the program accepts every command in a document.
 //!
-//! README.md, CONTRIBUTING.md, the book, the job files and the help texts show command lines: in fenced blocks, in tables, in
-//! inline code, as advice. A verb with `--dry-run` is run with it. A verb that only reads runs as shown, on records made
-//! here. For the others, the argument parser and what follows `--` are checked. A command that is refused (exit code 2)
-//! fails with its place, unless the page shows that code.
+//! README.md, CONTRIBUTING.md, the book, the job files and the help texts show command lines: in fenced blocks, in tables, in inline code, as advice.
+//! A verb with `--dry-run` is run with it. A verb that only reads runs as shown, on records made here. For the rest, the test checks the argument parser
+//! and the part after `--`. A refused command (exit code 2) fails with its place, unless the page shows that code.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print what they checked")]
 
@@ -26,7 +25,7 @@ fn documented(tree: &Command) -> Result<Vec<Line>, String> {
     for page in pages().into_iter().chain([root().join("CONTRIBUTING.md")]) {
         found.extend(in_page(&shown(&page), &fs::read_to_string(&page).unwrap(), tree)?);
     }
-    // Comments of job files say how to run them: prose.
+    // Comments of job files explain how to run them; they are prose.
     for job in files("jobs", "toml") {
         for (i, line) in fs::read_to_string(&job).unwrap().lines().enumerate() {
             let Some((_, comment)) = line.split_once('#') else { continue };
@@ -44,7 +43,7 @@ fn documented(tree: &Command) -> Result<Vec<Line>, String> {
     Ok(found)
 }
 
-/// Command lines that help texts recommend.
+/// Command lines recommended in help texts.
 fn in_help(verb: &Command, tree: &Command) -> Vec<Line> {
     let texts = [verb.get_long_about(), verb.get_about(), verb.get_after_long_help(), verb.get_after_help()];
     let of_options = verb.get_arguments().flat_map(|a| [a.get_long_help(), a.get_help()]);
@@ -55,7 +54,7 @@ fn in_help(verb: &Command, tree: &Command) -> Vec<Line> {
     advice.map(line).chain(verb.get_subcommands().flat_map(|sub| in_help(sub, tree))).collect()
 }
 
-/// The refusals among these lines, and how many were checked in which way. Two threads.
+/// The refusals among these lines, and the number of checks by method. It uses two threads.
 fn refusals(calls: &Calls, lines: &[Line]) -> (Vec<String>, BTreeMap<Way, usize>) {
     let (next, refused, ways) =
         (Mutex::new(lines.iter()), Mutex::new(Vec::new()), Mutex::new(BTreeMap::new()));

@@ -1,4 +1,4 @@
-//! Rights: runs without them measure what they can, and a policy that is missing is refused with its cause.
+//! Tests of rights: runs without rights measure what they can, and a denied policy is rejected with its cause.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print what they skip")]
 
@@ -13,7 +13,7 @@ fn an_inherited_nice_value_is_kept_and_said() {
     for line in [
         "noise -t 100ms --json",
         "sync -t 200ms --parts contention --json",
-        // Beside other tests it takes a second until it may begin.
+        // Beside other tests, it can take a second to start.
         "interactive -t 4s --tasks video --loads burn --json",
     ] {
         let lab = Lab::new();
@@ -33,7 +33,7 @@ fn a_denied_policy_is_told_in_the_document() {
     let lab = Lab::new();
     let line = "noise -t 100ms --prio fifo:50 --json";
     if !is_root() {
-        // What root tests by giving its rights up, an ordinary user has anyway, unless an rtprio limit grants it.
+        // An ordinary user lacks these rights anyway, unless an rtprio limit grants them; as root the test drops them.
         let run = lab.line(line);
         assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
         run.record();
@@ -64,8 +64,7 @@ fn without_rights_it_works_and_says_what_is_weaker() {
         return println!("skipped: needs root to become nobody");
     }
     let lab = Lab::new();
-    // Of the loads those that need rights, those that are weaker without them, and one that is neither: all of them would leave no time for what
-    // a busy machine adds to the start of each.
+    // Loads that need rights, loads that are weaker without them, and one that is neither. All loads would leave no time for slow starts on a busy machine.
     let loads = "usual,-video,-x,-ring,-burn,-write,-read,-membw";
     let ended = lab.nobody(&format!("interactive --tasks audio-pro --loads={loads} -t 12 --json -q"));
     let record = ended.ended_or_starved();
@@ -73,7 +72,7 @@ fn without_rights_it_works_and_says_what_is_weaker() {
     assert!(figure(&record, "interactive.lateness", "audio-pro", "compile").is_some());
     let said =
         |code: &str, about: &str| record.warnings.iter().any(|w| w.code == code && w.text.contains(about));
-    // Where other programs took the time, the run ends before it comes to all loads.
+    // If other programs took the time, the run ends before it reaches all loads.
     assert!(
         !record.complete || said("W312", "rt-hog"),
         "a load without its right is missing: {:?}",

@@ -1,5 +1,4 @@
-//! A run leaves nothing behind and touches no other process. Signals are in `signals`, outputs that cannot be written in
-//! `outputs`.
+//! Tests that a run leaves nothing behind and affects no other process. `signals` covers signals, `outputs` covers outputs that can't be written.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
@@ -10,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::program::{Lab, Running, is_root, names_in, soon};
 use rustix::process::Signal;
 
-/// What a process has that the scheduler may not take from it: policy, priorities, nice value, CPUs.
+/// Scheduling attributes of a process: policy, priorities, nice value, CPUs.
 fn scheduling_of(pid: u32) -> (Vec<String>, String) {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // Fields are counted after the name, which ends with the last parenthesis: 18 priority, 19 nice, 40 and 41 real time.
@@ -26,8 +25,8 @@ fn settings() -> Vec<Option<String>> {
         .to_vec()
 }
 
-/// Trace instances of the process `pid`; `None` where nobody can see them. Tracefs is often not mounted: it is then, in a
-/// mount namespace that ends with the listing.
+/// Trace instances of the process `pid`; `None` if they are not visible. Tracefs is often not mounted, so it is mounted in a mount namespace that ends with
+/// the listing.
 fn instances_of(pid: u32) -> Option<Vec<String>> {
     let list =
         "d=$(mktemp -d) && mount -t tracefs none $d && ls $d/instances; s=$?; umount $d; rmdir $d; exit $s";
@@ -82,7 +81,7 @@ fn what_a_killed_run_left_goes_with_the_next_start() {
     child.wait().unwrap();
     assert!(appeared, "no trace instance was made");
     assert!(there(child.id()), "nothing was left to clean: the test tests nothing");
-    // Process ids end far below this number.
+    // Process ids are far below this number.
     let (load, calls) = ("machmeter-load-999999999-00", "machmeter-calls-999999999-00");
     for left in [load, calls] {
         fs::create_dir(lab.work().join(left)).unwrap();

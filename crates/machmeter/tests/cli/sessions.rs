@@ -1,5 +1,4 @@
-//! What a user sees: the first figure soon, short answers, one document with `--json` in every outcome, and one clear line
-//! for every wrong input.
+//! Tests of sessions: an early first figure, short answers, one document under `--json` in every outcome, and one clear line for every wrong input.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
@@ -23,7 +22,7 @@ fn with_samples<const N: usize>(record: &Record, others: [&str; N]) -> Vec<Strin
 #[test]
 fn the_first_figure_comes_soon() {
     let lab = Lab::new();
-    // The page as anybody starts it: its length changes nothing about its beginning.
+    // The page as started by default; its length does not affect its beginning.
     let mut run = lab.start("");
     let first = run.hear("first look").expect("no first figure");
     run.send(Signal::INT);
@@ -57,7 +56,7 @@ fn a_run_gives_page_record_and_files_and_nothing_else() {
     let record = lab.record("a.json");
     assert!(record.complete && !record.metrics.is_empty(), "{:?}", record.stopped_by);
     assert_eq!(lab.files(), with_samples(&record, ["a.json", "b.html", "c.csv", "d.md"]));
-    // The report carries the same record, and the history holds the run.
+    // The report contains the same record, and the history has the run.
     for name in ["b.html", "last"] {
         let again = lab.run(&["report", name, "-o", "again.html", "--json"]);
         assert_eq!(again.expect(0).record().id, record.id, "{name}");
@@ -79,11 +78,11 @@ fn verbose_pages_show_all_that_was_measured() {
         for page in [&run, &again] {
             let text = &page.expect(0).stdout;
             assert!(text.contains(&format!("\n {title}")), "{text}");
-            // Not a terminal: 100 columns and no color.
+            // Without a terminal: 100 columns and no color.
             assert!(text.lines().all(|l| l.chars().count() <= 100) && !text.contains('\u{1b}'), "{text}");
         }
     }
-    // A document stays one.
+    // The output stays one document.
     lab.run(&["report", "last", "-v", "-o", "a.html", "--json"]).expect(0).record();
     let colored = |no_color: bool, when: &str| {
         let mut command = lab.command(&["report", "last", "-v", "-o", "a.html", "--color", when]);
@@ -96,7 +95,7 @@ fn verbose_pages_show_all_that_was_measured() {
     assert!(colored(false, "always") && !colored(true, "auto") && !colored(false, "never"));
 }
 
-/// A record that says what went wrong and holds no figure.
+/// Checks a record that has an error and no figure.
 pub(crate) fn says_why(record: &Record, about: &str) {
     assert!(!record.complete && record.metrics.is_empty());
     assert_eq!(record.stopped_by, "error");
@@ -121,7 +120,7 @@ fn json_is_one_document_in_every_outcome() {
         ("nois --json", "nois"),
         ("--json=- --windows 0 noise", "--windows"),
         ("report --json no-such-file", "no-such-file"),
-        // Two documents on one stdout would be neither.
+        // Two documents on one stdout would be invalid.
         ("noise -t 100ms --json --csv", "stdout"),
         ("noise -t 100ms --json --md=-", "stdout"),
     ] {
@@ -212,7 +211,7 @@ fn a_samples_file_does_not_say_where_it_is_exported_to() {
         record.raw[0] = machmeter_store::parquet::write_table(&table, &file).unwrap();
         machmeter_store::json::write(&record, &path).unwrap();
         for more in [&[][..], &["-o", "out"], &["-o", "stem"]] {
-            lab.run(&[&["export", "--to", "parquet", "r.json"], more].concat()).refused("no plain name");
+            lab.run(&[&["export", "--to", "parquet", "r.json"], more].concat()).refused("not a plain name");
             assert_eq!(lab.files(), before, "{name}");
             assert!(names_in(&lab.work().join("out")).is_empty(), "{name}");
         }
@@ -240,7 +239,7 @@ fn a_job_runs_commands_only_when_that_is_allowed() {
     assert!(lab.files().contains(&"ran".to_owned()), "{}", allowed.stderr);
     let listed = |s: &String| s.contains("\"./target\"");
     assert!(record.run.side_effects.iter().any(listed), "{:?}", record.run.side_effects);
-    // A job without commands needs no leave.
+    // A job without commands needs no permission.
     fs::write(lab.work().join("job.toml"), "[noise]\n").unwrap();
     lab.line("--job job.toml --no-save -q -t 100ms").expect(0);
 }

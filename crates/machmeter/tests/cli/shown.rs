@@ -1,7 +1,7 @@
-//! Command lines that documents show.
+//! Finds command lines in documents; it runs nothing.
 //!
-//! A command line stands in a fenced block (with or without `$ `), in inline code, or as advice in prose and output ("How to
-//! fix: machmeter doctor -v, or ..."). This module finds all of them, with their place. It runs nothing.
+//! A command line is in a fenced block (with or without `$ `), in inline code, or advice in prose and output ("How to fix: machmeter doctor -v, or ...").
+//! Each has its place.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ const LAUNCHERS: [&str; 6] = ["sudo", "mpirun", "srun", "taskset", "chrt", "nice
 pub(crate) enum Form {
     /// A line of a fenced block: complete.
     Session,
-    /// Inline code: may name a verb without what it needs, and may hold placeholders.
+    /// Inline code: may lack arguments of a verb, and may contain placeholders.
     Inline,
     /// Advice in output or prose.
     Advice,
@@ -31,7 +31,7 @@ pub(crate) struct Line {
     pub(crate) form: Form,
     /// The program (`machmeter`, `make`, ...) and its arguments.
     pub(crate) words: Vec<String>,
-    /// The exit code that the page shows behind it.
+    /// The exit code that the page shows after it.
     pub(crate) code: i32,
 }
 
@@ -64,13 +64,13 @@ pub(crate) fn pages() -> Vec<PathBuf> {
     found
 }
 
-/// A path as the reader of a message finds it.
+/// A path relative to the repository.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
 /// Command lines of a page, in order.
-/// Errors: with the place of a line that calls machmeter in a way that is not understood.
+/// Errors: the place of a line that calls machmeter in an unknown way.
 pub(crate) fn in_page(page: &str, text: &str, tree: &Command) -> Result<Vec<Line>, String> {
     let mut found: Vec<Line> = Vec::new();
     let (mut in_block, mut wants_code) = (false, false);
@@ -119,7 +119,7 @@ fn at(place: &str, form: Form, words: Vec<String>) -> Line {
     Line { place: place.to_owned(), form, words, code: 0 }
 }
 
-/// Inline code of a paragraph that calls machmeter, and advice between.
+/// Inline code in a paragraph that calls machmeter, and advice between.
 fn in_prose(page: &str, (first, text): &(usize, String), tree: &Command) -> Result<Vec<Line>, String> {
     let mut found = Vec::new();
     let mut number = *first;
@@ -137,7 +137,7 @@ fn in_prose(page: &str, (first, text): &(usize, String), tree: &Command) -> Resu
         if let Some(end) = rest.find(&ticks).filter(|_| !ticks.is_empty()) {
             let code = rest[..end].replace('\n', " ").replace("\\|", "|");
             let place = format!("{page}:{number}");
-            // Words that are no command line, such as `cargo test -p machmeter`.
+            // Words that are not a command line, such as `cargo test -p machmeter`.
             let calls =
                 if is_call(&code) { calls(&code).map_err(|e| format!("{place}: {e}"))? } else { Vec::new() };
             found.extend(calls.into_iter().map(|words| at(&place, Form::Inline, words)));
@@ -151,13 +151,13 @@ fn in_prose(page: &str, (first, text): &(usize, String), tree: &Command) -> Resu
 fn is_call(code: &str) -> bool {
     let mut words = code.split_whitespace();
     let first = words.next().unwrap_or_default();
-    // A name alone is no command.
+    // A name alone is not a command.
     let is_own = ["machmeter", "make", "cargo"].contains(&first) && code != first;
     is_own || LAUNCHERS.contains(&first) && code.contains("machmeter ")
 }
 
-/// Command lines of a line of a shell that call a program of this repository: the program and its arguments.
-/// Errors: a word `machmeter` at a place where its arguments cannot be told from those of another program.
+/// Commands in a shell line that call a program of this repository: the program and its arguments.
+/// Errors: a word `machmeter` whose arguments can't be separated from those of another program.
 pub(crate) fn calls(line: &str) -> Result<Vec<Vec<String>>, String> {
     let mut found = Vec::new();
     for command in commands(line) {
@@ -184,7 +184,7 @@ fn is_assignment(word: &str) -> bool {
         .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// Simple commands of a line of a shell, as words without quotes and redirections.
+/// Simple commands of a shell line, as words without quotes and redirections.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let (mut all, mut words) = (Vec::new(), Vec::new());
     let (mut word, mut is_word, mut quote, mut is_target) = (String::new(), false, None, false);
@@ -214,7 +214,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// Commands that a text recommends: `machmeter VERB` with the options and values that follow, up to the end of the clause.
+/// Commands recommended by a text: `machmeter VERB` with the following options and values, up to the end of the clause.
 pub(crate) fn advice(text: &str, tree: &Command) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (begin, name) in text.match_indices("machmeter ") {
@@ -245,7 +245,7 @@ pub(crate) fn advice(text: &str, tree: &Command) -> Vec<Vec<String>> {
     found
 }
 
-/// Words of a text; what stands in single quotes is one.
+/// Words of a text; a part in single quotes is one word.
 fn with_quotes(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -259,7 +259,7 @@ fn with_quotes(text: &str) -> Vec<String> {
     words
 }
 
-/// A word without the marks behind it, and whether they end the clause.
+/// A word without the punctuation after it; true if the punctuation ends the clause.
 fn ended(word: &str) -> (&str, bool) {
     let plain = word.trim_end_matches(['.', ',', ';', ':', ')', '\'', '"', '`']);
     (plain, plain.len() < word.len())
@@ -276,7 +276,7 @@ fn takes_value(verb: &Command, option: &str) -> bool {
     })
 }
 
-/// Whether a word can be the argument of the verb at this place: one of its possible values, a code, or a file.
+/// True if a word can be the argument of the verb at this position: one of its possible values, a code, or a file.
 fn is_positional(verb: &Command, place: usize, word: &str) -> bool {
     let (plain, _) = ended(word);
     let argument = verb.get_positionals().nth(place).or_else(|| verb.get_positionals().last());

@@ -1,5 +1,5 @@
-//! Signals, for every verb: it ends soon with the documented exit code, its partial record is printed, written and kept, and no
-//! process or file of it is left. How ranks of MPI end is in the program `mpi`.
+//! Tests of signals for every verb. It must end soon with the documented exit code; its partial record is printed, written and kept; and it leaves no process
+//! or file. The program `mpi` tests the end of MPI ranks.
 
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
@@ -29,7 +29,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Waits until the call is in the state that its row names.
+/// Waits until the call reaches the state in its row.
 #[track_caller]
 fn wait_for(begun: Begun, lab: &Lab, run: &mut Running, signal: Signal) {
     let id = run.id();
@@ -77,12 +77,12 @@ fn interrupt(verb: &Verb, long: &Long, signal: Signal, code: i32, by: &str) {
         let own: Vec<PathBuf> = lab.record("cut.json").raw.iter().map(|r| lab.work().join(&r.file)).collect();
         left.retain(|path| *path != lab.work().join("cut.json") && !own.contains(path));
     }
-    // The bare command and `compat` write files with names of their own, which their own tests look at.
+    // The bare command and `compat` choose file names; separate tests cover them.
     let has_own_names = ["", "compat"].contains(&verb.name);
     assert!(left.is_empty() || has_own_names, "machmeter {line}: left {left:?}");
 }
 
-/// Why a call cannot be made here; says so.
+/// True if a call is impossible here; prints the reason.
 fn is_skipped(verb: &Verb, long: &Long) -> bool {
     let lacks_rights = long.options.contains("fifo") && !is_root();
     let lacks_mpi = verb.name == "mpi" && !has_mpi();
@@ -142,7 +142,7 @@ fn a_signal_hides_no_failure() {
     assert_eq!(full.end().expect(4).errors().len(), 1);
 }
 
-/// Moments of the signal after the start, ms: densest where the first parts begin. All together 8 s.
+/// Times of the signal after the start, ms, most of them near the start of the first parts. Together they take 8 s.
 const MOMENTS_MS: [u64; 10] = [50, 150, 250, 350, 500, 750, 1_000, 1_300, 1_650, 2_000];
 
 fn honest(record: &Record, moment_ms: u64) {
@@ -164,14 +164,14 @@ fn a_bare_run_stopped_at_any_moment_is_honest() {
         let json = i % 2 == 0;
         let started = Instant::now();
         let run = lab.start(if json { "-l quick --json" } else { "-l quick" });
-        // Before it handles signals, the kernel ends it as any program.
+        // Before the program handles signals, a signal ends it directly.
         assert!(soon(|| catches(run.id(), Signal::INT)), "it never handled signals");
         thread::sleep(Duration::from_millis(moment_ms).saturating_sub(started.elapsed()));
         let below = descendants(run.id() as i32);
         run.send(Signal::INT);
         let ended = run.end();
         ended.expect(130);
-        // One that was stopped before it measured has no files.
+        // A run stopped before it measured has no files.
         let written = lab.files().into_iter().find(|f| Path::new(f).extension().is_some_and(|e| e == "json"));
         let record = if json { Some(ended.record()) } else { written.map(|f| lab.record(&f)) };
         let metrics = record.as_ref().map_or(0, |r| r.metrics.len());

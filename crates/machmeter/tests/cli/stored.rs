@@ -1,4 +1,4 @@
-//! What can be asked of stored runs: their list, what they said under a code, and their figures without the samples beside them.
+//! Tests of stored runs: their list, their texts under a code, and their figures without the samples.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail loudly and say what they skip")]
 
@@ -13,7 +13,7 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
         lab.run(&["noise", "-t", "100ms", "-q", "--tag", tag, "-o", "run.json"]);
     }
     let record = lab.record("run.json");
-    // What the machine is (here: a container, a guest, or rights) is told, and flags no figure.
+    // A check on the kind of machine (here: a container, a guest, or rights) is reported, and flags no figure.
     let of_machine: Vec<&str> =
         record.checks.iter().filter(|c| c.of_machine).map(|c| c.id.as_str()).collect();
     assert!(of_machine.contains(&"E111") && of_machine.contains(&"E504"), "{of_machine:?}");
@@ -28,11 +28,11 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
         rows[1].starts_with("last~1") && rows[1].contains(" noise") && rows[1].contains(" kB"),
         "{listed}"
     );
-    // E101 is judged in every run.
+    // Every run judges E101.
     let explained = lab.run(&["explain", "e101", "W301"]).expect(0).stdout.clone();
     let place = |text: &str| explained.find(text).unwrap_or_else(|| panic!("{text}: {explained}"));
     assert!(place("E101") < place("Last run") && place("Last run") < place("What should hold"));
-    assert!(place("What should hold") < place("W301") && place("W301") < place("What it says"));
+    assert!(place("What should hold") < place("W301") && place("W301") < place("What it means"));
     for file in lab.files().iter().filter(|name| name.ends_with(".parquet")) {
         fs::remove_file(lab.work().join(file)).unwrap();
     }
@@ -48,7 +48,7 @@ fn names_mean_what_they_say() {
     let lab = Lab::new();
     lab.line("noise -t 100ms -q --raw all -o run.json").expect(0);
     let text = fs::read_to_string(lab.work().join("run.json")).unwrap();
-    // A pipe, as of a shell's <(...).
+    // A pipe, as from a shell's <(...).
     let pipe = lab.work().join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -60,14 +60,14 @@ fn names_mean_what_they_say() {
         });
     }
     fs::copy(lab.work().join("run.json"), lab.work().join("other.json")).unwrap();
-    lab.line("report run.json other.json").refused("one record at a time");
+    lab.line("report run.json other.json").refused("give one record");
     lab.line("predict run.json --on run.json").refused("no trace");
-    // A dot is part of a name unless it begins a known ending.
+    // A dot is part of a name, unless it begins a known extension.
     for (stem, first) in [("run-1.5", "run-1.5.noise_"), ("cut.parquet", "cut.noise_")] {
         lab.run(&["export", "--to", "parquet", "-o", stem, "run.json"]).expect(0);
         assert!(lab.files().iter().any(|f| f.starts_with(first)), "{:?}", lab.files());
     }
-    lab.line("export --to parquet -o nowhere/ run.json").failed(4, "no such folder");
+    lab.line("export --to parquet -o nowhere/ run.json").failed(4, "no such directory");
     let patterns = lab.line("simulate --pattern list --json").expect(0).stdout.clone();
     let patterns: serde_json::Value = serde_json::from_str(&patterns).unwrap();
     assert!(patterns.as_array().is_some_and(|all| all.iter().any(|p| p["name"] == "ring")), "{patterns}");
@@ -78,7 +78,7 @@ fn what_is_usual_grows_from_five_records() {
     let lab = Lab::new();
     lab.line("noise -t 100ms -q --no-save --raw none -o run.json").expect(0);
     let mut record = serde_json::to_value(lab.record("run.json")).unwrap();
-    // A figure that nothing weakens, whatever this machine does, of one machine after the other.
+    // A figure that nothing weakens on any machine, for several machines in turn.
     let place = |list: &serde_json::Value, field: &str, is: &serde_json::Value| {
         list.as_array().unwrap().iter().position(|item| item[field] == *is).unwrap()
     };

@@ -1,5 +1,5 @@
-//! One row for each verb of the command line. The tests of signals, of outputs and of dry runs walk these rows, so that a new verb
-//! takes part in all three, or fails here.
+//! One row for each verb of the command line. The tests of signals, outputs and dry runs iterate over these rows, so a new verb takes part in all three,
+//! or fails here.
 
 #![allow(clippy::unwrap_used, reason = "tests fail and print their figures")]
 
@@ -16,9 +16,9 @@ use crate::program::{Lab, kept_runs, record_in, value, warned, words};
 pub(crate) struct Verb {
     /// Name in the command tree; the bare command has none.
     pub(crate) name: &'static str,
-    /// Options of a call that ends by itself within a second.
+    /// Options of a call that ends on its own within a second.
     pub(crate) short: &'static str,
-    /// Calls that only a signal ends; none for a verb whose every call ends at once.
+    /// Calls that only a signal ends; empty if every call of the verb ends at once.
     pub(crate) long: &'static [Long],
     pub(crate) kept: Kept,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Verb {
 /// A call that only a signal ends.
 pub(crate) struct Long {
     pub(crate) options: &'static str,
-    /// The state in which the signal meets it.
+    /// The state in which the signal arrives.
     pub(crate) begun: Begun,
-    /// Checks the partial record, where the verb keeps one.
+    /// Checks the partial record, if the verb keeps one.
     pub(crate) check: fn(&Record),
-    /// Longest time from the signal to the end, s: the promise is 1 s of an optimized build, tests run on busy machines.
+    /// Longest time from the signal to the end, s. The promise is 1 s for an optimized build; tests run on busy machines.
     pub(crate) within_s: u64,
 }
 
@@ -40,26 +40,26 @@ impl Long {
     }
 }
 
-/// For verbs that take an unoptimized build some seconds of CPU time between two looks at the signal: the page of all probes, the round
-/// of a dataflow graph, the memory of a ladder, an injection of a self-test.
+/// For verbs whose unoptimized build uses some seconds of CPU time between two checks for the signal. Examples: the page of all probes, a round of a
+/// dataflow graph, the memory of a ladder, an injection of a self-test.
 const SLOW_S: u64 = 15;
 
-/// How a test knows that a call is under way.
+/// Sign that a call has begun.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Begun {
-    /// A line of stderr with this text, and milliseconds after it.
+    /// A line of stderr with this text, plus milliseconds.
     Line(&'static str, u64),
-    /// A process below it has this word among its arguments.
+    /// A child process with this word among its arguments.
     Child(&'static str),
-    /// A file appears in this folder.
+    /// A file in this folder.
     FileIn(&'static str),
-    /// It handles signals.
+    /// The process has signal handlers.
     Handler,
-    /// It has used this many milliseconds of CPU time.
+    /// The process has used this much CPU time, ms.
     Work(u64),
 }
 
-/// What a run leaves behind.
+/// Result that a run leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// A record on stdout (`--json`), in a file (`-o`) and in the history.
@@ -162,7 +162,7 @@ pub(crate) const VERBS: &[Verb] = &[
         &[
             long("-t 30 -v", Line("costs have their samples", 0)),
             long("-t 30 -q --parts calls --directory folder", FileIn("folder")),
-            // A visit of a program that hangs is given up after 3 s; a signal does not wait for that.
+            // A visit of a hanging program ends after 3 s; a signal does not wait for that.
             long("-t 30 -q --parts processes --exec-target ./hanging", Child("7102.31")).within(2),
         ],
     ),
@@ -190,7 +190,7 @@ pub(crate) const VERBS: &[Verb] = &[
         "-t 100ms -q --parts contention",
         &[long("-t 30 -v", Line("costs have their samples", 0))],
     ),
-    // A signal is passed on to the program that is traced, whose exit code is that of `trace`: tests/mpi/trace.rs.
+    // `trace` forwards a signal to the traced program and returns its exit code: tests/mpi/trace.rs.
     verb("trace", "-q -- true", &[]),
 ];
 
@@ -206,17 +206,17 @@ fn every_verb_has_one_row() {
     }
 }
 
-/// Whether a verb takes `--output`.
+/// True if a verb takes `--output`.
 pub(crate) fn takes_output(command: &clap::Command) -> bool {
     command.get_arguments().any(|a| a.get_id() == "output")
 }
 
-/// Whether ranks of MPI can be started here.
+/// True if MPI ranks can be started here.
 pub(crate) fn has_mpi() -> bool {
     machmeter_sys::mpi::installed(None).is_ok_and(|all| all.iter().any(|mpi| mpi.launcher.is_some()))
 }
 
-/// A place with everything that the rows name.
+/// A lab with all files in the rows.
 pub(crate) fn lab() -> Lab {
     let lab = calculated::predict::lab();
     calculated::predict::save_rounds(&lab, 2_000, "long.json");
@@ -235,7 +235,7 @@ impl Verb {
     }
 }
 
-/// The record in the history and in the file `name`: one and the same.
+/// The record in the history and the one in the file `name` are the same.
 #[track_caller]
 pub(crate) fn is_kept(lab: &Lab, record: &Record, name: &str) {
     let kept = kept_runs(&lab.state());
@@ -264,7 +264,7 @@ fn measured_memload(record: &Record) {
     lateness_under(record, "memload");
 }
 
-/// The segment that ended before the signal has its figure, and every release is accounted for.
+/// The segment that ended before the signal has its figure, and every release is counted.
 #[track_caller]
 fn lateness_under(record: &Record, load: &str) {
     crate::interactive::balanced(record);

@@ -1,5 +1,5 @@
-//! Prices of the real machine: their order, and no price for what did not happen. A member that is killed and a lock that lets every
-//! thread in are in the self-test of sync.
+//! Tests costs on the real machine: their order, and no cost for events that did not occur. The self-test of sync covers a killed member and a lock that
+//! admits every thread.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
@@ -13,7 +13,7 @@ use machmeter_data::Metric;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Longest time beyond its plan that a run may take; tests run on busy machines.
+/// Longest time of a run beyond its plan; tests run on busy machines.
 const LATE: Duration = Duration::from_secs(6);
 
 #[test]
@@ -22,7 +22,7 @@ fn a_run_prices_what_happened_and_keeps_its_time() {
     let (files, directory) = folder(&lab);
     let priced =
         "add getppid clock_gettime page_fault_4k pread fork_exit_wait spawn thread_create_join".split(' ');
-    // Where neighbors disturb most samples there is a reason instead of a price, and more time helps.
+    // If neighbors disturb most samples, there is a reason instead of a cost, and more time helps.
     let mut record = None;
     for seconds in [6, 15, 40] {
         let ended = lab.line(&format!("ops -t {seconds} --json -q --directory {directory}"));
@@ -61,7 +61,7 @@ fn folder(lab: &Lab) -> (PathBuf, String) {
 #[test]
 fn huge_pages_that_are_denied_have_no_price() {
     let lab = Lab::alone();
-    // Inherited by the programs that this process starts; no other test of this program runs meanwhile.
+    // Inherited by child processes; no other test of this program runs at the same time.
     rustix::thread::disable_transparent_huge_pages(true).unwrap();
     let record = lab.line("ops --parts calls -t 6 --json -q").record();
     let said = why(&record, "page_fault_huge");
@@ -76,10 +76,10 @@ fn huge_pages_that_are_denied_have_no_price() {
     rustix::thread::disable_transparent_huge_pages(false).unwrap();
 }
 
-/// What two CPUs pay for a line is tens to hundreds of ns; where one of them has to wait for its turn it is ms.
+/// The transfer of a line between two CPUs costs tens to hundreds of ns; if one of them has to wait for its time slice, ms.
 const NO_TRANSFER_NS: f64 = 5_000.0;
 
-/// Another process moves all threads of the run to one CPU, again and again: a partner that cannot run is no distance.
+/// Another process moves all threads of the run to one CPU again and again. A partner that can't run gives no distance.
 #[test]
 fn partners_that_are_pinned_away_give_no_distance() {
     let lab = Lab::alone();

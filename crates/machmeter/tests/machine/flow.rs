@@ -1,4 +1,4 @@
-//! Figures of the flow probe that hang together.
+//! Tests that figures of the flow probe are consistent.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
@@ -26,7 +26,7 @@ fn figures_of_a_run_hang_together() {
     let [fast, classic] = ["fast", "classic"].map(|k| cost("activation", k, &[]));
     println!("bare {bare}, firing {firing}, activation {fast} and {classic} ns");
     assert!(bare > 0.2 && firing < 4.0 * bare && fast > firing && fast < classic);
-    // What is mirrored costs the same whatever its length; what is copied does not.
+    // A mirrored block costs the same at any length; a copied one does not.
     let block = |kernel: &str, bytes: &str| cost("block", kernel, &[("size_bytes", bytes)]);
     assert!(block("fast", "65536") < 3.0 * block("fast", "64"));
     assert!(block("classic", "65536") > 10.0 * block("fast", "65536"));
@@ -38,7 +38,7 @@ fn figures_of_a_run_hang_together() {
         assert!(of("flow.overhead", "fused-mirror-bitmap") > 0.0);
     }
     assert!(!record.warnings.iter().any(|w| w.code == "W471"), "{:?}", record.warnings);
-    // The stored samples say the same again.
+    // The stored samples give the same figure again.
     let again = lab.run(&["report", "last", "--json"]).record();
     let key = [("graph", "e_comm"), ("kernel", "table-copy-heap")];
     let [again, first] = [&again, &record].map(|r| value(r, "flow.overhead", &key).to_bits());
@@ -71,11 +71,11 @@ fn other_granularities_are_predicted_from_a_stored_run() {
     lab.line("export last --to perfetto -o trace").expect(0);
     let trace = fs::read(lab.work().join("trace")).unwrap();
     assert!(trace.windows(11).filter(|w| *w == b"overlap-add").count() > 10);
-    // Held out: neither 1, 2, 4, 8 nor 16.
+    // A granularity that was not measured: neither 1, 2, 4, 8 nor 16.
     let predicted = lab.line(&format!("{graph} --granularity 6 --predict-from last -t 3")).record();
     let ratio = at(&predicted, "flow.prediction", "6");
     println!("predicted over measured: {ratio}");
-    // Counts are exact; time is that of a machine that others use.
+    // Counts are exact; the time depends on the load of the machine.
     assert!((0.5..2.0).contains(&ratio), "{ratio}");
     let row = &table(&predicted, "flow.predicted")[0];
     assert_eq!(row.cells[2], Cell::Text("the same".to_owned()), "{row:?}");
@@ -96,8 +96,8 @@ fn other_granularities_are_predicted_from_a_stored_run() {
 fn what_each_idea_takes_away_adds_up() {
     let lab = Lab::alone();
     let graph = format!("{ONE_GRAPH} --prio {}", prompt_policy());
-    // Medians of each need not add up exactly; an idea may be worth less than nothing. Where other programs take the CPUs in the
-    // middle of a kernel's turn, its worth is theirs: such a run is made again.
+    // Medians of the parts need not add up exactly, and an idea can have a negative value. If other programs take the CPU during a kernel's turn, they affect
+    // its value; the test then repeats the run.
     let is_shown = (1..=3).any(|_| {
         let record = lab.line(&format!("{graph} --ablation -t 6")).record();
         let ratio = value(&record, "flow.published_ratio", &[("graph", "noise_removal")]);
@@ -108,7 +108,7 @@ fn what_each_idea_takes_away_adds_up() {
         ratio > 1.2 && (0.5..1.5).contains(&sum) && shares[0] > 0.3
     });
     assert!(is_shown, "in none of three runs");
-    // Turns here and there cost the same a call, and break no law.
+    // Turns in different places cost the same per call, and satisfy the laws.
     let record = lab.line(&format!("{graph} --kernel fused --one-of 5 -t 2")).record();
     let efficiency = value(&record, "flow.efficiency", &[("graph", "noise_removal")]);
     assert!(efficiency > 0.8 && !record.warnings.iter().any(|w| w.code == "W471"), "{efficiency}");

@@ -1,4 +1,4 @@
-//! Figures of the real machine: their order, the self-tests, and the time that ordinary use takes. These tests run alone.
+//! Tests of figures on the real machine: their order, the self-tests, and the time of ordinary use. These tests run alone.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
 

@@ -1,4 +1,4 @@
-//! Figures of the net probe that hang together.
+//! Tests that figures of the net probe are consistent.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
 
@@ -12,7 +12,7 @@ fn figures_of_a_run_hang_together() {
         return;
     }
     let lab = Lab::alone();
-    // Ends that wait by polling, beside more loops than CPUs, hardly ever run at once under the ordinary policy.
+    // With more loops than CPUs, polling ends seldom run at the same time under the ordinary policy.
     let ended = lab.line(&format!("net -t 6 --sizes 1-64K --prio {} --json -q", prompt_policy()));
     assert!(ended.wall < Duration::from_secs(12), "{:?}", ended.wall);
     let record = ended.record();
@@ -30,13 +30,13 @@ fn figures_of_a_run_hang_together() {
             println!("{transport}: not judged, other threads kept the ends from running: {:?}", metric.why);
             continue;
         };
-        // A message of a train costs no more than a round trip, and the bytes of 64 KiB some nanoseconds at least.
+        // A message of a train costs no more than a round trip, and 64 KiB take at least some nanoseconds.
         assert!(each > 1.0 && each < 1.5 * polling, "{transport}: {each} beside {polling}");
     }
-    // What the kernel takes no part in is the quickest, and calls beat no cache line.
+    // The transport without the kernel is the fastest, and no system call is faster than a cache line.
     assert!(["shm", "unix", "tcp"].map(|transport| trip(transport, "polling")).is_sorted_by(|a, b| a < b));
     assert_eq!(value(&record, "net.sync_threshold", &[("transport", "shm")]), Some(1_048_576.0));
-    // The stored samples say the same again.
+    // The stored samples give the same figure again.
     let again = lab.run(&["report", "last", "--json"]).record();
     let key = ("net.round_trip", [("transport", "tcp"), ("wait", "polling")]);
     assert_eq!(value(&again, key.0, &key.1), value(&record, key.0, &key.1));

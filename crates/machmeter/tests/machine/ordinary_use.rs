@@ -1,4 +1,4 @@
-//! The page as a user gets it: its time, its figures, and the noise of the meter itself.
+//! Tests of ordinary use: the time of the page, its figures, and the noise of the meter itself.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +18,12 @@ fn the_quick_page_fills_every_section_in_its_time() {
         let figures = record.metrics.iter().filter(|m| m.value.is_some() && names(&m.id)).count();
         assert!(figures > 0, "{}: no figure", probe.info.name);
     }
-    // Twelve seconds are the level's promise; the rest is for a test machine that is busy otherwise.
+    // The level promises twelve seconds; the rest is for a busy test machine.
     assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
 }
 
-/// Quantities that several parts could price, with what makes a metric one of each: operations separated by bars, each with the
-/// conditions it has; one without a value must be missing.
+/// Quantities that several parts could measure, with the conditions of their metrics: operations separated by bars, each with its parameters. A parameter
+/// without a value must be absent.
 const QUANTITIES: [(&str, &str); 13] = [
     ("addition", "add;chain= | cycle"),
     ("empty loop", "empty_loop | empty loop"),
@@ -40,7 +40,7 @@ const QUANTITIES: [(&str, &str); 13] = [
     ("word of two threads", "ping_pong;cpus=2;model=threads | cas;from=0;to=1"),
 ];
 
-/// Whether a metric is the cost of an operation under conditions.
+/// True if a metric is the cost of an operation under these conditions.
 fn is_of(m: &Metric, operation: &str) -> bool {
     if m.unit != Unit::Nanoseconds || m.params.contains_key("mode") {
         return false;
@@ -68,7 +68,7 @@ fn one_thing_has_one_figure() {
     }
     let mut seen = 0;
     for (quantity, operations) in QUANTITIES {
-        // Where the CPUs moved, each of their places is a condition of its own.
+        // If the host moved the virtual CPUs, each placement is a separate condition.
         let is_first = |m: &&Metric| m.params.get("placement").is_none_or(|p| p.to_string() == "near");
         let is_one = |m: &&Metric| operations.split(" | ").any(|operation| is_of(m, operation));
         let metrics = record.metrics.iter().filter(is_one).filter(is_first);
@@ -79,11 +79,11 @@ fn one_thing_has_one_figure() {
     assert!(seen > QUANTITIES.len() / 2, "only {seen} of the quantities are there");
 }
 
-/// The main thread empties the kernel's buffers twenty times a second, for 0.2 ms on a measured CPU where all are.
+/// The main thread empties the kernel's buffers twenty times a second, for 0.2 ms each, on a measured CPU if all CPUs are measured.
 #[test]
 fn the_meter_is_no_source_of_noise() {
     let lab = Lab::alone();
-    // By a name of its own, since other tests run the program, too.
+    // A unique name, because other tests run the program, too.
     let program = lab.work().join("only-here");
     std::fs::copy(env!("CARGO_BIN_EXE_machmeter"), &program).unwrap();
     let mut copied = std::process::Command::new(&program);

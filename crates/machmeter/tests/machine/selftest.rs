@@ -1,4 +1,4 @@
-//! The self-tests of the probes of costs as a user runs them: what does not depend on a quiet machine has to pass anywhere.
+//! Runs the self-tests of the cost probes. Checks that do not depend on a quiet machine must pass anywhere.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell what was found")]
 
@@ -10,7 +10,7 @@ use crate::program::Lab;
 /// Longest time of a quick self-test; tests run on busy machines.
 const LONGEST: Duration = Duration::from_secs(58);
 
-/// Runs it, and looks at those checks whose truth no neighbor can change.
+/// Runs a self-test, and requires a pass of the checks in `sure`, which other programs can't affect.
 fn passes_anywhere(probe: &str, options: &[&str], sure: &[&str], least: usize) {
     let lab = Lab::alone();
     let ended = lab.run(&[&["selftest", probe, "--quick", "--json", "-q"], options].concat());

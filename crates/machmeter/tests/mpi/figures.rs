@@ -1,4 +1,4 @@
-//! Figures of all operations, thresholds, pairs of ranks, and who tells them.
+//! Tests of the mpi probe's figures: all operations, thresholds, pairs of ranks, and the library in their parameters.
 
 use std::time::Duration;
 
@@ -28,16 +28,16 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
         for name in names.split_whitespace() {
             assert!(text.contains(&format!("\"name\":\"{name}\"")), "{}: no row {name}", mpi.version);
         }
-        // The launcher's library named itself.
+        // The version text comes from the launcher's library.
         let library = record.metrics.iter().find_map(|m| m.params.get("library")).unwrap().to_string();
         assert_eq!(library, mpi.version);
-        // A round trip is two sends at least, where the machine left them alone.
+        // A round trip costs at least two sends, if the CPUs are free.
         let cost =
             |operation, size| value(&record, "mpi.cost", &[("operation", operation), ("size_bytes", size)]);
         if let (Some(small), Some(large)) = (cost("pingpong", "8"), cost("pingpong", "1048576")) {
             assert!(small > 50.0 && large > 5.0 * small, "{small} {large}");
         }
-        // The stored samples say the same again.
+        // The stored samples give the same laws again.
         let again = lab.line("report last --json").record();
         let laws = |r: &Record| r.metrics.iter().filter(|m| m.id == "mpi.coefficient").count();
         assert_eq!(laws(&again), laws(&record));
@@ -45,7 +45,7 @@ fn every_operation_has_a_cost_and_a_law_or_a_reason() {
     }
 }
 
-/// A threshold, with Open MPI's eager limit of shared memory or UCX's set to `limit`.
+/// The threshold with the eager limit of Open MPI's shared memory, or that of UCX, set to `limit`.
 fn threshold(mpi: &Installed, limit: &str) -> Option<f64> {
     let lab = Lab::alone();
     let line = format!("mpi -n 2 -t 6 --ops send --sizes 0-32K --json -q {}", priority());
@@ -60,7 +60,7 @@ fn threshold(mpi: &Installed, limit: &str) -> Option<f64> {
 #[test]
 fn the_eager_limit_moves_as_it_is_set() {
     for mpi in mpis() {
-        // Searches may differ beside others who want the CPUs.
+        // Searches can differ if other programs use the CPUs.
         let found = |limit| (0..3).find_map(|_| threshold(&mpi, limit));
         let (Some(small), Some(large)) = (found("4096"), found("8192")) else {
             assert!(!is_root(), "{}: no limit in three runs", mpi.version);
@@ -72,7 +72,7 @@ fn the_eager_limit_moves_as_it_is_set() {
         match mpi.flavor {
             Flavor::OpenMpi => assert_eq!(large - small, 4_096.0, "{small} to {large}"),
             _ if is_ucx => assert_eq!((small, large), (4_095.0, 8_191.0)),
-            // Others have a limit of their own, which these variables do not move.
+            // Other libraries have a limit that these variables do not change.
             _ => assert_eq!(small, large),
         }
     }
@@ -107,7 +107,7 @@ fn more_ranks_than_cpus_are_marked_in_every_figure() {
         let cpus = machmeter_sys::affinity::mask().unwrap().to_vec().len();
         let ranks = (cpus + 1).to_string();
         let lab = Lab::alone();
-        // Ranks of MPICH keep the CPU from those they wait for: few samples come.
+        // Ranks of MPICH keep the CPU from the ranks they wait for, so there are few samples.
         let words =
             "--oversubscribe --ops barrier,pingpong --sizes 8 -t 4 --launches 1 --parts pairs --json -q";
         let record = Running::of(on(&lab, &mpi, &format!("mpi -n {ranks} {words}"))).end().record();

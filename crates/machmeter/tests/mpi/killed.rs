@@ -1,4 +1,4 @@
-//! Ranks and programs that are killed: what was measured is kept, and nobody is left.
+//! Tests with killed ranks and programs: the measured part is kept, and no process is left.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use machmeter_sys::process::{commands_with, kill_process};
 use crate::program::{Lab, Running, cpu_time, descendants, soon, warned, words};
 use crate::{PROGRAM, ROLE, launcher, mpis, nobody_is_left, on};
 
-/// CPU time of a rank that has started MPI and measures: an unoptimized program uses 0.2 s to start.
+/// CPU time of a rank that has started MPI and measures: the start of an unoptimized program takes 0.2 s.
 const MEASURING: Duration = Duration::from_millis(700);
 
 #[test]
@@ -20,7 +20,7 @@ fn a_rank_that_is_killed_leaves_a_partial_record_and_nobody() {
         let mut running = Running::of(on(&lab, &mpi, line));
         running.hear("launch 2 of").expect("no second launch");
         let main = i32::try_from(running.id()).unwrap();
-        // Two ranks and their launcher bear the role; the youngest is a rank.
+        // Two ranks and their launcher have this role; the youngest is a rank.
         let own = || descendants(main).into_iter().filter(|p| commands_with(ROLE).contains(p)).max();
         assert!(soon(|| own().is_some_and(|rank| kill_process(rank).is_ok())), "{}: no ranks", mpi.version);
         let ended = running.end();
@@ -69,7 +69,7 @@ fn a_rank_of_a_foreign_launcher_that_is_killed_leaves_nobody() {
         assert!(killed && ended, "{}, {measurement}: killed {killed}, ended {ended}", mpi.version);
         assert!(status.is_some_and(|s| !s.success()));
         assert!(soon(|| commands_with("killed.json").is_empty()), "ranks are left");
-        // A launcher that asks before it kills leaves rank 0 time for what it has.
+        // A launcher that sends a catchable signal before SIGKILL leaves rank 0 time to save its part.
         let complete = |name: &String| lab.record(name).complete;
         let is_record = |f: &String| Path::new(f).extension().is_some_and(|e| e == "json");
         let kept: Vec<_> = lab.files().into_iter().filter(is_record).collect();

@@ -1,4 +1,4 @@
-//! Noise across the ranks of a launcher.
+//! Tests noise across the ranks of a launcher.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn noise_across_ranks_is_one_record() {
         }
         assert!(record.findings.iter().any(|f| f.id == "noise.slow_ranks"));
         assert!(ended.wall < Duration::from_secs(12), "{:?}", ended.wall);
-        // The stored samples say the same again.
+        // The stored samples give the same cost again.
         let again = lab.run(&["report", "last", "--json"]).record();
         let cost = |r: &Record| value(r, "noise.collective", &[("operation", "barrier")]).unwrap();
         assert!((cost(&again) / cost(&record) - 1.0).abs() < 1e-3);

@@ -1,4 +1,4 @@
-//! Where the recorder of `machmeter trace` lies while a program runs, that ranks load it from there, and that nothing of it stays behind.
+//! Tests the recorder file of `machmeter trace`: its place while a program runs, that ranks load it from there, and that it is removed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,8 @@ fn temporary(lab: &Lab) -> PathBuf {
     path
 }
 
-/// The program, alone in its folder, of a user without rights if root tests; with a search path and a place for temporary files only.
+/// The program alone in its folder, started by an unprivileged user if the test is root. Its environment has only a search path and a place for temporary
+/// files.
 fn alone(lab: &Lab, arguments: &[&str]) -> Command {
     let mut command = if is_root() { lab.as_nobody(arguments) } else { lab.command(arguments) };
     command.env_clear().envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
@@ -50,7 +51,7 @@ fn ranks_load_it_wherever_traces_are() {
         let ended = Running::of(trace("")).end();
         recorded(&ended);
         assert!(!is_in_memory(&ended), "{ended:?}");
-        // LD_PRELOAD would be two names.
+        // LD_PRELOAD would read it as two names.
         let ended = Running::of(trace("--dir two:words")).end();
         recorded(&ended);
         assert!(is_in_memory(&ended), "{ended:?}");
@@ -92,7 +93,7 @@ fn a_batch_job_is_recorded_by_the_file_that_the_program_wrote() {
     }
 }
 
-/// A run of `trace`, once its program has begun.
+/// A run of `trace` whose program has begun.
 fn started(lab: &Lab, options: &str) -> Child {
     let begun = lab.work().join("begun");
     let _ = fs::remove_file(&begun);
@@ -108,7 +109,7 @@ fn killed(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Whether the recorder is in the directory, and where it alone may look into it.
+/// True if the recorder is in the directory and only its owner can read it.
 fn is_there(directory: &Path) -> bool {
     fs::metadata(directory.join(FILE)).is_ok_and(|m| m.permissions().mode() & 0o777 == 0o500)
 }
@@ -132,7 +133,7 @@ fn what_a_killed_run_leaves_is_removed_by_the_next() {
     next("list formats").expect(0);
     assert!(is_there(&made), "its maker lives");
     killed(child);
-    // The program that was traced still runs.
+    // The traced program still runs.
     kill_process_group(group, Signal::KILL).unwrap();
     next("list formats").expect(0);
     assert!(names_in(&tmp).is_empty());
@@ -145,7 +146,7 @@ fn what_a_killed_run_leaves_is_removed_by_the_next() {
     kill_process_group(group, Signal::KILL).unwrap();
     next("trace --collect traces").refused("no file ends in .mpitrace");
     assert!(names_in(&dir).is_empty());
-    // A signal that can be caught leaves nothing.
+    // After a signal that can be caught, nothing is left.
     let child = started(&lab, "--dir traces");
     let group = Pid::from_child(&child);
     assert!(is_there(&dir));

@@ -1,4 +1,4 @@
-//! What cannot be measured: one line, the documented exit code, and no hang.
+//! Tests of refusals: one line, the documented exit code, and no hang.
 
 use std::fs;
 
@@ -69,10 +69,10 @@ fn another_version_on_a_rank_is_named() {
 fn ranks_of_a_launcher_refuse_with_one_voice() {
     for mpi in mpis() {
         let lab = Lab::alone();
-        // Open MPI itself starts no more ranks than it finds places for.
+        // Open MPI starts no more ranks than it has slots.
         let more = if mpi.flavor == Flavor::OpenMpi { "--oversubscribe" } else { "" };
         for (ranks, line, code, said) in [
-            (1, "mpi -q", 2, "between 1 rank"),
+            (1, "mpi -q", 2, "MPI needs two ranks, has 1"),
             (9, "mpi -q", 2, "9 ranks on"),
             (2, "mpi --ops nothing -q", 2, "'nothing' is not one of send,"),
             (2, "mpi --sizes 0-1G -q", 2, "--sizes 0-1G: "),
@@ -90,7 +90,7 @@ fn wrong_words_are_one_line() {
     let lab = Lab::new();
     for (options, code, said) in [
         ("-n 0", 2, "'0' for '--ranks"),
-        ("-n 1", 2, "between 1 rank"),
+        ("-n 1", 2, "MPI needs two ranks, has 1"),
         ("-n 4096", 2, "4096 ranks on"),
         ("-n 2 -c 0", 2, "2 ranks on 1 CPU"),
         ("--ops sned", 2, "'sned' is not one of send,"),

@@ -1,6 +1,6 @@
-//! `machmeter trace` on programs that know their own counts, under the MPI libraries that are installed.
+//! Tests `machmeter trace` on programs that count their own calls, under the installed MPI libraries.
 //!
-//! The compilers are for the test programs alone; what is missing is skipped with a word. One test runs at a time: ranks spin.
+//! The compilers are needed for the test programs only; without them a test prints a line and is skipped. One test runs at a time, because ranks spin.
 
 #![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
 #![allow(clippy::print_stdout, reason = "what is skipped, and what a call costs")]
@@ -19,16 +19,16 @@ use machmeter_sys::process::commands_with;
 use rustix::process::Signal;
 
 pub(crate) const LIBRARIES: [&str; 2] = ["openmpi", "mpich"];
-/// Instructions that are added to a call of up to six arguments, at most.
+/// Most additional instructions for a call of up to six arguments.
 const MOST_ADDED: f64 = 120.0;
 
-/// The recorder as the program writes it for batch jobs.
+/// The recorder, as the program writes it for batch jobs.
 pub(crate) fn recorder(lab: &Lab) -> PathBuf {
     lab.line("trace --recorder recorder.so").expect(0);
     lab.work().join("recorder.so")
 }
 
-/// Compiles a program of `tests/mpi`; `None`, with a word, where the compiler is missing.
+/// Compiles a program of `tests/mpi`; `None`, with a printed line, if the compiler is missing.
 pub(crate) fn compiled(lab: &Lab, library: &str, source: &str) -> Option<String> {
     let (name, language) = source.split_once('.').unwrap();
     let compiler = format!("{}.{library}", if language == "c" { "mpicc" } else { "mpif90" });
@@ -47,7 +47,7 @@ pub(crate) fn compiled(lab: &Lab, library: &str, source: &str) -> Option<String>
     }
 }
 
-/// A run of `machmeter trace` with `options` on a line of a shell.
+/// A run of `machmeter trace` with `options` on a shell line.
 fn traced(lab: &Lab, options: &str, line: &str) -> Ended {
     let command = lab.command(&[&words(&format!("trace -q {options} --")), &["sh", "-c", line][..]].concat());
     Running::of(allowed(command)).end()
@@ -78,7 +78,7 @@ fn counted(dir: &Path) -> BTreeMap<String, (u64, u64)> {
     all
 }
 
-/// What the program says of itself: lines of rank, operation, calls and bytes.
+/// The program's own counts: lines of rank, operation, calls and bytes.
 fn said(text: &str) -> BTreeMap<String, (u64, u64)> {
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -98,7 +98,7 @@ fn calls_and_bytes_are_those_that_programs_count_themselves() {
             let ended =
                 traced(&lab, "--dir traces --json", &format!("exec mpiexec.{library} -n 2 {program}"));
             let record = ended.expect(0).record();
-            // With JSON on stdout the program's words go to stderr.
+            // With JSON on stdout, the program's output goes to stderr.
             let wanted = said(&ended.stderr);
             assert!(wanted.len() > 10, "{library} {source}: {ended:?}");
             assert_eq!(counted(&lab.work().join("traces")), wanted, "{library} {source}");
@@ -145,7 +145,7 @@ fn report_history_compare_and_perfetto_follow() {
     assert!(trace.starts_with("0 init") && trace.ends_with("1 finalize\n") && trace.contains("1 compute "));
     let compared = lab.line("compare last~1 last --metric mpi.* --json");
     assert!(compared.stdout.contains("mpi.share") && compared.code != Some(2), "{compared:?}");
-    // The exit code of the program, even where it is one of ours.
+    // The exit code of the program, even if this program uses the same code.
     traced(&lab, "", &format!("{line}; exit 3")).expect(3);
     assert_eq!(kept_runs(&lab.state()).len(), 3);
 }
@@ -158,13 +158,13 @@ fn a_signal_is_passed_on_to_the_program() {
         let below = || descendants(run.id() as i32);
         assert!(soon(|| commands_with("7103.31").iter().any(|pid| below().contains(pid))), "no program");
         run.send(signal);
-        // The exit code is the program's, which SIGTERM ended.
+        // The exit code of the program, which SIGTERM ended.
         run.end().expect(143);
         assert!(commands_with("7103.31").is_empty() && lab.files().is_empty());
     }
 }
 
-/// Instructions of the turns of each operation in a run of `cost.c`, by the name of its function.
+/// Instructions per operation in a run of `cost.c` with `turns` turns, by the name of its function.
 fn instructions(lab: &Lab, launcher: &str, preload: Option<&Path>, turns: u32) -> BTreeMap<String, f64> {
     let traces = lab.work().join("traces");
     let _ = fs::remove_dir_all(&traces);
@@ -179,7 +179,7 @@ fn instructions(lab: &Lab, launcher: &str, preload: Option<&Path>, turns: u32) -
     assert!(done.status.success(), "{done:?}");
     assert_eq!(files(&traces).len(), usize::from(preload.is_some()));
     let text = fs::read_to_string(lab.work().join("out")).unwrap();
-    // Below the line of a call stand its place and its instructions, those of what it called included.
+    // The line after a call has its place and its instructions, including those of the called function.
     let (mut found, mut of, mut called) = (BTreeMap::new(), "", "");
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -224,7 +224,7 @@ fn a_killed_program_leaves_all_calls_that_returned_and_names_those_that_did_not(
     for library in LIBRARIES {
         let lab = Lab::alone();
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
-        // The launcher's exit code is one of its own.
+        // The launcher returns its own exit code.
         let line = format!("mpiexec.{library} -n 2 {program} kill 300; exit 1");
         let record = traced(&lab, "--dir traces --json", &line).expect(1).record();
         warned(&record, "W722");
@@ -237,7 +237,7 @@ fn a_killed_program_leaves_all_calls_that_returned_and_names_those_that_did_not(
             let returned = trace.calls().filter(|c| c.duration_ns.is_some()).count();
             assert_eq!((returned, trace.end), (300, End::Unfinished), "{library}, rank {rank}");
         }
-        // What is left of a crash or a batch job.
+        // The traces of a crash or a batch job.
         let again = lab.line("trace -q --collect traces --json").expect(0).record();
         assert_eq!(again.metrics.len(), record.metrics.len());
     }
@@ -279,7 +279,7 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
 #[test]
 fn without_finalize_or_without_mpi_there_is_a_word() {
     let lab = Lab::alone();
-    lab.line("trace -q -- true").failed(4, "nothing called MPI_Init");
+    lab.line("trace -q -- true").failed(4, "no process called MPI_Init");
     traced(&lab, "", "exit 3").failed(3, "MPI_Init");
     for library in LIBRARIES {
         let Some(program) = compiled(&lab, library, "ends.c") else { continue };
@@ -299,7 +299,7 @@ fn files_that_are_no_traces_are_refused_in_one_line() {
     let refused = |about: &str| lab.line("trace --collect traces").refused(about);
     refused("no file ends in .mpitrace");
     fs::write(dir.join("rank-0.mpitrace"), "hello").unwrap();
-    refused("no trace of an MPI program");
+    refused("not a trace of an MPI program");
     let found = LIBRARIES.iter().find_map(|l| Some((l, compiled(&lab, l, "ends.c")?)));
     if let Some((library, program)) = found {
         traced(&lab, "--dir whole", &format!("mpiexec.{library} -n 2 {program} well 900")).expect(0);
@@ -313,7 +313,7 @@ fn files_that_are_no_traces_are_refused_in_one_line() {
         let mut longer = whole.clone();
         longer[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
         saved(&longer);
-        refused("cut off: ");
+        refused("truncated: ");
         saved(&whole);
         fs::write(dir.join("again.mpitrace"), &whole).unwrap();
         refused("two traces of rank 0");

@@ -8,30 +8,30 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-/// Policy for tests of figures: as root one whose threads do not wait for other programs of the machine.
+/// Policy for tests of figures; as root, a policy whose threads do not wait for other programs.
 pub(crate) fn prompt_policy() -> &'static str {
     if is_root() { "fifo:5" } else { "auto" }
 }
 
-/// Whether a file system can be mounted at `place` in a mount namespace of its own.
+/// True if a file system can be mounted at `place` in a separate mount namespace.
 pub(crate) fn can_mount(place: &Path) -> bool {
     let mut mount = Command::new("unshare");
     mount.args(["-m", "mount", "-t", "tmpfs", "none"]).arg(place).stderr(Stdio::null());
     mount.status().is_ok_and(|s| s.success())
 }
 
-/// A command of which Open MPI starts programs, as root too.
+/// A command for which Open MPI starts programs as root, too.
 pub(crate) fn allowed(mut command: Command) -> Command {
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command
 }
 
-/// Whether the tests run as root, who may do what others may not.
+/// True if the tests run as root.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Everything below `main` in the tree of processes.
+/// All descendants of `main` in the process tree.
 pub(crate) fn descendants(main: i32) -> Vec<i32> {
     let parent = |pid: i32| -> Option<i32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -49,7 +49,7 @@ pub(crate) fn descendants(main: i32) -> Vec<i32> {
     found.split_off(1)
 }
 
-/// Whether it comes true within ten seconds.
+/// True if the condition becomes true within ten seconds.
 pub(crate) fn soon(mut comes_true: impl FnMut() -> bool) -> bool {
     (0..1_000).any(|_| {
         thread::sleep(Duration::from_millis(10));
@@ -57,7 +57,7 @@ pub(crate) fn soon(mut comes_true: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Names in a folder, sorted; none if it is not there.
+/// Names in a folder, sorted; empty if it does not exist.
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let mut names: Vec<String> =
@@ -73,7 +73,7 @@ pub(crate) fn kept_runs(state: &Path) -> Vec<PathBuf> {
     records.filter(|p| p.extension().is_some_and(|e| e == "json")).collect()
 }
 
-/// Whether the process has a handler for the signal.
+/// True if the process has a handler for the signal.
 pub(crate) fn catches(pid: u32, signal: Signal) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
     let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
@@ -81,7 +81,7 @@ pub(crate) fn catches(pid: u32, signal: Signal) -> bool {
     mask >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// CPU time that the process has used, without that of its children (`proc_pid_stat(5)`, fields 14 and 15).
+/// CPU time of the process without its children (`proc_pid_stat(5)`, fields 14 and 15).
 pub(crate) fn cpu_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, after_name)| after_name);
@@ -94,7 +94,7 @@ pub(crate) fn some_cpu() -> usize {
     machmeter_sys::affinity::mask().unwrap().to_vec()[0]
 }
 
-/// Whether a test has to be skipped because there is one CPU only; prints that.
+/// True if a test must be skipped because there is only one CPU; prints that.
 pub(crate) fn has_one_cpu() -> bool {
     let cpus = machmeter_sys::affinity::mask().unwrap().to_vec().len();
     if cpus < 2 {

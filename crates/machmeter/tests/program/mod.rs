@@ -1,5 +1,4 @@
-//! Runs the built program as a user would: with a working directory and a state directory of its own, and never for longer
-//! than a limit.
+//! Runs the built program like a user, with separate working and state directories and a time limit.
 
 #![allow(dead_code, unused_imports, reason = "each test program uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -30,13 +29,13 @@ pub(crate) use host::{
 };
 pub(crate) use records::{is_loaded, of, price, record_in, sound, value, warned, why};
 
-/// After this long a program that was to run for at most a few seconds hangs.
+/// A program meant to run for a few seconds hangs if it takes this long.
 const HANGS_AFTER: Duration = Duration::from_mins(1);
-/// Exit codes that the help names; 129 is SIGHUP's, 152 SIGXCPU's.
+/// Exit codes in the help; 129 is for SIGHUP, 152 for SIGXCPU.
 const DOCUMENTED: [i32; 10] = [0, 1, 2, 3, 4, 5, 129, 130, 143, 152];
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// A place to run in; removed with everything in it.
+/// Directories for runs; removed with their content.
 pub(crate) struct Lab {
     dir: tempfile::TempDir,
     turn: Option<MutexGuard<'static, ()>>,
@@ -44,7 +43,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        // Tests in the background ignore SIGINT, those under nohup SIGHUP; what they start would too, but for a handler here.
+        // Background tests ignore SIGINT, and tests under nohup SIGHUP. Child processes would inherit that without a handler here.
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             for (signal, code) in [(Signal::INT, 130), (Signal::HUP, 129)] {
@@ -57,18 +56,18 @@ impl Lab {
         Self { dir, turn: None }
     }
 
-    /// One run at a time: two would take the CPU from each other in the middle of what they price.
+    /// A lab that runs alone: two runs would take CPU time from each other during a measurement.
     pub(crate) fn alone() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         Self { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)), ..Self::new() }
     }
 
-    /// Where the program runs, empty at first.
+    /// Working directory of the program, empty at first.
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }
 
-    /// The state directory; made by the program.
+    /// The state directory; the program creates it.
     pub(crate) fn state(&self) -> PathBuf {
         self.dir.path().join("state")
     }
@@ -97,8 +96,7 @@ impl Lab {
             .process_group(0);
     }
 
-    /// The same as a user without rights, who may enter and write to the place, on a copy of the program that this user can reach.
-    /// Only root can.
+    /// The same as an unprivileged user, who may enter and write to the directories, with a copy of the program that this user can reach. Requires root.
     pub(crate) fn as_nobody(&self, arguments: &[&str]) -> Command {
         for dir in [self.dir.path().to_owned(), self.work()] {
             fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
@@ -113,7 +111,7 @@ impl Lab {
         command
     }
 
-    /// What `command` says, but from a shell (a program with its arguments up to the line) that first does what `before` says.
+    /// Runs `command` from a shell (a program with its arguments up to the line), after the shell ran `before`.
     pub(crate) fn after(&self, shell: &[&str], before: &str, command: &Command) -> Command {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let line: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
@@ -174,7 +172,7 @@ pub(crate) struct Running {
 
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Exit code; `None` when a signal killed it.
+    /// Exit code; `None` if a signal killed it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -207,7 +205,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits until a line of stderr contains `text`; returns the time since the start, `None` if it ended without.
+    /// Waits until a line of stderr contains `text`; returns the time since the start, or `None` if the program ended without it.
     pub(crate) fn hear(&mut self, text: &str) -> Option<Duration> {
         let lines = self.stderr.as_ref()?;
         while let Ok(line) = lines.recv_timeout(HANGS_AFTER) {
@@ -224,8 +222,7 @@ impl Running {
         rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end, and checks what holds for every run: it ends with a documented exit code, nothing of its process group
-    /// is left, and it did not panic.
+    /// Waits for the end, and checks laws of every run: a documented exit code, no process left in its group, no panic.
     pub(crate) fn end(mut self) -> Ended {
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -262,7 +259,7 @@ impl Ended {
         self
     }
 
-    /// The record of a run that was to be complete; one that other programs kept from its end may be partial.
+    /// The record of a run that should be complete; it may be partial if other programs took the time.
     #[track_caller]
     pub(crate) fn ended_or_starved(&self) -> Record {
         if self.code != Some(5) {
@@ -278,14 +275,14 @@ impl Ended {
         self.stderr.lines().filter(|l| l.starts_with("error:")).collect()
     }
 
-    /// Ended with this exit code and exactly one line of an error, saying `about`.
+    /// Checks the exit code, and for exactly one error line that contains `about`.
     #[track_caller]
     pub(crate) fn failed(&self, code: i32, about: &str) {
         let errors = self.expect(code).errors();
         assert!(errors.len() == 1 && errors[0].contains(about), "machmeter {}: {errors:?}", self.shown);
     }
 
-    /// Refused with exactly one clear line (and advice), saying `about`.
+    /// Checks for a refusal: exactly one error line that contains `about`, plus advice.
     #[track_caller]
     pub(crate) fn refused(&self, about: &str) {
         self.failed(2, about);

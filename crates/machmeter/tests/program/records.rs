@@ -1,4 +1,4 @@
-//! Reads the records that the program wrote, and checks what every record promises.
+//! Reads records that the program wrote, and checks the properties of every record.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use machmeter_data::record::FORMAT;
 use machmeter_data::{CheckState, Interval, Metric, Record};
 
-/// Reads a record and checks what every record promises.
+/// Parses a record and checks the properties of every record.
 #[track_caller]
 pub(crate) fn sound(text: &str, place: &str) -> Record {
     let begin: String = text.chars().take(400).collect();
@@ -42,7 +42,7 @@ pub(crate) fn value(record: &Record, id: &str, params: &[(&str, &str)]) -> Optio
     record.metric(id, params)?.value
 }
 
-/// Whether other programs kept the CPUs busy: what a run does not reach beside them is theirs.
+/// True if other programs kept the CPUs busy; a run then may lack parts.
 pub(crate) fn is_loaded(record: &Record) -> bool {
     let fails = |id: &str| record.checks.iter().any(|c| c.id == id && c.state == CheckState::Fail);
     fails("E104") && fails("E105")
@@ -53,7 +53,7 @@ pub(crate) fn warned(record: &Record, code: &str) {
     assert!(record.warnings.iter().any(|w| w.code == code), "{code} is not among {:?}", record.warnings);
 }
 
-/// Metrics of this id.
+/// Metrics with this id.
 pub(crate) fn of<'r>(record: &'r Record, id: &'r str) -> impl Iterator<Item = &'r Metric> {
     record.metrics.iter().filter(move |m| m.id == id)
 }
@@ -62,7 +62,7 @@ pub(crate) fn price(record: &Record, operation: &str) -> Option<f64> {
     value(record, "ops.cost", &[("operation", operation)])
 }
 
-/// The reason why an operation has no price.
+/// The reason why an operation has no cost.
 #[track_caller]
 pub(crate) fn why(record: &Record, operation: &str) -> String {
     let m = record.metric("ops.cost", &[("operation", operation)]);

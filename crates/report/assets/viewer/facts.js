@@ -5,8 +5,24 @@ const ranges = (list) => {
   for (const n of list) { const l = out[out.length - 1]; if (l && l[1] + 1 === n) l[1] = n; else out.push([n, n]); }
   return out.map(([a, b]) => (a === b ? String(a) : `${a}-${b}`)).join(', ');
 };
+/* Texts of values in a row: semicolons separate values with parts. As machmeter_data::FactValue::human. */
+const factRow = (values, texts) => (texts.length ? texts.join(values.some((x) => x !== null && typeof x === 'object') ? '; ' : ', ') : 'none');
+const factPairs = (map, unit, between) => {
+  const keys = Object.keys(map), whole = keys.filter((k) => /^\d+$/.test(k)).sort((a, b) => a - b), text = (k) => {
+    const [, stem, own] = (!unit && typeof map[k] === 'number' && /^(.*)_(ns|bytes|hz)$/.exec(k)) || [];
+    return (own ? stem : k) + between + factText(map[k], own ? { ns: 'ns', bytes: 'By', hz: 'Hz' }[own] : unit);
+  };
+  return factRow(Object.values(map), [...whole, ...keys.filter((k) => !/^\d+$/.test(k))].map(text));
+};
+const factItem = (v, unit) => {
+  if (v === null || typeof v !== 'object' || Array.isArray(v)) return factText(v, unit);
+  const { name, ...others } = v;
+  if (typeof name !== 'string') return factPairs(v, unit, ' ');
+  return Object.keys(others).length ? `${name} (${factPairs(others, unit, ' ')})` : name;
+};
 const factText = (v, unit) => {
-  if (Array.isArray(v)) return !unit && v.length > 2 && v.every(Number.isInteger) ? ranges(v) : v.map((x) => factText(x, unit)).join(', ');
+  if (Array.isArray(v)) return !unit && v.length > 2 && v.every(Number.isInteger) ? ranges(v) : factRow(v, v.map((x) => factItem(x, unit)));
+  if (v !== null && typeof v === 'object') return factPairs(v, unit, ': ');
   if (typeof v === 'number') return factNumber(v, unit);
   return (v === true ? 'yes' : v === false ? 'no' : v) + (unit && unit !== '1' ? ' ' + unit : '');
 };

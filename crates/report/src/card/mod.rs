@@ -1,4 +1,4 @@
-//! The card: one page as SVG with what a machine is fit for, its main figures and pictures, to print or to pin up.
+//! Draws the card: one page as SVG with the verdicts, the main figures and the main pictures, to print or to pin up.
 
 use machmeter_data::summary::Fit;
 use machmeter_data::{Dataset, Record, finite};
@@ -15,17 +15,17 @@ const HEIGHT: f64 = 1123.0;
 const LEFT: f64 = 44.0;
 const RIGHT: f64 = 750.0;
 const TILES: usize = 8;
-/// Tiles of a row, and room between things.
+/// Tiles per row, and space between elements.
 const ACROSS: usize = 4;
 const GAP: f64 = 10.0;
-/// A picture without its title.
+/// Size of a picture without its title.
 const PICTURE: Size = Size { width: 348.0, height: 204.0 };
-/// Widths of letters by size of the text, of the fonts that are wide: plain, bold.
+/// Width of a letter relative to the text size, estimated for wide fonts: plain, bold.
 const LETTER: [f64; 2] = [0.56, 0.64];
 
-/// The card of a record as one SVG document.
+/// Renders the card of a record as one SVG document.
 ///
-/// Shows what the record has: parts without data are left out, facts that could not be read are called unknown.
+/// Parts without data are left out. Facts without a value read "unknown".
 pub fn render(record: &Record) -> String {
     let record = finite::record(record);
     let id = Identity::of(&record);
@@ -58,7 +58,7 @@ fn heading(svg: &mut Svg, record: &Record, id: &Identity) {
     svg.line("rule", (LEFT, 104.0), (RIGHT, 104.0));
 }
 
-/// The verdicts, each with its reason; returns where they end.
+/// Draws the verdicts, each with its reason; returns the `y` below them.
 fn verdict(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let mut y = top;
     for f in &record.summary.fitness {
@@ -94,7 +94,7 @@ fn figures(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     top + 72.0 * tiles.len().div_ceil(ACROSS) as f64
 }
 
-/// The main pictures two in a row with their legends, and tasks by loads if these leave room.
+/// Draws the main pictures, two per row with their legends, then the table of tasks and loads if there is room.
 fn drawn(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let found = pictures::all(record, PICTURE);
     let mut y = top;
@@ -103,7 +103,7 @@ fn drawn(svg: &mut Svg, record: &Record, top: f64) -> f64 {
         for (i, p) in pair.iter().enumerate() {
             let x = LEFT + (PICTURE.width + GAP) * i as f64;
             svg.text("head", x, y + 14.0, Anchor::Start, &p.title);
-            // Room for two lines, so that pictures beside each other begin at one height.
+            // Two lines for each text, so that pictures in a row begin at one height.
             paragraph(svg, "note", (x, y + 30.0), &p.about, 11.0, PICTURE.width);
             place(svg, &p.svg, (x, y + 50.0), PICTURE);
             let names: Vec<&str> = p.legend.iter().map(String::as_str).collect();
@@ -114,12 +114,12 @@ fn drawn(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let grid = |d: &Dataset| d.shape.matrix().filter(|m| m.column_names.len() > 2).map(|m| m.rows.len());
     let grid = record.datasets.iter().find_map(|d| Some((d, grid(d)?)));
     if let Some((dataset, rows)) = grid.filter(|_| found.len() <= 2) {
-        y += named(svg, dataset, rows, y);
+        y += named(svg, record, dataset, rows, y);
     }
     y
 }
 
-/// The lines of a picture with their names, as many beside each other as fit; returns where they end.
+/// Draws the legend of a picture, with several names per line; returns the `y` below it.
 fn legend(svg: &mut Svg, names: &[&str], (left, top): (f64, f64)) -> f64 {
     let (mut x, mut y) = (left, top);
     for (i, name) in names.iter().enumerate() {
@@ -134,10 +134,10 @@ fn legend(svg: &mut Svg, names: &[&str], (left, top): (f64, f64)) -> f64 {
     if names.is_empty() { y - 12.0 } else { y + 8.0 }
 }
 
-fn named(svg: &mut Svg, dataset: &Dataset, rows: usize, y: f64) -> f64 {
+fn named(svg: &mut Svg, record: &Record, dataset: &Dataset, rows: usize, y: f64) -> f64 {
     let size = Size { width: RIGHT - LEFT, height: (20.0 + 18.0 * rows as f64).min(190.0) };
     svg.text("head", LEFT, y + 14.0, Anchor::Start, &dataset.title);
-    if let Some(part) = chart::draw(dataset, size) {
+    if let Some(part) = chart::draw(dataset, &record.metrics, size) {
         place(svg, &part, (LEFT, y + 22.0), size);
     }
     size.height + 30.0
@@ -148,7 +148,7 @@ fn place(svg: &mut Svg, part: &str, (x, y): (f64, f64), size: Size) {
     svg.raw(&part.replacen("<svg xmlns=\"http://www.w3.org/2000/svg\" ", &head, 1));
 }
 
-/// Failed checks and important notes, each whole, as far as there is room.
+/// Draws failed checks and important notes in full until the room is used up.
 fn notes(svg: &mut Svg, record: &Record, top: f64) {
     let mut y = top;
     for text in &label::notes(record) {
@@ -173,7 +173,7 @@ fn foot(svg: &mut Svg, record: &Record, id: &Identity) {
 /// Height of a line of text.
 const LINE: f64 = 16.0;
 
-/// Letters of this size that fit.
+/// Number of letters of this size that fit into `room`.
 fn letters(size: f64, is_bold: bool, room: f64) -> usize {
     (room / (size * LETTER[usize::from(is_bold)])) as usize
 }
@@ -182,7 +182,7 @@ fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
     wrap(text, letters(size, false, room))
 }
 
-/// A text in as many lines as it needs; returns where the next one begins.
+/// Draws a text in several lines; returns the `y` of the next line.
 fn paragraph(svg: &mut Svg, class: &str, (x, top): (f64, f64), text: &str, size: f64, room: f64) -> f64 {
     let lines = wrapped(text, size, room);
     for (i, line) in lines.iter().enumerate() {
@@ -191,7 +191,7 @@ fn paragraph(svg: &mut Svg, class: &str, (x, top): (f64, f64), text: &str, size:
     top + LINE * lines.len() as f64
 }
 
-/// The first parts of a text that fit, each whole; the first in any case.
+/// The first parts of a text that fit, none of them cut; always at least one.
 fn parts(text: &str, between: &str, size: f64, is_bold: bool, room: f64) -> String {
     let (most, mut out) = (letters(size, is_bold, room), String::new());
     for part in text.split(between) {

@@ -1,25 +1,25 @@
-//! Named costs on a logarithmic scale: a dot and its interval per row, whole decades as grid, ten to the power as ticks.
+//! Draws named costs on a logarithmic scale: a dot and its interval per row, a grid line per decade, exponents of ten as ticks.
 
-use machmeter_data::Unit;
 use machmeter_data::quantity::human;
 use machmeter_data::shape::Decades;
+use machmeter_data::{Metric, Unit};
 
 use super::frame::Size;
 use crate::axis::{Scale, ends};
 use crate::label;
 use crate::svg::{Anchor, Svg};
 
-/// Room for names at the left and figures at the right, of a wide picture and of one below `NARROW`, which shows no exponents.
+/// Room for names (left) and figures (right), in a wide picture and in one below `NARROW`, which has no exponents.
 const WIDE_ROOM: (f64, f64) = (190.0, 150.0);
-const NARROW_ROOM: (f64, f64) = (136.0, 74.0);
+const NARROW_ROOM: (f64, f64) = (136.0, 82.0);
 const NARROW: f64 = 700.0;
-/// Letters that a narrow picture has room for.
+/// Letters of a name that fit into a narrow picture.
 const NARROW_NAME: usize = 17;
-/// Room for the ticks above.
+/// Room for the ticks at the top.
 const HEADS: f64 = 36.0;
 
-/// The picture: as wide as asked for, rows in the height there is.
-pub(crate) fn draw(d: &Decades, title: &str, size: Size) -> String {
+/// Draws the picture as wide as `size`; the rows share its height. A doubtful figure is followed by the sign of its mark.
+pub(crate) fn draw(d: &Decades, metrics: &[Metric], title: &str, size: Size) -> String {
     let rows: Vec<_> = d.rows.iter().filter_map(|r| Some((r, r.log10(d.value.unit)?))).collect();
     let (least, greatest) =
         if rows.is_empty() { (-9.0, 0.0) } else { ends(rows.iter().map(|(_, log)| *log)) };
@@ -37,7 +37,7 @@ pub(crate) fn draw(d: &Decades, title: &str, size: Size) -> String {
         if is_wide {
             svg.text("tick", x, HEADS - 10.0, Anchor::Middle, &format!("{decade}"));
         }
-        // A narrow picture has room for every second name.
+        // In a narrow picture only every second decade has a name.
         let named = is_wide || (decade - low as i32) % 2 == 0;
         if d.value.unit == Unit::Nanoseconds && named {
             let text = label::tick(10_f64.powi(decade + 9), Unit::Nanoseconds);
@@ -61,8 +61,10 @@ pub(crate) fn draw(d: &Decades, title: &str, size: Size) -> String {
                 svg.text("tick", right + 42.0, y + 4.0, Anchor::Start, "~");
             }
         }
-        let end = size.width - if is_wide { 34.0 } else { 4.0 };
+        let end = size.width - if is_wide { 34.0 } else { 12.0 };
         svg.text("entry", end, y + 4.0, Anchor::End, &human(row.value, d.value.unit));
+        let signs: String = row.marks(metrics).iter().map(|m| m.sign()).collect();
+        svg.text("entry", end + 1.0, y + 4.0, Anchor::Start, &signs);
     }
     svg.finish()
 }

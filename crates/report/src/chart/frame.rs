@@ -1,4 +1,4 @@
-//! The box around a chart: grid, ticks, axis names.
+//! Draws the frame of a chart: grid, ticks, axis names.
 
 use machmeter_data::Unit;
 
@@ -6,7 +6,7 @@ use crate::axis::Scale;
 use crate::label;
 use crate::svg::{Anchor, Svg};
 
-/// Width and height of a picture in its own units.
+/// Width and height of a picture, in units of its drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Size {
     pub(crate) width: f64,
@@ -35,7 +35,7 @@ impl Area {
     }
 }
 
-/// Horizontal grid with tick labels on the left and the axis name above them.
+/// Draws the horizontal grid, tick labels on the left, and the axis name above.
 pub(crate) fn y_axis(svg: &mut Svg, area: Area, scale: &Scale, unit: Unit) {
     let wanted = (area.height() / 34.0).clamp(2.0, 8.0) as usize;
     for t in ticks(scale, wanted, unit) {
@@ -49,7 +49,7 @@ pub(crate) fn y_axis(svg: &mut Svg, area: Area, scale: &Scale, unit: Unit) {
     }
 }
 
-/// Ticks with given labels under the area and the name of the axis.
+/// Draws ticks with the given labels below the area, and the axis name.
 pub(crate) fn x_axis(svg: &mut Svg, area: Area, name: &str, ticks: &[(f64, String)]) {
     let mut free_from = f64::NEG_INFINITY;
     for (x, text) in ticks {
@@ -66,12 +66,12 @@ pub(crate) fn x_axis(svg: &mut Svg, area: Area, name: &str, ticks: &[(f64, Strin
     svg.text("name", f64::midpoint(area.left, area.right), area.bottom + 30.0, Anchor::Middle, name);
 }
 
-/// Ticks of a numeric axis as [`x_axis`] wants them.
+/// Ticks of a numeric axis in the form that [`x_axis`] takes.
 pub(crate) fn numeric_ticks(scale: &Scale, unit: Unit) -> Vec<(f64, String)> {
     ticks(scale, 8, unit).into_iter().map(|t| (scale.at(t), label::tick(t, unit))).collect()
 }
 
-/// Round values; for sizes these are powers of two.
+/// Round values; powers of two for sizes.
 fn ticks(scale: &Scale, wanted: usize, unit: Unit) -> Vec<f64> {
     let powers = if unit == Unit::Bytes { scale.powers_of_two(wanted) } else { None };
     powers.unwrap_or_else(|| scale.ticks(wanted))

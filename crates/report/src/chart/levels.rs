@@ -1,4 +1,4 @@
-//! Which of nine colors a cell of a matrix gets, and what each color stands for.
+//! Assigns the cells of a matrix to nine color levels and names the levels.
 
 use machmeter_data::Unit;
 use machmeter_data::shape::Matrix;
@@ -7,23 +7,23 @@ use crate::axis::{Scale, ends};
 
 pub(crate) const LEVELS: usize = 9;
 
-/// Least share of each level on the scale of nines, from all that was asked for downwards. Half a decade of what is missing
-/// apart, so that 99 % and 99.9 % differ as plainly as 90 % and 99 %.
+/// Least share of each level of the fixed scale, from 1 downwards. Levels are half a decade of the missing share apart: 99 % and 99.9 % differ as clearly
+/// as 90 % and 99 %.
 const NINES: [f64; LEVELS - 1] = [1.0, 0.999, 0.997, 0.99, 0.97, 0.9, 0.7, 0.5];
 
-/// Ratio of greatest to least value that a table's colors span at least.
+/// Least ratio of the greatest to the least value that the colors of a table span.
 const NARROWEST: f64 = 1.5;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Levels {
-    /// Even steps (on a log axis: even ratios) between the least and the greatest value of this matrix.
+    /// Even steps (even ratios on a log axis) between the least and the greatest value of this matrix.
     Even(Scale),
-    /// Fixed steps by what is missing to 100 %; the same in every record, so that two pages can be compared by eye.
+    /// Fixed steps by the distance to 100 %. They are the same in every record, so the colors of two pages are comparable.
     Nines,
 }
 
 impl Levels {
-    /// The scale for a matrix: shares of named things get the fixed one.
+    /// The scale for a matrix; shares with named columns get the fixed one.
     pub(crate) fn of(m: &Matrix) -> Self {
         let values = || m.values.iter().flatten().flatten().copied().filter(|v| v.is_finite());
         let shares = m.cell.unit == Unit::One && !m.cell.log && values().all(|v| (0.0..=1.0).contains(&v));
@@ -36,14 +36,14 @@ impl Levels {
         Self::Even(Scale::exact(low, high, log, 0.0, 1.0))
     }
 
-    /// Least and greatest value that a scale of this matrix must hold; the least above the greatest where there is none.
+    /// Least and greatest value that the scale of this matrix must include; `(inf, -inf)` if there is none.
     pub(crate) fn range_of(m: &Matrix) -> (f64, f64) {
         let values = m.values.iter().flatten().flatten().copied().filter(|v| v.is_finite());
         let usable = values.filter(|v| !m.cell.log || *v > 0.0);
         ends(usable)
     }
 
-    /// The scale for cells that show their values: never narrower than a factor of 1.5, so that what is nearly equal looks so.
+    /// The scale for cells that show their values. It spans at least a factor of 1.5, so nearly equal values get similar colors.
     pub(crate) fn of_table(m: &Matrix) -> Self {
         let scale = match Self::of(m) {
             Self::Even(scale) if scale.low > 0.0 && scale.high < scale.low * NARROWEST => scale,
@@ -61,7 +61,7 @@ impl Levels {
         }
     }
 
-    /// Letter of the style classes: `t` for more of something, `u` for more that is missing.
+    /// Letter of the style classes: `t` darkens with the value, `u` with the missing share.
     pub(crate) fn letter(&self) -> char {
         match self {
             Self::Even(_) => 't',
@@ -69,7 +69,7 @@ impl Levels {
         }
     }
 
-    /// Words for the levels of the fixed scale.
+    /// Labels of the levels of the fixed scale; empty for an even scale.
     pub(crate) fn words(&self) -> Vec<String> {
         if let Self::Even(_) = self {
             return Vec::new();

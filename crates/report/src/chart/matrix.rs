@@ -1,4 +1,4 @@
-//! A heat map: cells sorted into nine levels, one path per level, which keeps the picture small.
+//! Draws a heat map: the cells are sorted into nine levels, with one path per level to keep the picture small.
 
 use machmeter_data::shape::Matrix;
 
@@ -8,9 +8,9 @@ use crate::axis::Scale;
 use crate::label;
 use crate::svg::{Anchor, Svg, px};
 
-/// Cells of a static picture at most.
+/// Most cells of a static picture.
 const CELLS: usize = 1600;
-/// Rows of a static picture at most.
+/// Most rows of a static picture.
 const ROWS: usize = 64;
 
 pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
@@ -31,7 +31,7 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
             svg.text("tick", area.left - 6.0, y + cell_height / 2.0 + 3.5, Anchor::End, &m.rows[r]);
         }
         for (c, part) in row.chunks(per_cell).enumerate() {
-            // The largest of the merged cells, so that no spike is lost.
+            // A merged cell takes the largest value, so that no spike is lost.
             let Some(v) = part.iter().flatten().copied().reduce(f64::max) else { continue };
             let (x, wide, high) = (area.left + width * c as f64, px(width - 0.3), px(cell_height - 1.0));
             paths[levels.level(v)] += &format!("M{} {}h{wide}v{high}h-{wide}z", px(x), px(y));

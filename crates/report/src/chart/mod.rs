@@ -1,4 +1,4 @@
-//! Static charts, one per shape of data: the picture a page shows with scripts off, and the ones on the card.
+//! Draws static charts, one kind per shape of data: for the page without scripts, and for the card.
 
 mod decades;
 mod frame;
@@ -9,7 +9,7 @@ mod series;
 mod taken;
 mod xy;
 
-use machmeter_data::{Dataset, Shape};
+use machmeter_data::{Dataset, Metric, Shape};
 
 pub(crate) use decades::draw as decades;
 pub(crate) use frame::Size;
@@ -17,11 +17,11 @@ pub(crate) use levels::{LEVELS, Levels};
 pub(crate) use taken::draw as taken;
 pub(crate) use xy::{curve, distribution, line_class, symbol};
 
-/// Rows drawn statically at most; the rest is said in words.
+/// Most rows of a static picture; a sentence gives the number of all rows.
 pub(crate) const STATIC_ROWS: usize = 8;
 
-/// The picture of a dataset, or nothing for shapes that are tables.
-pub(crate) fn draw(dataset: &Dataset, size: Size) -> Option<String> {
+/// Draws a dataset; `None` for shapes that are tables. Figures of `metrics` carry the signs of their marks.
+pub(crate) fn draw(dataset: &Dataset, metrics: &[Metric], size: Size) -> Option<String> {
     let title = &dataset.title;
     match &dataset.shape {
         Shape::Series(s) => Some(series::draw(s, title, size)),
@@ -30,12 +30,12 @@ pub(crate) fn draw(dataset: &Dataset, size: Size) -> Option<String> {
         Shape::Scatter(s) => Some(xy::scatter(s, title, size)),
         Shape::Matrix(m) if m.column_names.is_empty() => Some(matrix::draw(m, title, size)),
         Shape::Matrix(m) => Some(named::draw(m, title, size)),
-        Shape::Decades(d) => Some(decades::draw(d, title, size)),
+        Shape::Decades(d) => Some(decades::draw(d, metrics, title, size)),
         Shape::CostTable(_) => None,
     }
 }
 
-/// Names of the rows a chart shows in colors, for its legend.
+/// Names of the rows that a chart draws in colors, for its legend.
 pub(crate) fn legend(shape: &Shape) -> Vec<&str> {
     match shape {
         Shape::Distribution(d) => d.rows.iter().map(|r| r.name.as_str()).collect(),
@@ -45,7 +45,7 @@ pub(crate) fn legend(shape: &Shape) -> Vec<&str> {
     }
 }
 
-/// The same shape with the rows that reach highest only, in their order, and how many there were; nothing if all fit.
+/// The shape reduced to its highest rows, in their order, and the number of all rows; `None` if all fit.
 pub(crate) fn largest_rows(shape: &Shape) -> Option<(Shape, usize)> {
     let greatest = |v: &mut dyn Iterator<Item = f64>| v.fold(f64::NEG_INFINITY, f64::max);
     let mut kept = shape.clone();
@@ -58,7 +58,7 @@ pub(crate) fn largest_rows(shape: &Shape) -> Option<(Shape, usize)> {
     (total > STATIC_ROWS).then_some((kept, total))
 }
 
-/// Keeps the [`STATIC_ROWS`] rows of greatest height without changing their order; returns how many there were.
+/// Keeps the [`STATIC_ROWS`] rows of greatest height in their order; returns the number of all rows.
 fn keep<T>(rows: &mut Vec<T>, height: impl Fn(&T) -> f64) -> usize {
     let total = rows.len();
     let mut heights: Vec<f64> = rows.iter().map(&height).collect();

@@ -1,4 +1,4 @@
-//! A matrix of named rows and columns: colored cells with the value inside.
+//! Draws a matrix with named rows and columns as colored cells that show their values.
 
 use machmeter_data::shape::Matrix;
 
@@ -13,7 +13,7 @@ const NAMES: f64 = 92.0;
 const HEADS: f64 = 20.0;
 const ROW: f64 = 26.0;
 
-/// The table as a picture of the asked-for width, as high as its rows need but not higher than asked for.
+/// Draws the table in the width of `size`. Its height follows the rows, up to the height of `size`.
 pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
     let (columns, rows) = (m.width().max(1) as f64, m.rows.len().max(1) as f64);
     let step = ((size.height - HEADS) / rows).clamp(8.0, ROW);

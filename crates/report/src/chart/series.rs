@@ -1,4 +1,4 @@
-//! A time series as one strip per row: the envelope from minimum to maximum, the mean as a line, marks on top.
+//! Draws a time series, one strip per row: the range from minimum to maximum, the mean as a line, marks on top.
 
 use machmeter_data::Unit;
 use machmeter_data::shape::{Series, SeriesRow};
@@ -9,7 +9,7 @@ use crate::axis::{Scale, ends};
 use crate::pictures::mean;
 use crate::svg::{Anchor, Svg};
 
-/// Columns of a static strip; more would not be seen at the width of a page.
+/// Columns of a static strip; more are not visible at the width of a page.
 const COLUMNS: usize = 160;
 
 pub(super) fn draw(series: &Series, title: &str, size: Size) -> String {
@@ -21,7 +21,7 @@ pub(super) fn draw(series: &Series, title: &str, size: Size) -> String {
     let buckets = series.rows.iter().map(|r| r.mean.len()).max().unwrap_or(0).max(1);
     let end_ns = series.start_ns + series.step_ns * buckets as f64;
     let xs = Scale::exact(series.start_ns, end_ns, false, whole.left, whole.right);
-    // One height scale for all rows, so that rows can be compared by eye.
+    // All rows share one scale of heights, so that they are comparable.
     let all = series.rows.iter().take(shown).flat_map(|r| r.min.iter().chain(&r.max).copied());
     for (i, row) in series.rows.iter().take(shown).enumerate() {
         let top = whole.top + strip * i as f64;

@@ -1,4 +1,4 @@
-//! Shares over time as bars, a strip a row, and one bar below of who took them.
+//! Draws the CPU time lost over time, one strip of bars per CPU, and below it one bar divided by source.
 
 use machmeter_data::Unit;
 use machmeter_data::quantity::human;
@@ -10,16 +10,16 @@ use crate::label;
 use crate::pictures::{self, mean};
 use crate::svg::{self, Anchor, Svg};
 
-/// Bars of a strip, and strips at most: those of most.
+/// Bars per strip, and most strips; the rows with the largest means are drawn.
 const BARS: usize = 160;
 const STRIPS: usize = 3;
-/// Takers that are named; the others are one part of the bar.
+/// Sources with a name; the rest is one part of the bar.
 const NAMED: usize = 4;
 const LEFT: f64 = 50.0;
-/// Height of the bar of who with its two lines of names.
+/// Height of the bar of sources with its two lines of names.
 const FOOT: f64 = 66.0;
 
-/// The picture; `who` has each taker with its share of all time, the greatest first; `total` is what they should add up to.
+/// Draws the picture. `who` lists each source with its share of all time, the greatest first; `total` is the share of all sources together.
 pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, size: Size) -> String {
     let mut svg = Svg::new(size.width, size.height, "chart", "Share of CPU time lost, by whom");
     let rows = pictures::most_taken(series, STRIPS);
@@ -32,7 +32,7 @@ pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, s
         let (top, bottom) = (strip * i as f64 + 18.0, strip * (i + 1) as f64 - 2.0);
         let ys = Scale::exact(0.0, most.max(1e-9), false, bottom, top);
         let width = (right - LEFT) / bars.len().max(1) as f64;
-        // One outline of all bars; two digits, so that their places do not drift.
+        // One path outlines all bars. Widths have two digits, so that rounding errors do not add up.
         let (bar, gap) = (width * 0.9, width * 0.1);
         let outline = |v: &f64| {
             let height = svg::px(bottom - ys.at(*v));
@@ -59,7 +59,7 @@ pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, s
     svg.finish()
 }
 
-/// One bar of all that was taken, and the names of its parts below.
+/// Draws one bar for the whole lost time and the names of its parts below.
 fn takers(svg: &mut Svg, who: &[(String, f64)], total: f64, top: f64, right: f64) {
     let sum: f64 = who.iter().map(|w| w.1).sum();
     let whole = total.max(sum).max(f64::MIN_POSITIVE);

@@ -1,4 +1,4 @@
-//! Charts on two numeric axes: percentile curves, curves with marks, scatter of groups.
+//! Draws charts on two numeric axes: percentile curves, curves with marks, scatter of groups.
 
 use machmeter_data::Unit;
 use machmeter_data::shape::{Curve, Distribution, DistributionRow, Mark, Scatter};
@@ -10,23 +10,23 @@ use crate::svg::{Anchor, Svg};
 
 const COLORS: usize = 8;
 const CURVE_POINTS: usize = 200;
-/// Points below which each is drawn, and the ratio beyond which no line joins two points of a curve with levels.
+/// Curves with fewer points get a symbol at each, and no line joins points of a curve with levels beyond this ratio.
 const FEW: usize = 12;
 const FAR: f64 = 4.0;
 const GROUP_POINTS: usize = 120;
 
-/// Classes of the `i`-th line. When colors repeat, dashes do not repeat with them.
+/// Style classes of the `i`-th line. When the colors repeat, the dashes differ.
 pub(crate) fn line_class(i: usize) -> String {
     format!("line c{} d{}", i % COLORS, (i + 3 * (i / COLORS)) % COLORS)
 }
 
-/// Where a probability stands on the axis 1/(1-p): the maximum stands at the number of samples.
+/// Position of a probability on the axis 1/(1-p); the maximum is at the number of samples.
 pub(super) fn tail_position(p: f64, n: u64) -> f64 {
     let end = (n.max(2)) as f64;
     if p >= 1.0 { end } else { (1.0 / (1.0 - p)).clamp(1.0, end) }
 }
 
-/// Percentile curves over 1/(1-p).
+/// Draws percentile curves over 1/(1-p).
 pub(crate) fn distribution(d: &Distribution, title: &str, size: Size) -> String {
     let area = Area::of(size);
     let mut svg = Svg::new(size.width, size.height, "chart", title);
@@ -51,14 +51,14 @@ pub(crate) fn distribution(d: &Distribution, title: &str, size: Size) -> String 
     for &(value, label) in &limits {
         let y = ys.at(value);
         svg.line("mark-line", (area.left, y), (area.right, y));
-        // The lowest has its name below, so that two that are near each other keep apart.
+        // The label of the lowest limit is below its line, so that labels of close limits do not overlap.
         let beside = if limits.iter().all(|l| value <= l.0) { 12.0 } else { -4.0 };
         svg.text("mark-label", area.left + 6.0, y + beside, Anchor::Start, label);
     }
     svg.finish()
 }
 
-/// Curves. Of few points each is drawn; no line leads across the end of a level, or to a point that is far away.
+/// Draws curves. A curve with few points gets a symbol at each. No line crosses the end of a level or joins points that are far apart.
 pub(crate) fn curve(c: &Curve, title: &str, size: Size) -> String {
     let area = Area { top: 34.0, ..Area::of(size) };
     let mut svg = Svg::new(size.width, size.height, "chart", title);
@@ -83,7 +83,7 @@ pub(crate) fn curve(c: &Curve, title: &str, size: Size) -> String {
     svg.finish()
 }
 
-/// Stretches of neighbors that a line may join: all of a curve without levels, else those of one level that lie near each other.
+/// Runs of points that a line joins: the whole curve if it has no levels, else points of one level that are close together.
 fn parts<'v>(values: &'v [(f64, f64)], c: &Curve) -> Vec<&'v [(f64, f64)]> {
     let edges: Vec<f64> = c.marks.iter().filter(|m| m.edge).map(|m| m.x).collect();
     let is_one = |a: &(f64, f64), b: &(f64, f64)| {
@@ -92,7 +92,7 @@ fn parts<'v>(values: &'v [(f64, f64)], c: &Curve) -> Vec<&'v [(f64, f64)]> {
     values.chunk_by(is_one).filter(|part| part.len() > 1).collect()
 }
 
-/// Every other level on a ground of its own.
+/// Shades every second level.
 fn shade_levels(svg: &mut Svg, area: Area, xs: &Scale, marks: &[Mark]) {
     let mut edges: Vec<f64> = marks.iter().filter(|m| m.edge).map(|m| xs.at(m.x)).collect();
     edges.sort_by(f64::total_cmp);
@@ -102,7 +102,7 @@ fn shade_levels(svg: &mut Svg, area: Area, xs: &Scale, marks: &[Mark]) {
     }
 }
 
-/// Sizes fill the width, since they are powers of two and no decade is round; all else lies between round ends.
+/// The scale of x. Sizes span exactly their range, because a power of two is seldom at the end of a decade; other values get round ends.
 fn x_scale(c: &Curve, area: Area) -> Scale {
     let values = || c.rows.iter().flat_map(|r| r.x.iter().copied());
     if c.x.unit == Unit::Bytes && c.x.log {
@@ -114,7 +114,7 @@ fn x_scale(c: &Curve, area: Area) -> Scale {
     Scale::fit(values(), c.x.log, area.left, area.right)
 }
 
-/// Named vertical lines; labels go to the second line, then away, where they would overlap.
+/// Draws named vertical lines. A label that would overlap another moves to the second line, or is left out.
 fn vertical_marks(svg: &mut Svg, area: Area, xs: &Scale, marks: &[Mark]) {
     let mut sorted: Vec<&Mark> = marks.iter().collect();
     sorted.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -131,7 +131,7 @@ fn vertical_marks(svg: &mut Svg, area: Area, xs: &Scale, marks: &[Mark]) {
     }
 }
 
-/// Points of groups, each group with its own color and symbol.
+/// Draws the points of groups, each group with its own color and symbol.
 pub(super) fn scatter(s: &Scatter, title: &str, size: Size) -> String {
     let area = Area::of(size);
     let mut svg = Svg::new(size.width, size.height, "chart", title);
@@ -143,7 +143,7 @@ pub(super) fn scatter(s: &Scatter, title: &str, size: Size) -> String {
     for (i, group) in s.groups.iter().enumerate() {
         let points: Vec<(f64, f64)> = group.points.iter().map(|(x, y)| (xs.at(*x), ys.at(*y))).collect();
         let shown = thin(&points, GROUP_POINTS);
-        // Ends of lines without length are drawn round or square: a quarter of the text of an outline.
+        // A line without length shows only its round or square cap. Its markup is a quarter of that of an outline.
         match i % COLORS {
             0 => svg.dots("line dot c0", &shown),
             1 => svg.dots("line square c1", &shown),
@@ -172,7 +172,7 @@ pub(crate) fn symbol(i: usize, x: f64, y: f64) -> String {
     format!("M{x:.1} {y:.1}{shape}")
 }
 
-/// Every k-th point, so that at most `limit` remain; the extremes of every stretch stay.
+/// At most `limit` points, with the extremes of every stretch kept.
 fn thin(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     if points.len() <= limit {
         return points.to_vec();

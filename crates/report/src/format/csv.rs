@@ -1,5 +1,5 @@
-//! Metrics as comma-separated values (RFC 4180): one row per metric, numbers with all digits in the unit named, a column per
-//! parameter.
+//! Exports metrics as comma-separated values (RFC 4180): one row per metric, one column per parameter. Numbers have all their digits, in the unit named
+//! in the row.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use machmeter_data::{Metric, Record, Table, finite};
 use super::ExportError;
 use crate::label;
 
-/// A heading, and what of a metric stands below it.
+/// A heading, and the function that reads its cell from a metric.
 type Column = (&'static str, fn(&Metric) -> String);
 
 const COLUMNS: [Column; 15] = [
@@ -39,7 +39,7 @@ fn said(value: Option<impl ToString>) -> String {
 pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let params: BTreeSet<&String> = record.metrics.iter().flat_map(|m| m.params.keys()).collect();
-    // A parameter that is called as one of the fixed columns is told from it.
+    // A parameter with the name of a fixed column gets a prefix.
     let is_fixed = |p: &String| COLUMNS.iter().any(|(head, _)| head == p);
     let head = |p: &&String| if is_fixed(p) { format!("param_{p}") } else { (*p).clone() };
     let heads = COLUMNS.iter().map(|(head, _)| (*head).to_owned());
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A reader by the letter of RFC 4180, as the other side of the law below.
+    /// A reader that follows RFC 4180 to the letter, to test the writer.
     fn read(text: &str) -> Vec<String> {
         let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
         let mut chars = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! Graphs as Graphviz draws them: a `digraph` each, boxes of a schedule in a cluster, colored by their share of the time.
+//! Exports graphs for Graphviz: one `digraph` each, the boxes of a schedule in a cluster, colored by their share of the time.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use machmeter_data::{Record, Table};
 use super::ExportError;
 use crate::graph::Graph;
 
-/// Colors of the report in its light theme (`--h0` to `--h8`), for the least share to the greatest.
+/// Colors of the report in its light theme (`--h0` to `--h8`), from the least share to the greatest.
 const FILLS: [&str; 9] =
     ["#edf3fb", "#d3e3f6", "#b2cff0", "#8bb7e8", "#619bdd", "#3b7fcf", "#2062b3", "#134789", "#0a2e5e"];
-/// The first of them on which white is easier to read than black.
+/// Index of the first color on which white text is easier to read than black.
 const DARK: usize = 6;
 
 pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
@@ -60,7 +60,7 @@ fn one(record: &Record, graph: &Graph<'_>, out: &mut dyn io::Write) -> Result<()
     Ok(())
 }
 
-/// A quoted string. Labels read `\` as the begin of an escape and `&` as that of an HTML entity.
+/// A quoted string. In labels, `\` begins an escape and `&` an HTML entity.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

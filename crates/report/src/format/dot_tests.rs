@@ -1,4 +1,4 @@
-//! Graphs as text for Graphviz.
+//! Tests of the Graphviz export.
 
 use super::*;
 use crate::format::written;
@@ -8,7 +8,7 @@ fn export(record: &Record) -> String {
     String::from_utf8(written("dot", record, &[]).expect("written")).expect("text")
 }
 
-/// The text without its quoted strings, and these as they are written; panics where a quote stays open.
+/// The text outside of quotes, and the quoted strings as written; panics if a quote stays open.
 fn parts(text: &str) -> (String, Vec<String>) {
     let (mut outside, mut strings) = (String::new(), Vec::new());
     let mut letters = text.chars();
@@ -46,7 +46,7 @@ fn schedules_are_clusters_and_queues_are_thick() {
     }
     assert_eq!(text.matches(" -> ").count(), 7);
     assert_eq!(text.matches("penwidth").count(), 1);
-    // Boxes of the first schedule stand before the second begins.
+    // Boxes of the first schedule come before the second cluster begins.
     let second = text.find("cluster_1").expect("a second cluster");
     assert!(text.find("  b4 [").expect("a box") < second && text.find("  b5 [").expect("a box") > second);
 }
@@ -83,5 +83,5 @@ fn a_graph_of_very_many_boxes_and_schedules_is_written() {
 #[test]
 fn records_without_graphs_are_refused() {
     let why = written("dot", &Record::default(), &[]).expect_err("no graph");
-    assert_eq!(why, "dot needs boxes of graphs (machmeter flow), and the record has none");
+    assert_eq!(why, "dot needs boxes of graphs (machmeter flow), but the record has none");
 }

@@ -1,5 +1,6 @@
-//! Single firings of boxes, as the flow probe keeps them (rows of a box each, and pairs of a firing each), and single calls of MPI
-//! operations, as traces have them.
+//! Reads single executions from raw tables: firings of boxes (flow probe) and calls of MPI operations (traces).
+//!
+//! A firing is one execution of a box of a dataflow graph. The table `flow_rows` has a row per box, `flow_pairs` a row per firing.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +8,15 @@ use machmeter_data::Table;
 use machmeter_data::trace::EVENTS;
 use serde::Deserialize;
 
-/// Operation of rows that hold firings.
+/// Operation of the rows that hold firings.
 const FIRING: &str = "firing of a box";
 
 /// A box with its firings.
 pub(super) struct BoxFirings {
-    /// Graph and schedule.
+    /// `graph: schedule`, or the rank and thread.
     pub(super) track: String,
     pub(super) name: String,
-    /// Begin and length, ns.
+    /// Begin and length of each firing, ns.
     pub(super) firings: Vec<(f64, f64)>,
 }
 
@@ -32,7 +33,7 @@ struct Params {
     name: String,
 }
 
-/// Boxes of a record's raw tables; none where it has no such rows. Rows that cannot be read are left out.
+/// Boxes in a record's raw tables; empty without the two tables. Unreadable rows are left out.
 pub(super) fn firings(tables: &[Table]) -> Vec<BoxFirings> {
     let table = |name: &str| tables.iter().find(|t| t.name == name);
     let read = || {
@@ -62,8 +63,7 @@ pub(super) fn firings(tables: &[Table]) -> Vec<BoxFirings> {
     read().unwrap_or_default()
 }
 
-/// Calls of MPI operations by rank, thread and operation, in the same form; none where there is no such table. Calls that did not
-/// return are left out.
+/// Calls of MPI operations by rank, thread and operation, in the same form; empty without an event table. Calls that never returned are left out.
 pub(super) fn mpi_calls(tables: &[Table]) -> Vec<BoxFirings> {
     let read = || {
         let events = tables.iter().find(|t| t.name == EVENTS)?;
@@ -111,7 +111,7 @@ mod tests {
             column("operation", [FIRING, "run", FIRING, FIRING].map(str::to_owned).to_vec()),
             column("rest", vec![rest("fft"), rest("no"), "not JSON".to_owned(), rest("sink")]),
         ];
-        // Of the box that cannot be read, of no box, and backwards: left out.
+        // Left out: a firing of the unreadable box, one of no box, and one of negative length.
         let pairs = vec![
             column("row", vec![0, 3, 0, 1, 2, -1, 99, 0]),
             column("at_ns", vec![100.0, 130.0, 200.0, 0.0, 0.0, 0.0, 0.0, 300.0]),
@@ -129,7 +129,7 @@ mod tests {
         assert!(firings(&tables()[..1]).is_empty() && firings(&[]).is_empty());
     }
 
-    /// How often each of these texts stands in a trace of the tables.
+    /// Number of occurrences of each text in the trace of these tables.
     fn times<const N: usize>(tables: &[Table], texts: [&str; N]) -> [usize; N] {
         let out = crate::format::written("perfetto", &Record::default(), tables).unwrap();
         texts.map(|text| out.windows(text.len()).filter(|w| *w == text.as_bytes()).count())

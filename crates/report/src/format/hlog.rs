@@ -1,4 +1,4 @@
-//! `HdrHistogram` interval log (version 1.3): detour durations in nanoseconds, one tag per CPU, V2 compressed.
+//! Exports detour durations as an `HdrHistogram` interval log (version 1.3): in ns, one tag per CPU, V2 compressed.
 //!
 //! Readers: `HdrHistogram`'s `HistogramLogProcessor`, the plotter of its web page, any port of the library.
 
@@ -14,7 +14,7 @@ use super::{ExportError, gaps};
 use crate::pictures;
 use machmeter_data::gaps::Gaps;
 
-/// Three significant digits, the habit of the format's tools.
+/// Three significant digits, the usual choice of the format's tools.
 const DIGITS: u8 = 3;
 const INTERVALS: usize = 10;
 
@@ -30,7 +30,7 @@ pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) 
         .with_base_time(SystemTime::UNIX_EPOCH)
         .with_max_value_divisor(1e6)
         .begin_log_with(&mut out, &mut serializer)?;
-    // What was recorded, not all of a run with other parts before and after.
+    // The recorded part of the run; other probes may have run before and after it.
     let recorded_ns = pictures::shares(record).map_or(0.0, |(_, s)| {
         s.start_ns + s.step_ns * s.rows.iter().map(|r| r.mean.len()).max().unwrap_or(0) as f64
     });
@@ -49,7 +49,7 @@ pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) 
     Ok(())
 }
 
-/// Row numbers by the span in which the gap starts.
+/// Row numbers, grouped by the interval in which the gap starts.
 fn by_span(gaps: &Gaps<'_>, span_ns: f64) -> Vec<Vec<usize>> {
     let mut spans = vec![Vec::new(); INTERVALS];
     for i in 0..gaps.cpu.len() {

@@ -1,4 +1,4 @@
-//! Links of a record with their parameters, as the formats of simulators need them.
+//! Reads the links of a record with their parameters, for the formats of simulators.
 
 use machmeter_data::Record;
 pub(super) use machmeter_data::links::{Link, Range};
@@ -8,7 +8,7 @@ use super::ExportError;
 /// Links of a record.
 ///
 /// # Errors
-/// [`ExportError::NoFigures`] where it has none.
+/// [`ExportError::NoFigures`] if the record has no links.
 pub(super) fn links(record: &Record, format: &'static str) -> Result<Vec<Link>, ExportError> {
     let links = machmeter_data::links::links(record);
     let needs = "parameters of links (machmeter net, machmeter mpi)";
@@ -37,7 +37,7 @@ mod tests {
         }
     }
 
-    /// Two ranges over TCP, one through shared memory whose latency is a bound.
+    /// Two ranges over TCP, and one link through shared memory whose latency is an upper bound.
     fn record() -> Record {
         let mut r = Record::default();
         let ids = ["message_time", "gap", "gap_per_byte", "overhead_send", "overhead_recv", "latency"];
@@ -71,7 +71,7 @@ mod tests {
         assert!(text.contains("\n-L 3000000 -o 600000 -g 900000 -G 250 -S 65536\n"), "{text}");
         assert!(text.contains("\n-L 3000 -o 600 -g 900 -G 0.2500 -S 65536\n"), "{text}");
         let shm = text.split("# tcp there").next().unwrap();
-        assert!(shm.contains("# warning: L cannot be told") && shm.contains("-g 20 -G 2.0000"), "{shm}");
+        assert!(shm.contains("# warning: L cannot be separated") && shm.contains("-g 20 -G 2.0000"), "{shm}");
         // 2 ns per byte is a whole number.
         assert!(!shm.contains("whole numbers"), "{shm}");
     }
@@ -100,7 +100,7 @@ mod tests {
         let lines: Vec<Vec<f64>> = lines.map(numbers).collect();
         assert_eq!(lines.len(), 2);
         assert!(lines.iter().all(|l| l.len() == 11));
-        // 2 x 4 us, and 15 messages of 1 us more; of the second size L, o_s, o_r, g and G of its range.
+        // 2 x 4 us, plus 15 messages of 1 us. The second size has L, o_s, o_r, g and G of its own range.
         assert_eq!(lines[0][..4], [1.0, 16.0, 8.0, 23.0]);
         assert_eq!(lines[1][5..10], [3.0, 0.8, 1.0, 2.5, 0.00025]);
     }

@@ -1,4 +1,4 @@
-//! Metrics as a Markdown table that fits into a mail: 80 columns, but for rows whose names or figures need more. None is cut.
+//! Exports metrics as a Markdown table for e-mail: 80 columns, more only for rows with long names or figures. Nothing is cut.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,13 +12,13 @@ use crate::identity::Identity;
 use crate::label;
 use crate::terminal::{parts, wrap};
 
-/// Widths of the columns; with bars and spaces 80 at most.
+/// Widths of the columns; with bars and spaces they add up to 80.
 const WIDTHS: [usize; 4] = [42, 10, 8, 7];
 
 pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let id = Identity::of(&record);
-    writeln!(out, "{}", label::clipped(&id.line().replace('\n', " "), 80))?;
+    writeln!(out, "{}", wrap(&id.line().replace('\n', " "), 80).join("\n"))?;
     writeln!(out, "{} {}, {}\n", record.tool.name, record.tool.version, record.run.started)?;
     summary(out, &record)?;
     for d in &record.datasets {
@@ -47,7 +47,7 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     Ok(())
 }
 
-/// What the page says: what the machine is fit for, and its rows.
+/// Writes the summary of the page: the verdicts and the rows.
 fn summary(out: &mut dyn io::Write, record: &Record) -> io::Result<()> {
     for f in &record.summary.fitness {
         let text = format!("- **{}: {}.** {}", f.purpose, label::fit(f.fit), f.reason.replace('\n', " "));
@@ -73,21 +73,20 @@ fn signs(marks: &[Mark]) -> String {
     marks.iter().map(|m| m.sign()).collect()
 }
 
-/// `4.13 %`, `at most 8 ns`: the sign is in the heading.
+/// The interval without its sign, which the heading has: `4.13 %`, `at most 8 ns`.
 fn ascii(interval: &str) -> String {
     interval.trim_start_matches("± ").to_owned()
 }
 
-/// A matrix of named things under its title, in parts of at most 80 columns.
+/// Writes a matrix with named columns under its title, in parts of at most 80 columns, unless a name alone is wider.
 fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
-    writeln!(out, "{}\n", label::clipped(&label::headed(title, &m.cell.label).replace('\n', " "), 80))?;
+    writeln!(out, "{}\n", wrap(&label::headed(title, &m.cell.label).replace('\n', " "), 80).join("\n"))?;
     let mut lines: Vec<Vec<String>> = vec![std::iter::once(String::new()).chain(label::columns(m)).collect()];
     for (name, cells) in m.rows.iter().zip(&m.values) {
         let figures = cells.iter().map(|v| v.map_or_else(|| "-".to_owned(), |v| label::cell(v, m.cell.unit)));
         lines.push(std::iter::once(name.clone()).chain(figures).collect());
     }
-    let lines: Vec<Vec<String>> =
-        lines.iter().map(|l| l.iter().map(|c| label::clipped(&clean(c), 16)).collect()).collect();
+    let lines: Vec<Vec<String>> = lines.iter().map(|l| l.iter().map(|c| clean(c)).collect()).collect();
     let widths: Vec<usize> = (0..=m.width())
         .map(|c| lines.iter().filter_map(|l| l.get(c)).map(|t| t.chars().count()).max().unwrap_or(0).max(2))
         .collect();
@@ -104,7 +103,7 @@ fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
     Ok(())
 }
 
-/// The key of a metric; where it is too long the names of parameters are left out.
+/// The key of a metric; if it is too long, without the names of the parameters.
 fn name(m: &Metric) -> String {
     let key = m.key();
     if key.chars().count() <= WIDTHS[0] {
@@ -114,13 +113,13 @@ fn name(m: &Metric) -> String {
     format!("{}{{{}}}", m.id, values.join(","))
 }
 
-/// The interval as rows of the page print it, and the number of runs behind it.
+/// The interval in the form of the page's rows, and the number of runs behind it.
 fn interval(m: &Metric) -> String {
     let text = m.value.zip(m.ci.as_ref()).and_then(|(v, ci)| interval_text(v, ci, m.unit));
     text.map(|t| ascii(&t) + &label::runs(m)).unwrap_or_default()
 }
 
-/// A table: widths of its columns, and how many from the first on stand left.
+/// A table: widths of its columns, and the number of leading columns aligned left.
 struct Columns {
     widths: Vec<usize>,
     left: usize,
@@ -136,7 +135,7 @@ impl Columns {
         format!("| {} |", cells.join(" | "))
     }
 
-    /// The line below the headings; a colon puts figures right.
+    /// The line below the headings; a colon aligns figures to the right.
     fn rule(&self) -> String {
         let line = |(i, w): (usize, &usize)| {
             if i < self.left { "-".repeat(*w) } else { "-".repeat(w - 1) + ":" }
@@ -145,7 +144,7 @@ impl Columns {
     }
 }
 
-/// Text without what ends a cell.
+/// Replaces characters that would end a cell.
 fn clean(text: &str) -> String {
     text.replace('|', "/").replace('\n', " ")
 }

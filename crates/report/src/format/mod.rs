@@ -1,4 +1,4 @@
-//! Exporters: one file per format, one line in the registry.
+//! Export formats. Each format is one file and one entry of [`FORMATS`].
 
 mod csv;
 mod dot;
@@ -19,19 +19,19 @@ use machmeter_data::gaps::{GAPS, Gaps, GapsError};
 use machmeter_data::{Record, Table};
 use thiserror::Error;
 
-/// Why an export failed.
+/// Reason why an export failed.
 #[derive(Debug, Error)]
 pub enum ExportError {
     /// The record's raw samples lack these columns or notes.
     #[error(
-        "{format} needs the raw table {} with {needs}; export from a run that kept its samples (not --no-raw)",
+        "{format} needs the raw table {} with {needs}: export a run with raw samples (not --raw none)",
         GAPS
     )]
     MissingTable { format: &'static str, needs: &'static str },
     /// The record lacks these figures.
-    #[error("{format} needs {needs}, and the record has none")]
+    #[error("{format} needs {needs}, but the record has none")]
     NoFigures { format: &'static str, needs: &'static str },
-    /// A row, from 0.
+    /// A row of the raw table, numbered from 0.
     #[error("table {}, row {row}: {what}", GAPS)]
     BadRow { row: usize, what: String },
     #[error(transparent)]
@@ -43,9 +43,9 @@ pub struct Format {
     pub name: &'static str,
     pub extension: &'static str,
     pub description: &'static str,
-    /// Whether it holds figures alone, so that `--metric` can choose among them.
+    /// True if the format contains figures only. Then `--metric` can select among them.
     pub is_of_figures: bool,
-    /// Errors: when a needed raw table is missing or inconsistent, or the output can't be written.
+    /// Writes the format. Fails if a required raw table is missing or inconsistent, or the output can't be written.
     pub write: Write,
 }
 
@@ -62,19 +62,18 @@ const fn of_all(name: Text, extension: Text, description: Text, write: Write) ->
     Format { is_of_figures: false, ..of_figures(name, extension, description, write) }
 }
 
-const CSV: &str =
-    "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.";
+const CSV: &str = "Metrics as comma-separated values: one row per metric with interval, n and unit, one column per parameter.";
 const DOT: &str =
-    "Graphs of flow for Graphviz, one digraph each: boxes by schedule with their shares of the time, queues.";
+    "Dataflow graphs of flow for Graphviz: boxes by schedule, with their share of the time, and queues.";
 const HLOG: &str = "Gap durations as an HdrHistogram interval log, one tag per CPU.";
-const LOGGOPSIM: &str = "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.";
-const MARKDOWN: &str =
-    "Metrics as a Markdown table of 80 columns (more where a name or figure needs it), for mails and issues.";
-const NG_OUT: &str = "Netgauge's columns of LogGP (ng.out), one link after the other, in us.";
+const LOGGOPSIM: &str = "Options -L -o -g -G -S of LogGOPSim and ATLAHS, one line per link.";
+const MARKDOWN: &str = "Metrics as a Markdown table of 80 columns, wider only for long names and figures.";
+const NG_OUT: &str = "LogGP parameters in the columns of Netgauge (ng.out), link by link, in us.";
 const OPENMETRICS: &str =
     "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.";
-const PERFETTO: &str = "Gaps as slices per CPU, those under 1 us and windows as counters, firings of dataflow graphs, MPI calls: a native Perfetto trace.";
-const SIMGRID: &str = "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.";
+const PERFETTO: &str = "A native Perfetto trace: gaps as slices per CPU, gaps under 1 us and windows as counters, firings of dataflow graphs, MPI calls.";
+const SIMGRID: &str =
+    "A SimGrid platform of two hosts and a link, with smpi/os, smpi/or, factors and thresholds.";
 
 /// All formats, sorted by name.
 pub const FORMATS: &[Format] = &[
@@ -89,7 +88,7 @@ pub const FORMATS: &[Format] = &[
     of_figures("simgrid", "xml", SIMGRID, simgrid::write),
 ];
 
-/// The format called `name`.
+/// The format with this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|f| f.name == name)
 }
@@ -102,7 +101,7 @@ fn gaps<'a>(tables: &'a [Table], format: &'static str) -> Result<Gaps<'a>, Expor
     })
 }
 
-/// What a format writes of a record and its tables.
+/// The bytes that a format writes for a record and its tables.
 #[cfg(test)]
 pub(crate) fn written(name: &str, record: &Record, tables: &[Table]) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();

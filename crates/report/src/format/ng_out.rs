@@ -1,4 +1,4 @@
-//! The eleven columns of Netgauge's `-x loggp` (`ng.out`), for scripts that read them; in us and us per byte, as there.
+//! Exports the eleven columns of Netgauge's `-x loggp` (`ng.out`) for scripts that read them; in us and us per byte, as in Netgauge.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use machmeter_data::{Record, Table};
 use super::ExportError;
 use super::loggps::links;
 
-/// Messages of a train.
+/// Number of messages in a train.
 const TRAIN: f64 = 16.0;
 
 pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
@@ -16,7 +16,7 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     writeln!(out, "# {} {}: {}", record.tool.name, record.tool.version, record.run.started)?;
     for said in [
         "size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,PRTT(1,0,s),s) L o_s o_r g G lsqu(g,G), in us and us per byte",
-        "L, o_s, o_r, g and G are of the range of sizes; 0 where they are not known; lsqu is not computed",
+        "L, o_s, o_r, g and G are those of the range of sizes, 0 if unknown; lsqu is not computed",
     ] {
         writeln!(out, "# {said}")?;
     }

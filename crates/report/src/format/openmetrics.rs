@@ -1,4 +1,4 @@
-//! `OpenMetrics` 1.0 text: one gauge family per metric id, in SI base units (seconds, bytes, ratio), and `# EOF`.
+//! Exports `OpenMetrics` 1.0 text: one gauge family per metric id, in SI base units (seconds, bytes, ratio), and `# EOF`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use machmeter_data::{Metric, Record, Table, Unit, finite};
 use super::ExportError;
 use crate::identity::Identity;
 
-/// Name of the base unit and the factor to it. Counts and densities have no unit name of their own.
+/// Name of the base unit and the factor to it. Counts and densities have no unit name.
 const fn base(unit: Unit) -> (&'static str, f64) {
     match unit {
         Unit::Nanoseconds => ("seconds", 1e-9),
@@ -28,7 +28,7 @@ const fn base(unit: Unit) -> (&'static str, f64) {
 pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let host = format!("host=\"{}\"", escape(&Identity::of(&record).name));
-    // A family may appear once only, so metrics of one id are gathered wherever they stand.
+    // The format allows each family only once, so metrics are grouped by id.
     let mut families: BTreeMap<String, Vec<&Metric>> = BTreeMap::new();
     for m in record.metrics.iter().filter(|m| m.value.is_some()) {
         families.entry(family(m)).or_default().push(m);
@@ -55,7 +55,7 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     Ok(())
 }
 
-/// Metrics without a figure: a gauge of 1 for each, with its reason.
+/// Writes metrics without a figure: a gauge of 1 for each, with the reason as a label.
 fn rejected(record: &Record, host: &str, out: &mut dyn io::Write) -> Result<(), ExportError> {
     let mut lines: BTreeMap<String, String> = BTreeMap::new();
     for m in record.metrics.iter().filter(|m| m.value.is_none()) {
@@ -64,7 +64,7 @@ fn rejected(record: &Record, host: &str, out: &mut dyn io::Write) -> Result<(), 
     }
     if !lines.is_empty() {
         writeln!(out, "# TYPE machmeter_rejected gauge")?;
-        writeln!(out, "# HELP machmeter_rejected Metrics that this run has no figure of.")?;
+        writeln!(out, "# HELP machmeter_rejected Metrics without a figure in this run.")?;
     }
     for labels in lines.values() {
         writeln!(out, "machmeter_rejected{{{labels}}} 1")?;
@@ -103,7 +103,7 @@ fn label_name(text: &str) -> String {
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
-/// Backslash, quote and line break, as the exposition format wants them.
+/// Escapes backslash, quote and line break, as the exposition format requires.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,6 +1,7 @@
-//! A Perfetto trace in the native protobuf form (`TrackEvent`): a track per CPU with one slice per detour, named by its
-//! source, a track per schedule of a dataflow graph with one per firing, a track per rank of an MPI program with one per call, and counters for every time series of the record.
-//! Opens in ui.perfetto.dev and in `trace_processor`.
+//! Exports a Perfetto trace in the native protobuf form (`TrackEvent`), for ui.perfetto.dev and `trace_processor`.
+//!
+//! A CPU has a track with a slice per detour, named by its source. A schedule of a dataflow graph has a track with a slice per firing, and a rank of an MPI
+//! program one with a slice per call. Every time series of the record is a counter.
 //!
 //! Field numbers: perfetto's `protos/perfetto/trace/{trace_packet,track_event/*}.proto`.
 
@@ -40,7 +41,7 @@ mod event {
 }
 
 const ROOT_TRACK: u64 = 1;
-/// Gaps below this are counted per `COUNTED_NS`: as slices they are most of a trace, and too short to be seen in one.
+/// Gaps below this length are counted per `COUNTED_NS`. As slices they would be most of the trace, and too short to see.
 const SHORT_NS: f64 = 1_000.0;
 const COUNTED_NS: f64 = 1e6;
 const FIRST_CPU_TRACK: u64 = 1_000;
@@ -54,7 +55,7 @@ pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) 
     boxes.extend(mpi_calls(tables));
     let gaps = if boxes.is_empty() { Some(gaps(tables, "perfetto")?) } else { None };
     let root = Message::default().number(descriptor::UUID, ROOT_TRACK).text(descriptor::NAME, "machmeter");
-    // The first packet of a sequence says that its incremental state starts here.
+    // The first packet of a sequence marks the start of its incremental state.
     put(out, &Message::default().number(packet::SEQUENCE_FLAGS, 1).message(packet::TRACK_DESCRIPTOR, &root))?;
     if let Some(gaps) = gaps {
         slices(out, &gaps, tables)?;
@@ -110,10 +111,10 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
     Ok(())
 }
 
-/// A firing on a track: begin and length, ns, and the box.
+/// A firing on a track: begin and length, ns, and the name of the box.
 type Fired<'b> = (f64, f64, &'b str);
 
-/// A track per schedule with a slice per firing, in the order of time.
+/// Writes a track per schedule with a slice per firing, in order of time.
 fn fired(out: &mut dyn io::Write, boxes: &[BoxFirings]) -> io::Result<()> {
     let mut tracks: Vec<(&str, Vec<Fired<'_>>)> = Vec::new();
     for b in boxes {
@@ -134,7 +135,7 @@ fn fired(out: &mut dyn io::Write, boxes: &[BoxFirings]) -> io::Result<()> {
     Ok(())
 }
 
-/// How many short gaps begin in each millisecond, where that changes.
+/// Writes the number of short gaps in each millisecond, only where it changes.
 fn counted(out: &mut dyn io::Write, gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
@@ -146,7 +147,7 @@ fn counted(out: &mut dyn io::Write, gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -
     for i in rows {
         let at = (gaps.start_ns(*i).max(0.0) / COUNTED_NS) as u64;
         *counts.entry(at).or_default() += 1;
-        // Back to none after it, unless more come.
+        // The count returns to zero in the next millisecond, unless it has gaps, too.
         counts.entry(at + 1).or_default();
     }
     for (at, count) in counts {
@@ -161,7 +162,7 @@ fn timed(out: &mut dyn io::Write, at_ns: f64, event: &Message) -> io::Result<()>
     put(out, &Message::default().number(packet::TIMESTAMP, stamp).message(packet::TRACK_EVENT, event))
 }
 
-/// One counter per row with the mean of every bucket; returns the next free track.
+/// Writes one counter per row with the mean of every bucket; returns the next free track.
 fn counters(out: &mut dyn io::Write, title: &str, series: &Series, first: u64) -> io::Result<u64> {
     let mut track = first;
     let (factor, unit) = if series.y.unit == Unit::One { (100.0, "%") } else { (1.0, series.y.unit.ucum()) };

@@ -1,4 +1,4 @@
-//! A writer of the protocol buffer wire format: varints, doubles and length-delimited fields; nothing else is needed.
+//! Writes the protocol buffer wire format: varints, doubles and length-delimited fields, all that the exporters use.
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct Message(Vec<u8>);

@@ -1,4 +1,4 @@
-//! Properties of a `SimGrid` platform: overheads by size (`smpi/os`, `smpi/or`), factors of bandwidth and latency, thresholds, and a link.
+//! Exports properties of a `SimGrid` platform: overheads by size (`smpi/os`, `smpi/or`), factors of bandwidth and latency, thresholds, and a link.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     writeln!(out, "<?xml version='1.0'?>")?;
     writeln!(out, "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">")?;
     writeln!(out, "<!-- {} {}: {} -->", record.tool.name, record.tool.version, record.run.started)?;
-    // A document has one platform: of several links that over sockets between machines first, as clusters have it.
+    // A document has one platform. Sockets between machines come first, because they are the usual link of a cluster.
     let chosen = links.iter().find(|l| l.transport == "tcp").unwrap_or(&links[0]);
     let others: Vec<String> = links.iter().map(Link::name).filter(|n| *n != chosen.name()).collect();
     if !others.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     one(chosen, out)
 }
 
-/// `from:value;...` of the ranges that have a value; the first begins at 0.
+/// `from:value;...` for the ranges that have a value; the first begins at 0.
 fn by_size(link: &Link, value: impl Fn(&Range) -> Option<String>) -> String {
     let found: Vec<_> = link.ranges.iter().filter_map(|r| Some((r.from_bytes, value(r)?))).collect();
     let text =
@@ -33,14 +33,14 @@ fn by_size(link: &Link, value: impl Fn(&Range) -> Option<String>) -> String {
 fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
     let name = link.name();
     let Some(per_byte) = link.per_byte() else {
-        let needs = "a time per byte of this link, which is below resolution";
+        let needs = "a time per byte of this link, but it is below the resolution";
         return Err(ExportError::NoFigures { format: "simgrid", needs });
     };
     let first = &link.ranges[0];
     let latency_s = first.latency_ns.unwrap_or(0.0) * 1e-9;
     writeln!(out, "<platform version=\"4.1\"><!-- {name} -->")?;
     if first.latency_ns.is_none() {
-        writeln!(out, "  <!-- L cannot be told from the overheads; 0 is written -->")?;
+        writeln!(out, "  <!-- L cannot be separated from the overheads; 0 is written -->")?;
     }
     writeln!(out, "  <config>")?;
     let mut prop = |id: &str, value: String| -> io::Result<()> {
@@ -49,7 +49,7 @@ fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
         }
         writeln!(out, "    <prop id=\"{id}\" value=\"{value}\"/>")
     };
-    // An overhead of a fixed part alone, s.
+    // An overhead with a fixed part only, s.
     let overhead = |ns: f64| format!("{:.5e}:0", ns * 1e-9);
     let factor = |own: f64| format!("{:.4}", per_byte / own);
     prop("smpi/os", by_size(link, |r| r.send_ns.map(overhead)))?;

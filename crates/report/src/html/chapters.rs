@@ -1,4 +1,4 @@
-//! A chapter a probe: its rows, one or two pictures, and folded below them all its other figures, tables and findings.
+//! Writes one chapter per probe: its rows, one or two pictures, and folded below them its other figures, tables and findings.
 
 use machmeter_data::record::Finding;
 use machmeter_data::summary::Mark;
@@ -8,19 +8,19 @@ use machmeter_data::{Dataset, Record, Shape};
 use super::{each, esc, figures, heat, trust};
 use crate::{machine, pictures};
 
-/// Pictures that stand open.
+/// Number of pictures that are not folded.
 const OPEN: usize = 2;
 
-/// What begins a name up to its first dot: the probe.
+/// The probe of an id: the part before its first dot.
 fn probe(id: &str) -> &str {
     id.split('.').next().unwrap_or(id)
 }
 
-/// Probes in the order of the page.
+/// Order of the probes on the page.
 const ORDER: [&str; 11] =
     ["noise", "interactive", "memory", "sync", "ops", "net", "flow", "mpi", "trace", "simulate", "predict"];
 
-/// The probes of a record in the order of the page, others behind them in the order of their data.
+/// The probes of a record in the order of the page; further ones follow in the order of their data.
 pub(super) fn probes(record: &Record) -> Vec<&str> {
     let rows = record.summary.rows.iter().flat_map(|r| &r.figures).map(|f| probe(&f.id));
     let datasets = record.datasets.iter().map(|d| probe(&d.id));
@@ -35,7 +35,7 @@ pub(super) fn probes(record: &Record) -> Vec<&str> {
     out
 }
 
-/// `Noise` of `noise`, `MPI` of `mpi`.
+/// `Noise` for `noise`, `MPI` for `mpi`.
 pub(super) fn title(probe: &str) -> String {
     let first = probe.chars().next().map_or(0, char::len_utf8);
     let (capitals, rest) = probe.split_at(if probe == "mpi" { probe.len() } else { first });
@@ -49,7 +49,7 @@ pub(super) fn all(page: &mut String, record: &Record) {
     }
 }
 
-/// What stands `at_glance` is drawn there; here the script draws it.
+/// Writes the chapter of a probe. Datasets in `at_glance` are drawn at the top of the page; here the script draws them.
 fn chapter(page: &mut String, record: &Record, name: &str, at_glance: &[usize]) {
     let anchor = esc(name);
     put!(page, "<section class=\"chapter\" id=\"c-{anchor}\" aria-labelledby=\"h-{anchor}\">");
@@ -78,12 +78,12 @@ fn chapter(page: &mut String, record: &Record, name: &str, at_glance: &[usize]) 
     page.push_str("</section>");
 }
 
-/// The machine as boxes, in the chapter of the probe that measured its levels; tells whether it is there.
+/// Draws the machine as boxes in the chapter of the probe that measured its levels. Returns true if it was drawn.
 fn boxes(page: &mut String, record: &Record, name: &str) -> bool {
     let ladder = record.summary.rows.iter().find(|r| r.section == "LADDER");
     let is_own = ladder.and_then(|r| r.figures.first()).is_some_and(|f| probe(&f.id) == name);
     let Some((svg, size)) = is_own.then(|| machine::draw(record)).flatten() else { return false };
-    // As wide as it is drawn: a small machine is no large picture.
+    // The picture keeps its natural size: a small machine does not fill the page.
     let svg =
         svg.replacen("<svg ", &format!("<svg width=\"{:.0}\" height=\"{:.0}\" ", size.width, size.height), 1);
     put!(
@@ -103,7 +103,7 @@ fn is_picture(dataset: &Dataset) -> bool {
     }
 }
 
-/// The rows of a probe except those that a table lists: name, figures, interval, marks.
+/// Writes the rows of a probe (name, figures, interval, marks), except those that a table lists.
 fn rows(page: &mut String, record: &Record, name: &str) {
     let own = |r: &&Row| r.section != "TAKEN" && r.figures.first().is_some_and(|f| probe(&f.id) == name);
     let texts: Vec<_> =
@@ -119,7 +119,7 @@ fn rows(page: &mut String, record: &Record, name: &str) {
     });
 }
 
-/// Marks of a figure, each with its meaning for the pointer.
+/// Marks of a figure, each with its meaning as a tooltip.
 pub(super) fn marks(marks: &[Mark]) -> String {
     let mark = |m: &Mark| format!(" <span class=\"mark\" title=\"{}\">{}</span>", m.legend(), m.name());
     marks.iter().map(mark).collect()

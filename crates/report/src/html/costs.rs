@@ -1,4 +1,4 @@
-//! Tables of named rows: one alone with bars for its shares, or several of one kind side by side.
+//! Writes tables of named rows: one table with bars for its shares, or several of one kind side by side.
 
 use machmeter_data::Unit;
 use machmeter_data::quantity::human;
@@ -7,7 +7,7 @@ use machmeter_data::shape::{Cell, CostTable, TableRow};
 use super::{END, esc, open_table};
 use crate::label;
 
-/// A table; with `bars` its share columns carry them. Figures stand right, words left; the script makes it sortable, by the values of the record.
+/// Writes a table; with `bars` its columns of shares get bars. Figures are aligned right, words left. The script sorts by the values of the record.
 pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
     let class = |i: usize| if label::is_numeric(t, i) { "num" } else { "" };
     let heads = t.columns.iter().enumerate().map(|(i, c)| (c.label.as_str(), class(i)));
@@ -31,7 +31,7 @@ pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
     page.push_str(END);
 }
 
-/// The largest value of a column of shares; zero for columns that get no bars.
+/// The largest value of a column of shares; zero for other columns, which get no bars.
 fn largest_share(t: &CostTable, column: usize) -> f64 {
     let is_share = t.columns[column].unit == Some(Unit::One);
     let value = |r: &TableRow| match r.cells.get(column) {
@@ -41,7 +41,7 @@ fn largest_share(t: &CostTable, column: usize) -> f64 {
     t.rows.iter().map(value).fold(0.0, f64::max)
 }
 
-/// The bar stands after its figure, so that bars of one column begin at one line.
+/// Writes a number. The bar follows the figure, so that all bars of a column begin at one line.
 fn number(page: &mut String, v: f64, unit: Unit, largest: f64) {
     put!(page, "<td>{}", esc(&human(v, unit)));
     if largest > 0.0 {

@@ -1,5 +1,7 @@
-//! One figure per dataset, by shape: heading, caption, and what can be seen without the script. Tables and small matrices are
-//! whole; of the pictures the first of each probe is drawn, there or at the glance; the script draws the others from the record.
+//! Writes one figure per dataset, by shape: heading, caption, and the parts that need no script.
+//!
+//! Tables and small matrices are complete without the script. The first pictures of each probe are drawn, here or at the glance; the script draws the rest
+//! from the record.
 
 use std::mem::discriminant;
 
@@ -13,10 +15,10 @@ use crate::chart::{self, STATIC_ROWS, Size};
 use crate::graph::{self, Graph};
 use crate::label;
 
-/// Columns up to which tables fit side by side.
+/// Most columns of tables that are placed side by side.
 const SMALL_COLUMNS: usize = 5;
 
-/// Figures one below the other; those of one kind side by side.
+/// Writes figures one below the other, those of one kind side by side.
 pub(super) fn several(page: &mut String, record: &Record, datasets: &[(usize, &Dataset)]) {
     let alike = |(_, a): &(usize, &Dataset), (_, b): &(usize, &Dataset)| {
         let is_one_kind = discriminant(&a.shape) == discriminant(&b.shape);
@@ -30,7 +32,7 @@ pub(super) fn several(page: &mut String, record: &Record, datasets: &[(usize, &D
     }
 }
 
-/// Whether several of it fit side by side.
+/// True if several of these figures fit side by side.
 fn is_narrow(shape: &Shape) -> bool {
     match shape {
         Shape::CostTable(t) => t.columns.len() <= SMALL_COLUMNS,
@@ -39,7 +41,7 @@ fn is_narrow(shape: &Shape) -> bool {
     }
 }
 
-/// A figure; with `is_drawn` its picture is there without the script too.
+/// Writes a figure; with `is_drawn` its picture does not need the script.
 pub(super) fn alone(page: &mut String, record: &Record, index: usize, dataset: &Dataset, is_drawn: bool) {
     let params = label::params(&dataset.params);
     let small = if params.is_empty() { String::new() } else { format!(" <small>{}</small>", esc(&params)) };
@@ -49,7 +51,7 @@ pub(super) fn alone(page: &mut String, record: &Record, index: usize, dataset: &
     body(page, record, dataset, false, is_drawn);
 }
 
-/// Small figures of one kind in as many columns as there is room for. What they share, title and caption, is said once.
+/// Writes small figures of one kind side by side. A title or caption that all of them share appears once.
 fn side_by_side(page: &mut String, record: &Record, datasets: &[(usize, &Dataset)]) {
     let first = datasets[0].1;
     let one_title = datasets.iter().all(|(_, d)| d.title == first.title);
@@ -93,11 +95,11 @@ fn body(page: &mut String, record: &Record, dataset: &Dataset, small: bool, is_d
         Shape::CostTable(t) => costs::table(page, &name_of(dataset), t, !small),
         Shape::Matrix(m) if heat::is_table(m) => heat::table(page, &name_of(dataset), m),
         _ => {
-            // What has no interactive form is always drawn.
+            // Shapes without an interactive form are always drawn.
             if is_drawn || matches!(dataset.shape, Shape::Decades(_)) {
-                picture(page, dataset);
+                picture(page, record, dataset);
             } else {
-                page.push_str("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
+                page.push_str("<div class=\"plot\"><p class=\"need quiet\">The script of this page draws this chart.</p></div>");
             }
             page.push_str("<details class=\"data\" data-js hidden><summary>Table</summary></details>");
         }
@@ -105,12 +107,12 @@ fn body(page: &mut String, record: &Record, dataset: &Dataset, small: bool, is_d
     page.push_str("</figure>");
 }
 
-/// Whether a dataset is shown as a graph of boxes.
+/// True if a dataset is shown as a graph of boxes.
 pub(super) fn is_graph(dataset: &Dataset, t: &CostTable) -> bool {
     graph::is_boxes(dataset) && (1..=MOST_BOXES).contains(&t.rows.len())
 }
 
-/// The drawing of a graph with its key; tells whether it is there.
+/// Draws a graph with its key; returns true if it was drawn.
 fn graph(page: &mut String, record: &Record, dataset: &Dataset) -> bool {
     let Some(graph) = Graph::of(record, dataset) else { return false };
     let Some(svg) = layers::draw(&graph) else { return false };
@@ -122,13 +124,13 @@ fn graph(page: &mut String, record: &Record, dataset: &Dataset) -> bool {
          <span class=\"key t8\">{most}</span>. Thick: queues, with most tokens at once / capacity. Dashed: edges that lead back."
     );
     if graph.lost > 0 {
-        put!(page, " Not drawn: {} edges from or to rows that are not there.", graph.lost);
+        put!(page, " Not drawn: {} edges from or to missing rows.", graph.lost);
     }
     page.push_str("</p>");
     true
 }
 
-/// Title and parameters: unlike any other figure's.
+/// Title and parameters, which together are unique.
 fn name_of(dataset: &Dataset) -> String {
     let params = label::params(&dataset.params);
     if params.is_empty() { dataset.title.clone() } else { format!("{}, {params}", dataset.title) }
@@ -147,10 +149,10 @@ fn shape_name(shape: &Shape) -> &'static str {
     }
 }
 
-fn picture(page: &mut String, dataset: &Dataset) {
+fn picture(page: &mut String, record: &Record, dataset: &Dataset) {
     let size = match &dataset.shape {
         Shape::Matrix(_) => Size { width: 900.0, height: 200.0 },
-        // As high as its rows need.
+        // The height follows the rows.
         Shape::Decades(d) => Size { width: 900.0, height: 56.0 + 18.0 * d.rows.len() as f64 },
         _ => Size { width: 900.0, height: 320.0 },
     };
@@ -158,24 +160,24 @@ fn picture(page: &mut String, dataset: &Dataset) {
     let shown = reduced.as_ref().map(|(shape, _)| Dataset { shape: shape.clone(), ..dataset.clone() });
     let shown = shown.as_ref().unwrap_or(dataset);
     if matches!(dataset.shape, Shape::Decades(_)) {
-        // Wider than a telephone: it scrolls.
+        // Wider than a phone: the picture scrolls.
         let name = esc(&name_of(dataset));
         put!(page, "<div class=\"plot\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">");
     } else {
         page.push_str("<div class=\"plot\">");
     }
-    if let Some(svg) = chart::draw(shown, size) {
+    if let Some(svg) = chart::draw(shown, &record.metrics, size) {
         page.push_str(&svg);
     }
     page.push_str("</div>");
     legend(page, &chart::legend(&shown.shape), matches!(dataset.shape, Shape::Scatter(_)));
     if let Some((_, total)) = reduced {
-        let shown = format!("Shown: the {STATIC_ROWS} rows of {total} that reach highest.");
+        let shown = format!("Shown: the {STATIC_ROWS} of {total} rows with the largest values.");
         put!(page, "<p class=\"quiet static\">{shown}</p>");
     }
 }
 
-/// Names beside the lines or symbols of their colors.
+/// Writes names beside the lines or symbols of their colors.
 pub(super) fn legend(page: &mut String, names: &[&str], symbols: bool) {
     if names.is_empty() {
         return;

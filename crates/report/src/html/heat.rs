@@ -1,4 +1,4 @@
-//! A matrix small enough to be read cell by cell: a table with colors, the value in every cell.
+//! Writes a small matrix as a table with colors and a value in every cell.
 
 use machmeter_data::shape::Matrix;
 
@@ -6,11 +6,11 @@ use super::{END, esc, open_table};
 use crate::chart::{LEVELS, Levels};
 use crate::label;
 
-/// Cells up to which a matrix of numbers is a table instead of a picture.
+/// Most cells of a matrix of numbers that is shown as a table instead of a picture.
 const CELLS: usize = 400;
 const COLUMNS: usize = 16;
 
-/// Whether a matrix is shown as a table. One with named columns always is.
+/// True if a matrix is shown as a table. A matrix with named columns always is.
 pub(super) fn is_table(m: &Matrix) -> bool {
     !m.column_names.is_empty() || m.columns.len() <= COLUMNS && m.columns.len() * m.rows.len() <= CELLS
 }
@@ -41,7 +41,7 @@ pub(super) fn table(page: &mut String, title: &str, m: &Matrix) {
     key(page, m, &levels);
 }
 
-/// What the cells are and what the colors stand for.
+/// Writes the key: the quantity in the cells and the meaning of the colors.
 fn key(page: &mut String, m: &Matrix, levels: &Levels) {
     put!(page, "<p class=\"quiet heatkey\">Cells: {}.", esc(&m.cell.label));
     let words = levels.words();

@@ -1,4 +1,4 @@
-//! A graph as a drawing from left to right: boxes colored by their share of the time, a frame for each schedule.
+//! Draws a graph from left to right: boxes colored by their share of the time, a frame for each schedule.
 
 use super::esc;
 use super::layout::{GAP, HEIGHT, PAD, Place, Plan, plan};
@@ -6,13 +6,13 @@ use crate::graph::{Edge, Graph};
 use crate::label::clipped;
 use crate::svg::{Anchor, Svg, px};
 
-/// Width of a box, and from one layer to the next.
+/// Width of a box, and distance between layers.
 const WIDTH: f64 = 98.0;
 const COLUMN: f64 = 122.0;
-/// Letters that fit into a box: of 11 units, one is about 7 wide.
+/// Letters that fit into a box; a letter of size 11 is about 7 units wide.
 const LETTERS: usize = 14;
 
-/// The drawing; `None` where nobody could read it.
+/// Draws a graph; `None` if it is too large to be legible.
 pub(super) fn draw(graph: &Graph<'_>) -> Option<String> {
     let plan = plan(graph)?;
     let last = plan.places.iter().map(|p| p.layer).max()?;
@@ -41,18 +41,18 @@ pub(super) fn draw(graph: &Graph<'_>) -> Option<String> {
     Some(svg.finish().replacen("<svg ", &size, 1))
 }
 
-/// Left edge of a layer's boxes.
+/// Left edge of the boxes of a layer.
 fn x(layer: usize) -> f64 {
     2.0 + PAD + COLUMN * layer as f64
 }
 
-/// Two lines of text above and below `y`.
+/// Writes two lines of text, above and below `y`.
 fn lines(svg: &mut Svg, left: f64, y: f64, above: &str, below: &str) {
     svg.text("name", left + WIDTH / 2.0, y - 4.0, Anchor::Middle, above);
     svg.text("figure", left + WIDTH / 2.0, y + 11.0, Anchor::Middle, below);
 }
 
-/// An edge as one line of curves, with its head and, of a queue, its name and tokens.
+/// Draws an edge as one line of curves with its head; a queue also gets its name and tokens.
 fn line(svg: &mut Svg, plan: &Plan, number: usize, edge: &Edge<'_>) {
     let (way, is_back) = (&plan.ways[number], plan.is_back[number]);
     let way: Vec<&Place> = way.iter().map(|at| &plan.places[*at]).collect();
@@ -60,7 +60,7 @@ fn line(svg: &mut Svg, plan: &Plan, number: usize, edge: &Edge<'_>) {
     let thick = if edge.queue.is_some() { " stroke-width=\"3\"" } else { "" };
     svg.raw(&format!("<g{thick}><title>{}</title>", esc(&edge.about)));
     if let [first, .., last] = way[..] {
-        // At a box, by where it leads; below those between the same two places.
+        // The height at a box follows the direction of the edge. Parallel edges are shifted down.
         let twins = plan.ways[..number].iter().filter(|w| **w == plan.ways[number]).count();
         let port = |own: &Place, next: &Place| {
             own.y + (next.y - own.y).clamp(-8.0, 8.0) + (4.0 * twins as f64).min(8.0)
@@ -81,7 +81,7 @@ fn line(svg: &mut Svg, plan: &Plan, number: usize, edge: &Edge<'_>) {
         let [tip, at, wing, up, down] = [tip, at, tip + back, at - 3.0, at + 3.0].map(px);
         svg.path("axis", &format!("M{wing} {up}L{tip} {at}L{wing} {down}"));
     } else {
-        // To its own box: an arc over its upper edge, within the room between boxes.
+        // An edge from a box to itself: an arc over its upper edge, within the gap between boxes.
         let own = &plan.places[edge.from];
         let (right, top) = (x(own.layer) + WIDTH - 14.0, own.y - HEIGHT / 2.0);
         let [a, b, y, up] = [right - 22.0, right, top, top - GAP].map(px);

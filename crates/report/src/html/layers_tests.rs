@@ -1,4 +1,4 @@
-//! Drawings of planted graphs: where boxes stand, where edges begin and end, and that nothing makes them fail.
+//! Tests the drawings of planted graphs: the positions of boxes, the ends of edges, and robustness against any input.
 
 use machmeter_data::Record;
 
@@ -12,7 +12,7 @@ fn drawn(record: &Record) -> String {
     draw(&only(record)).expect("a drawing")
 }
 
-/// Numbers of an attribute of all tags that begin so.
+/// Values of an attribute of all tags that begin with `tag`.
 fn attributes(svg: &str, tag: &str, name: &str) -> Vec<f64> {
     let value = |part: &str| part.split_once(&format!(" {name}=\""))?.1.split('"').next()?.parse().ok();
     svg.split(tag).skip(1).map(|part| value(part).expect("a number")).collect()
@@ -40,7 +40,7 @@ fn ends(svg: &str) -> Vec<(&str, Point, Point)> {
     out
 }
 
-/// Every box lies in the drawing and on no other; returns how many there are.
+/// Checks that every box is inside the drawing and overlaps no other; returns the number of boxes.
 fn checked(svg: &str) -> usize {
     let (width, height) = (attributes(svg, "<svg", "width")[0], attributes(svg, "<svg", "height")[0]);
     let corners = corners(svg);
@@ -70,7 +70,7 @@ fn a_diamond_a_queue_and_a_circle_are_drawn_as_such() {
     let told = "<title>source; schedule front; calls 12; firings 3456; mean 789 ns; share 25.0 %</title>";
     assert!(svg.contains(told));
     let at = corners(&svg);
-    // Layers: source, its two readers, their reader, the queue's name, what reads the queue, and what that feeds.
+    // Layers: the source, its two readers, their reader, the name of the queue, the reader of the queue, and the box it feeds.
     let layers: Vec<f64> = at.iter().map(|c| (c.0 - at[0].0) / COLUMN).collect();
     assert_eq!(layers, [0.0, 1.0, 1.0, 2.0, 4.0, 5.0]);
     assert_eq!(at[0].1 + at[3].1, at[1].1 + at[2].1, "even above and below");
@@ -90,7 +90,7 @@ fn a_diamond_a_queue_and_a_circle_are_drawn_as_such() {
 
 #[test]
 fn schedules_have_frames_that_share_no_point() {
-    // The second and the third run beside each other, the others before and behind them.
+    // The second and the third run side by side, the first before them and the fourth after them.
     let boxes = [("a", "s", 0.1), ("b", "t", 0.1), ("c", "u", 0.1), ("d", "v", 0.1)];
     let queue = Some((1.0, 2.0));
     let edges =
@@ -117,7 +117,7 @@ fn schedules_have_frames_that_share_no_point() {
 
 #[test]
 fn lines_are_crossed_no_more_than_needed() {
-    // Two chains whose second boxes stand in the other order.
+    // Two chains whose second boxes are in the other order.
     let boxes = [("a", "s", 0.1), ("b", "s", 0.1), ("d", "s", 0.1), ("c", "s", 0.1)];
     let svg = drawn(&record(&boxes, &[("p", 1.0, 4.0, None), ("q", 2.0, 3.0, None)]));
     let at = corners(&svg);
@@ -133,7 +133,7 @@ fn long_edges_pass_beside_boxes_and_twins_beside_each_other() {
     assert_eq!(checked(&svg), 4);
     let lines = ends(&svg);
     assert_ne!(lines[0].1, lines[4].1, "twins");
-    // The long one is level across the second and the third box.
+    // The long edge is level across the second and the third box.
     let is_long = |d: &&str| d.split('"').next().is_some_and(|d| d.contains('H'));
     let long = svg.split("d=\"").find(is_long).expect("a long edge");
     let level: f64 =
@@ -165,7 +165,7 @@ fn any_graph_within_the_bounds_is_drawn_and_no_other() {
     for n in [0, MOST_BOXES + 1, 100_000] {
         assert!(draw(&only(&record(&many(n), &[]))).is_none(), "{n} boxes");
     }
-    // All to all, themselves included.
+    // Every box has an edge to every box, itself included.
     let pairs = |n: usize| -> Vec<Joined<'_>> {
         let end = |i: usize| ((i / n + 1) as f64, (i % n + 1) as f64);
         (0..n * n).map(|i| ("e", end(i).0, end(i).1, (i % 3 == 0).then_some((1.0, 2.0)))).collect()
@@ -189,7 +189,7 @@ fn the_chapter_has_the_drawing_above_the_folded_table() {
     let at = order.map(|part| figure.find(part).expect(part));
     assert!(at.is_sorted(), "{at:?}");
     assert!(page.contains("Edges of planted") && !page.contains("Not drawn"));
-    // What is too large, or names rows that are not there, says so or is a table alone.
+    // A graph with an edge to a missing row is drawn with a note. A graph that is too large is a table only.
     let of_page = |boxes: &[_], edges: &[Joined<'_>]| super::super::render(&record(boxes, edges));
     assert!(of_page(&[("a", "s", 0.5)], &[("e", 1.0, 7.0, None)]).contains("Not drawn: 1 edges"));
     let page = of_page(&vec![("b", "s", 0.1); MOST_BOXES + 1], &[]);

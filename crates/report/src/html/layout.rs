@@ -1,20 +1,20 @@
-//! Where boxes and edges of a graph stand: longest paths give the layers, means of neighbors the heights within them.
-//! Method: Sugiyama, Tagawa and Toda, 1981. Edges that close a cycle are laid out turned around.
+//! Computes the layout of a graph (Sugiyama, Tagawa and Toda, 1981): the longest path to a box gives its layer, the mean of its neighbors its height.
+//! Edges that close a cycle are laid out in reverse.
 
 use std::collections::BTreeMap;
 
 use crate::graph::Graph;
 
-/// Boxes, and edges with the layers that they pass, up to which a graph is drawn: the largest measured one has 66 boxes.
+/// Most boxes, and most edges plus layers that they cross, of a graph that is drawn. The largest measured graph has 66 boxes.
 pub(super) const MOST_BOXES: usize = 400;
 const MOST_LINES: usize = 6_000;
-/// Height of a box, room between boxes and of an edge that passes, of a schedule's name, and within a frame.
+/// Height of a box, gap between boxes or for a passing edge, height of a schedule's name, and padding of a frame.
 pub(super) const HEIGHT: f64 = 34.0;
 pub(super) const GAP: f64 = 12.0;
 const HEAD: f64 = 20.0;
 pub(super) const PAD: f64 = 8.0;
 
-/// A box, or where a long edge passes a layer; `y` is its middle.
+/// A box, or the point where a long edge crosses a layer; `y` is its middle.
 pub(super) struct Place {
     pub layer: usize,
     row: usize,
@@ -22,8 +22,8 @@ pub(super) struct Place {
     pub y: f64,
 }
 
-/// Places with boxes first, and those of each edge from left to right (none of one to its own box); first and last layer of each
-/// schedule and its row; upper and lower edge of each row.
+/// The layout. `places` begins with the boxes; `ways` lists the places of each edge from left to right (empty for an edge from a box to itself).
+/// `frames` holds the first layer, last layer and row of each schedule, and `rows` the upper and lower edge of each row.
 pub(super) struct Plan {
     pub places: Vec<Place>,
     pub ways: Vec<Vec<usize>>,
@@ -32,7 +32,7 @@ pub(super) struct Plan {
     pub rows: Vec<(f64, f64)>,
 }
 
-/// The layout; `None` where it is too large.
+/// Computes the layout; `None` if the graph is too large.
 pub(super) fn plan(graph: &Graph<'_>) -> Option<Plan> {
     let (rank, is_back) = ranks(graph);
     let turned =
@@ -41,7 +41,7 @@ pub(super) fn plan(graph: &Graph<'_>) -> Option<Plan> {
         });
     let mut forward: Vec<_> = turned.filter(|(a, b, _)| a != b).collect();
     forward.sort_by_key(|(a, ..)| rank[*a]);
-    // The middle place of a queue holds its name.
+    // A queue needs one layer more: its middle place holds its name.
     let mut layers = vec![0; graph.boxes.len()];
     for &(a, b, e) in &forward {
         layers[b] = layers[b].max(layers[a] + 1 + usize::from(graph.edges[e].queue.is_some()));
@@ -69,7 +69,7 @@ pub(super) fn plan(graph: &Graph<'_>) -> Option<Plan> {
     Some(Plan { places, ways, is_back, frames, rows })
 }
 
-/// Boxes numbered so that edges lead to greater numbers, but for those that close a cycle: found depth first.
+/// Numbers the boxes so that every edge leads to a greater number, except those that close a cycle. Depth-first search finds these.
 fn ranks(graph: &Graph<'_>) -> (Vec<usize>, Vec<bool>) {
     let mut left = graph.boxes.len();
     let (mut out, mut is_seen, mut rank) = (vec![vec![]; left], vec![false; left], vec![usize::MAX; left]);
@@ -84,7 +84,7 @@ fn ranks(graph: &Graph<'_>) -> (Vec<usize>, Vec<bool>) {
             match out[at].pop() {
                 Some((e, to)) if is_seen[to] => is_back[e] = rank[to] == usize::MAX,
                 Some((_, to)) => path.push(to),
-                // All behind it have theirs.
+                // All successors have their number.
                 None if path.pop().is_some() && rank[at] == usize::MAX => {
                     left -= 1;
                     rank[at] = left;
@@ -96,7 +96,7 @@ fn ranks(graph: &Graph<'_>) -> (Vec<usize>, Vec<bool>) {
     (rank, is_back)
 }
 
-/// First and last layer of each schedule, and the first row in which these are free.
+/// First and last layer of each schedule, and the first row in which these layers are free.
 fn frames(graph: &Graph<'_>, layers: &[usize]) -> Vec<(usize, usize, usize)> {
     let mut frames = vec![(usize::MAX, 0, 0); graph.schedules.len()];
     for (node, layer) in graph.boxes.iter().zip(layers) {
@@ -105,7 +105,7 @@ fn frames(graph: &Graph<'_>, layers: &[usize]) -> Vec<(usize, usize, usize)> {
     }
     let mut order: Vec<_> = frames.iter_mut().collect();
     order.sort();
-    // They come from left to right, so that the last one of a row decides.
+    // Schedules come from left to right, so the last one of a row decides.
     let mut ends: Vec<usize> = Vec::new();
     for (first, last, row) in order {
         *row = ends.iter().position(|end| end < first).unwrap_or(ends.len());
@@ -115,7 +115,7 @@ fn frames(graph: &Graph<'_>, layers: &[usize]) -> Vec<(usize, usize, usize)> {
     frames
 }
 
-/// Gives places their heights; returns the rows.
+/// Sets the heights of places; returns the rows.
 fn arrange(places: &mut [Place], ways: &[Vec<usize>]) -> Vec<(f64, f64)> {
     let mut near = [vec![Vec::new(); places.len()], vec![Vec::new(); places.len()]];
     for pair in ways.iter().flat_map(|way| way.windows(2)) {
@@ -137,7 +137,7 @@ fn arrange(places: &mut [Place], ways: &[Vec<usize>]) -> Vec<(f64, f64)> {
     for place in &mut *places {
         place.y = f64::midpoint(rows[place.row].0, rows[place.row].1);
     }
-    // From the left and from the right, in turn: by the mean height of neighbors, all in the middle of their row.
+    // Alternates between left and right: sorts by the mean height of the neighbors on that side and centers each cell in its row.
     for side in [0, 1].repeat(6) {
         for (row, room, cell) in &mut cells {
             let mean = |at: &usize| match &near[side][*at][..] {

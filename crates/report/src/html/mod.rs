@@ -1,10 +1,9 @@
-//! The HTML report: one file that works from disk, offline, under a content policy that allows nothing but its own
-//! two blocks. What a reader needs first can be read with scripts off: what the machine is fit for, the main figures and pictures,
-//! notes, tables of costs and findings. The script draws the rest from the embedded record: more pictures, the tables under them, metrics and facts.
+//! Renders the HTML report: one file that works from disk and offline. Its content policy allows only its own style and script.
 //!
-//! The record is embedded, so that the page is also the data.
+//! The essential part works without scripts: verdicts, the main figures and pictures, notes, tables of costs and findings. The script draws the rest from
+//! the embedded record: more pictures, the tables under them, metrics and facts. Because the record is embedded, the page is also a data file.
 
-/// Adds formatted markup to a page. Tables of figures leave out the end tags of cells, which HTML permits: there are thousands.
+/// Adds formatted markup to a page. Tables of figures omit the end tags of their cells, as HTML permits, because there are thousands.
 macro_rules! put {
     ($page:expr, $($parts:tt)*) => {{
         // Writing to a String can't fail.
@@ -33,13 +32,13 @@ use crate::{budget, digest};
 const STYLE: &str =
     concat!(include_str!("../../assets/vendor/uplot/uPlot.min.css"), include_str!("../../assets/viewer.css"));
 
-/// How pictures of chapters are used, with the script and without it.
+/// Help on the charts of chapters, with the script and without it.
 const HINT: &str = "<p class=\"quiet js\" hidden>Drag over a chart to zoom, double-click to go back. With the keyboard: Tab to a \
     chart, arrows move the cursor, <kbd>+</kbd> and <kbd>-</kbd> zoom, <kbd>0</kbd> resets.</p>\
     <p class=\"need quiet\">Some pictures, and the tables under pictures, are drawn by this page's script, in browsers from 2023 on. \
     Their numbers are in the record: <code>machmeter report THIS.html --json</code>.</p>";
 
-/// The parts of the viewer, in the order in which they build on one another.
+/// The parts of the viewer; each uses those before it.
 const VIEWER: [&str; 8] = [
     include_str!("../../assets/viewer/words.js"),
     include_str!("../../assets/viewer/chart.js"),
@@ -51,7 +50,7 @@ const VIEWER: [&str; 8] = [
     include_str!("../../assets/viewer/start.js"),
 ];
 
-/// The script: uPlot as it was published, then the viewer without the room that only its authors need.
+/// The script: uPlot as published, then the viewer without comments, indentation and blank lines.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let mut script = include_str!("../../assets/vendor/uplot/uPlot.iife.min.js").to_owned();
     script.push_str("\n(()=>{'use strict';\n");
@@ -66,10 +65,10 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     script
 });
 
-/// The report of a record as one HTML document.
+/// Renders the report of a record as one HTML document.
 ///
-/// Figures, facts and checks are embedded with all digits, values of datasets with six. A value that is not finite is
-/// rejected with the reason before anything is drawn.
+/// Figures, facts and checks are embedded with all digits, values of datasets with six. A value that is not finite is rejected with its reason before
+/// anything is drawn.
 pub fn render(record: &Record) -> String {
     let mut record = finite::record(record);
     budget::apply(&mut record);
@@ -104,20 +103,20 @@ pub fn render(record: &Record) -> String {
     page
 }
 
-/// The record's JSON, which the page embeds deflated.
+/// The record as JSON; the page embeds it deflated.
 fn json(record: &Record) -> String {
     // Serializing a record can't fail: keys are strings, and there is no I/O.
     serde_json::to_string(record).unwrap_or_default()
 }
 
-/// Twelve hexadecimal digits over the embedded data of a record, before it is deflated: equal digits, equal data.
+/// The first twelve hexadecimal digits of the digest of the embedded data, before deflation. Equal digits mean equal data.
 pub(crate) fn data_digest(finite_record: &Record) -> String {
     let mut record = finite_record.clone();
     budget::apply(&mut record);
     digest::short(&json(&record))
 }
 
-/// Matrices of one kind get one scale of colors: what is equal looks equal.
+/// Gives matrices of one id a common scale of colors, so that equal values have equal colors.
 fn share_scales(record: &mut Record) {
     let mut ranges: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for (id, m) in record.datasets.iter().filter_map(|d| Some((&d.id, d.shape.matrix()?))) {
@@ -170,7 +169,7 @@ fn open_table<'h>(
 
 const END: &str = "</tbody></table></div>";
 
-/// Items between what opens and what closes their list; nothing of none.
+/// Writes items between the opening and closing markup of their list; nothing if there are no items.
 fn each<T>(page: &mut String, (open, close): (&str, &str), items: &[T], write: impl Fn(&mut String, &T)) {
     if !items.is_empty() {
         page.push_str(open);

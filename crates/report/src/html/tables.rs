@@ -1,13 +1,13 @@
-//! Metrics, machine facts, and where the data came from.
+//! Writes the metrics, the machine facts, and the origin of the data.
 
 use std::collections::BTreeSet;
 
 use machmeter_data::{Fact, FactState, Record};
 
 use super::{END, each, esc, open_table};
-use crate::label;
 
-/// Metrics: the script lays them out, one line per id, unfolded to a grid and to rows. Without it the page says how to get them.
+/// Writes the frame of the metrics; the script fills it with one line per id, which unfolds to a grid. Without the script it names the command that lists
+/// them.
 pub(super) fn metrics(page: &mut String, record: &Record) {
     if record.metrics.is_empty() {
         return;
@@ -16,7 +16,7 @@ pub(super) fn metrics(page: &mut String, record: &Record) {
     put!(
         page,
         "<section id=\"metrics\" aria-labelledby=\"h-metrics\"><h2 id=\"h-metrics\">Metrics <small>{} figures of {kinds} kinds</small></h2>\
-         <p class=\"need quiet\">Laid out by this page's script. As a table without it: \
+         <p class=\"need quiet\">The script of this page shows the list. As a table without it: \
          <code>machmeter report THIS.html --csv</code>.</p>\
          <p class=\"js tools\" hidden><label>Search <input id=\"metric-search\" type=\"search\" placeholder=\"id, parameter, flag\" \
          autocomplete=\"off\"></label> <button type=\"button\" id=\"metric-all\">Unfold all</button> \
@@ -69,8 +69,8 @@ fn fact_cell(page: &mut String, fact: Option<&Fact>) {
         page.push_str("<td class=\"none\">not captured");
         return;
     };
-    if let Some(v) = &fact.value {
-        put!(page, "<td>{}", esc(&label::fact(v, fact.unit.as_deref())));
+    if let Some(text) = fact.human() {
+        put!(page, "<td>{}", esc(&text));
         return;
     }
     let state = match fact.state {
@@ -106,9 +106,9 @@ pub(super) fn provenance(page: &mut String, record: &Record, digest: &str) {
     );
     if let Some(p) = &record.provenance {
         put!(page, "<p>Imported from <code>{}</code> ({}).</p>", esc(&p.files.join(", ")), esc(&p.format));
-        list(page, "Assumed, because the format does not say:", &p.assumptions);
+        list(page, "Assumptions, because the format does not contain these facts:", &p.assumptions);
     }
-    list(page, "Changed on the machine while the run lasted, and undone:", &record.run.side_effects);
+    list(page, "Changed on the machine during the run, and undone:", &record.run.side_effects);
     if !record.run.tags.is_empty() {
         let tags: Vec<String> = record.run.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
         put!(page, "<p>Tags: {}</p>", esc(&tags.join(", ")));

@@ -1,4 +1,4 @@
-//! Heading and summary: who the machine is, what was asked, what came out.
+//! Writes the heading and the summary: the machine, the options of the run, and its results.
 
 use machmeter_data::summary::{Compared, Fit, Place};
 use machmeter_data::{CheckState, Record};
@@ -8,12 +8,12 @@ use crate::chart::Size;
 use crate::identity::Identity;
 use crate::{label, pictures, tiles};
 
-/// Tiles of the report.
+/// Most tiles of the report.
 const TILES: usize = 8;
 /// Size of a main picture, in units of its drawing.
 const PICTURE: Size = Size { width: 520.0, height: 290.0 };
 
-/// The ways through the page, and who the machine is.
+/// Writes the navigation and the identity of the machine.
 pub(super) fn header(page: &mut String, record: &Record) {
     let id = Identity::of(record);
     page.push_str(
@@ -47,7 +47,7 @@ pub(super) fn header(page: &mut String, record: &Record) {
     put!(page, "{what} {start} UTC{took} with {tool} {version}.</p></header>");
 }
 
-/// Verdicts, the main figures and the main pictures.
+/// Writes the verdicts, the main figures and the main pictures.
 pub(super) fn glance(page: &mut String, record: &Record) {
     page.push_str("<section id=\"glance\" aria-label=\"At a glance\">");
     if !record.complete {
@@ -62,21 +62,34 @@ pub(super) fn glance(page: &mut String, record: &Record) {
     each(page, ("<ul class=\"tiles\">", "</ul>"), &tiles::tiles(record, TILES), |page, t| {
         let title = esc(&chapters::title(&t.section.to_lowercase()));
         let (probe, name) = (esc(t.probe), esc(&t.name));
-        put!(page, "<li><a class=\"label\" href=\"#c-{probe}\">{title}: {name}</a>");
+        let target = t.moment.map_or(format!("c-{probe}"), |dataset| format!("fig-{dataset}"));
+        put!(page, "<li><a class=\"label\" href=\"#{target}\">{title}: {name}</a>");
         put!(page, "<strong>{}{}</strong>", esc(&t.value), trend(&t.trend));
         page.push_str(&t.compared.as_ref().map_or_else(String::new, strip));
         put!(page, "<span class=\"note\">{}</span></li>", esc(&t.note));
     });
     important(page, record);
+    to_paste(page, record);
     lines(page, record);
     main_pictures(page, record);
     page.push_str("</section>");
 }
 
-/// Findings beside the verdicts, at most.
+/// Writes the run in three lines of text, for a message; nothing for a run without figures.
+fn to_paste(page: &mut String, record: &Record) {
+    let [machine, verdicts, figures] = tiles::lines(record).map(|line| esc(&line));
+    if !figures.is_empty() {
+        put!(
+            page,
+            "<details class=\"paste\"><summary>Three lines to paste</summary><pre tabindex=\"0\">{machine}\n{verdicts}\n{figures}</pre></details>"
+        );
+    }
+}
+
+/// Most notes beside the verdicts.
 const IMPORTANT: usize = 3;
 
-/// Failed checks and the notes that change how figures are read, each with what to do about it.
+/// Writes failed checks and important notes, each with its advice.
 fn important(page: &mut String, record: &Record) {
     let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
     let failed =
@@ -100,7 +113,7 @@ fn important(page: &mut String, record: &Record) {
     );
 }
 
-/// Earlier runs as a line that ends in a dot: this run. Drawn from zero, so that small changes look small.
+/// Draws earlier runs as a line whose last dot is this run. The scale begins at zero, so that small changes look small.
 fn trend(values: &[f64]) -> String {
     let most = values.iter().copied().fold(0.0, f64::max);
     if values.len() < 2 || most <= 0.0 {
@@ -118,7 +131,7 @@ fn trend(values: &[f64]) -> String {
     )
 }
 
-/// The place of a figure in what is usual, as on the terminal.
+/// Draws the position of a figure within its usual range, as on the terminal.
 fn strip(compared: &Compared) -> String {
     let [low, at, high] = compared.places().map(|p| 3.0 + 194.0 * p);
     let class = match compared.place() {
@@ -146,20 +159,20 @@ fn lines(page: &mut String, record: &Record) {
     });
 }
 
-/// The pictures that say most, drawn here; each leads to the figure that can be zoomed.
+/// Draws the main pictures; each links to the figure that can be zoomed.
 fn main_pictures(page: &mut String, record: &Record) {
     let found = pictures::all(record, PICTURE);
     let numbered: Vec<_> = found.iter().enumerate().collect();
     each(page, ("<div class=\"pictures\">", "</div>"), &numbered, |page, (i, p)| {
-        put!(page, "<figure aria-labelledby=\"g-{i}\"><h3 id=\"g-{i}\">");
-        put!(page, "<a href=\"#fig-{}\">{}</a></h3>", p.dataset, esc(&p.title));
+        put!(page, "<figure aria-labelledby=\"g-{i}\"><h2 id=\"g-{i}\">");
+        put!(page, "<a href=\"#fig-{}\">{}</a></h2>", p.dataset, esc(&p.title));
         put!(page, "<figcaption>{}</figcaption>{}", esc(&p.about), p.svg);
         figures::legend(page, &p.legend.iter().map(String::as_str).collect::<Vec<_>>(), false);
         page.push_str("</figure>");
     });
 }
 
-/// Verdicts: a line for each purpose, with its reason.
+/// Writes a verdict per purpose, with its reason.
 fn fitness(page: &mut String, record: &Record) {
     each(page, ("<ul class=\"fitness\">", "</ul>"), &record.summary.fitness, |page, f| {
         let (word, purpose, reason) = (label::fit(f.fit), esc(&f.purpose), esc(&f.reason));
@@ -177,7 +190,7 @@ fn fitness(page: &mut String, record: &Record) {
     });
 }
 
-/// Whether most lines are rows with aligned columns, some behind a wide margin, which need letters of one width.
+/// True if most lines are table rows, which need a monospaced font: aligned columns, or text behind a wide margin.
 fn is_table(lines: &[String]) -> bool {
     let gaps = |l: &str| l.matches("  ").count();
     let is_row = |l: &&String| gaps(l.trim()) >= 3 || (gaps(l.trim()) > 0 && gaps(l.trim_end()) > 5);

@@ -1,4 +1,4 @@
-//! Reasons to trust or doubt the result: warnings, checks, findings.
+//! Writes the evidence for or against the result: warnings, checks, findings.
 
 use machmeter_data::record::Finding;
 use machmeter_data::{Check, CheckState, Hazard, Record};
@@ -6,7 +6,7 @@ use machmeter_data::{Check, CheckState, Hazard, Record};
 use super::{END, each, esc, open_table};
 use crate::label::counted;
 
-/// Notes and checks, folded behind how many there are.
+/// Writes notes and checks, folded behind their numbers.
 pub(super) fn section(page: &mut String, record: &Record) {
     let changing = record.warnings.iter().filter(|w| w.changes).count();
     let others = record.warnings.len() - changing;
@@ -67,9 +67,9 @@ fn checks(page: &mut String, checks: &[Check]) {
     put!(page, "<h3>Environment checks <small>{}</small></h3>", counts.collect::<Vec<_>>().join(" · "));
     let against = in_states(&[CheckState::Fail, CheckState::Warn]);
     if against.is_empty() {
-        page.push_str("<p class=\"quiet\">No check speaks against the figures.</p>");
+        page.push_str("<p class=\"quiet\">No check found a problem.</p>");
     } else {
-        table(page, "Checks that speak against the figures", &against);
+        table(page, "Checks that found a problem", &against);
     }
     let unknown = in_states(&[CheckState::Unknown]);
     if open_folded(page, "", "unavailable", &unknown) {
@@ -85,7 +85,7 @@ fn checks(page: &mut String, checks: &[Check]) {
 const ALL_STATES: [CheckState; 5] =
     [CheckState::Fail, CheckState::Warn, CheckState::Unknown, CheckState::Pass, CheckState::NotApplicable];
 
-/// Begins a list of checks that a reader need not see at once, behind their names; false if there are none.
+/// Begins a folded list of checks, with their names as its summary; returns false if there are none.
 fn open_folded(page: &mut String, attributes: &str, what: &str, checks: &[&Check]) -> bool {
     if checks.is_empty() {
         return false;
@@ -125,7 +125,7 @@ fn row(page: &mut String, c: &Check) {
     page.push_str("</td></tr>");
 }
 
-/// Findings of a probe, folded.
+/// Writes the findings of a probe, folded.
 pub(super) fn findings(page: &mut String, findings: &[&Finding]) {
     let summary = format!("<summary>{} with evidence</summary>", counted(findings.len(), "finding"));
     let open = format!("<details class=\"more\">{summary}<div class=\"findings\">");

@@ -1,4 +1,4 @@
-//! Aligned columns.
+//! Collects a table and prints it in aligned columns.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::{TerminalStyle, printable, wrap};
 
 const GAP: &str = "  ";
 
-/// A table being collected; widths follow from the contents.
+/// A table; the widths of its columns follow from the contents.
 #[derive(Debug)]
 pub(super) struct Columns {
     heads: Vec<Cell>,
@@ -14,7 +14,7 @@ pub(super) struct Columns {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Text and the code of its color, empty for none.
+/// A text and the code of its color, empty for none.
 type Cell = (String, &'static str);
 
 impl Columns {
@@ -30,21 +30,21 @@ impl Columns {
         self.colored(cells.into_iter().map(|text| (text, "")));
     }
 
-    /// The same of cells that have colors.
+    /// Adds a row of cells with colors.
     pub(super) fn colored(&mut self, cells: impl Iterator<Item = Cell>) {
         let mut cells: Vec<Cell> = cells.map(|(text, color)| (printable(&text), color)).collect();
         cells.resize(self.heads.len(), (String::new(), ""));
         self.rows.push(cells);
     }
 
-    /// The same in lines that the terminal has room for: in several parts, each with the first column again, where not all columns
-    /// fit beside each other, and with cells broken at words where a single column does not fit.
+    /// The table in lines that fit into the terminal. If the columns do not fit side by side, it is split into parts that repeat the first column. A column
+    /// that is too wide alone has its cells broken at words.
     pub(super) fn fit(&self, style: &TerminalStyle) -> String {
         let room = style.width.saturating_sub(1);
         let mut widths = self.widths();
         let Some((first, rest)) = widths.split_first_mut() else { return String::new() };
         let widest = rest.iter().copied().max().unwrap_or(0);
-        // The first column gives way until the widest other one fits beside it, but not below half.
+        // The first column shrinks until the widest other one fits beside it, but not below half of the room.
         if *first + GAP.len() + widest > room {
             *first = (*first).min(room.saturating_sub(GAP.len() + widest).max(room / 2)).max(1);
         }
@@ -90,7 +90,7 @@ impl Columns {
     }
 }
 
-/// Columns that fit into `room` together, each with a gap before it, in order; at least one each.
+/// Runs of columns that fit into `room` together, each column with a gap before it, in order; at least one column each.
 pub(crate) fn parts(widths: &[usize], room: usize, gap: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut from, mut used) = (0, 0);
@@ -107,7 +107,7 @@ pub(crate) fn parts(widths: &[usize], room: usize, gap: usize) -> Vec<Range<usiz
     parts
 }
 
-/// Text in lines of at most `room` characters, at words where that is possible; one line where it fits.
+/// Text in lines of at most `room` characters, broken at words if possible.
 pub(super) fn cut(text: &str, room: usize) -> Vec<String> {
     if text.chars().count() <= room {
         return vec![text.to_owned()];

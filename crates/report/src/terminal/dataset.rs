@@ -1,21 +1,21 @@
-//! A dataset as text, by shape.
+//! Prints a dataset as text, by shape.
 
 use std::fmt::Write as _;
 
 use machmeter_data::quantity::human;
 use machmeter_data::shape::{Cell, CostTable};
-use machmeter_data::{Dataset, Shape, Unit};
+use machmeter_data::{Dataset, Metric, Shape, Unit};
 
 use super::columns::{Columns, cut};
 use super::{TerminalStyle, decades, matrix, printable, push_wrapped, sparkline};
 use crate::label;
 
-/// Columns up to which a matrix is shown as figures.
+/// Most columns of a matrix that is printed as figures.
 const TABLE_COLUMNS: usize = 8;
 const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
-/// A dataset as its title and a table or a small picture.
-pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
+/// The title of a dataset and a table or a small picture.
+pub fn dataset(d: &Dataset, metrics: &[Metric], style: &TerminalStyle) -> String {
     let mut title = match &d.shape {
         Shape::Matrix(m) => printable(&label::headed(&d.title, &m.cell.label)),
         _ => printable(&d.title),
@@ -25,13 +25,13 @@ pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
     }
     let mut out = String::new();
     push_wrapped(&mut out, style, " ", "   ", &title, Some("1"));
-    out + &body(&d.shape, style)
+    out + &body(&d.shape, metrics, style)
 }
 
-fn body(shape: &Shape, style: &TerminalStyle) -> String {
+fn body(shape: &Shape, metrics: &[Metric], style: &TerminalStyle) -> String {
     match shape {
         Shape::CostTable(t) => costs(t, style),
-        Shape::Decades(d) => decades::ladder(d, style),
+        Shape::Decades(d) => decades::ladder(d, metrics, style),
         Shape::Distribution(d) => {
             let heads = [String::new(), "n".to_owned()].into_iter().chain(PERCENTILES.map(label::percentile));
             let mut t = Columns::new(&heads.collect::<Vec<_>>(), &[1, 2, 3, 4, 5, 6]);
@@ -95,7 +95,7 @@ fn costs(table: &CostTable, style: &TerminalStyle) -> String {
     t.fit(style)
 }
 
-/// A heading in small letters, but for names such as L1, DRAM and CPUs, and for single letters such as B and Q.
+/// A heading in lower case, except names such as L1, DRAM and CPUs, and single letters such as B and Q.
 fn small(label: &str) -> String {
     let is_name = |w: &str| w.chars().nth(1).is_none_or(|c| c.is_ascii_digit() || c.is_uppercase());
     let word = |w: &str| if is_name(w) { w.to_owned() } else { w.to_lowercase() };
@@ -116,7 +116,7 @@ fn pictures<'a>(
     style: &TerminalStyle,
 ) -> String {
     let rows: Vec<(&str, &[f64])> = rows.collect();
-    // A longer name gets lines of its own.
+    // A longer name gets its own lines.
     let most = style.width / 2;
     let name_width = rows.iter().map(|(n, _)| n.chars().count()).filter(|n| *n <= most).max().unwrap_or(0);
     let room = style.width.saturating_sub(name_width + 20).clamp(8, 100);

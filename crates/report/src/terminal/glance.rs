@@ -1,5 +1,5 @@
-//! The page: what the machine is fit for, a row for each figure, pictures of them, and the notes that change what is read. Of several
-//! probes it is short, to be read in ten seconds; of one it has all rows.
+//! Prints the page: the verdicts, a row per figure, small pictures, and the important notes. The page of several probes is short enough to read in ten
+//! seconds; the page of one probe has all its rows.
 
 use machmeter_data::record::Warning;
 use machmeter_data::summary::{Fit, Fitness};
@@ -11,17 +11,17 @@ use super::{TerminalStyle, decades, pictures, printable, push_wrapped, wrap};
 use crate::identity::Identity;
 use crate::label;
 
-/// Notes that are printed; the others are counted.
+/// Number of notes printed; further ones are counted.
 const NOTES: usize = 4;
 
-/// How much of a record is printed.
+/// Extent of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Depth {
-    /// Three rows of a probe, four notes of a line.
+    /// Three rows per probe, four notes of one line.
     Brief,
     /// All rows.
     Rows,
-    /// All rows, and all notes with what to do.
+    /// All rows, and all notes with advice.
     All,
 }
 
@@ -48,17 +48,18 @@ pub(super) fn page(record: &Record, style: &TerminalStyle, depth: Depth) -> Stri
     for (heading, picture) in [ladder, taken] {
         under(&mut out, style, heading, picture.iter().map(|line| printable(line)));
     }
-    signs.legend(&mut out, style);
     for dataset in &record.datasets {
         if let Shape::Decades(costs) = &dataset.shape {
             out.push('\n');
-            under(&mut out, style, "COSTS", decades::strip(costs, style, room(style)));
+            let strip = decades::strip(costs, &record.metrics, style, room(style), &mut signs);
+            under(&mut out, style, "COSTS", strip);
             if depth > Depth::Brief {
                 let title = style.paint("1", &printable(&dataset.title));
-                out += &format!("\n {title}\n{}", decades::ladder(costs, style));
+                out += &format!("\n {title}\n{}", decades::ladder(costs, &record.metrics, style));
             }
         }
     }
+    signs.legend(&mut out, style);
     out.push('\n');
     if depth == Depth::All {
         all_notes(&mut out, record, style);
@@ -87,7 +88,7 @@ fn heading(record: &Record, style: &TerminalStyle) -> String {
     format!(" {}   {right}\n", style.paint("1", &format!("{shown:<room$}")))
 }
 
-/// Columns for the reason of a verdict, without which it stands below its purpose; and by which it is indented there.
+/// Least columns for the reason of a verdict; with fewer, it moves below its purpose, indented by `BELOW`.
 const REASON: usize = 24;
 const BELOW: usize = 2;
 
@@ -121,7 +122,7 @@ pub(super) fn verdicts(out: &mut String, fitness: &[Fitness], style: &TerminalSt
     under(out, style, "VERDICT", fitness.iter().flat_map(line));
 }
 
-/// What is no figure: tables of other tools, statements of tests.
+/// Prints lines that are no figures: tables of other tools, statements of tests.
 fn lines(out: &mut String, record: &Record, style: &TerminalStyle) {
     let room = room(style).saturating_sub(1);
     for line in &record.summary.lines {
@@ -130,7 +131,7 @@ fn lines(out: &mut String, record: &Record, style: &TerminalStyle) {
     }
 }
 
-/// What failed, and what changes what is read: one line each.
+/// Prints failed checks and important notes, one line each.
 fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     let all = label::notes(record);
     let room = room(style);
@@ -156,7 +157,7 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     }
 }
 
-/// What failed, warns or is unknown, and all warnings with what to do.
+/// Prints checks that failed, warn or are unknown, and all warnings with their advice.
 fn all_notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     let in_state = |state: CheckState| record.checks.iter().filter(move |c| c.state == state);
     for c in in_state(CheckState::Fail) {

@@ -1,4 +1,4 @@
-//! Small pictures in text.
+//! Draws small pictures in text.
 
 use crate::axis::ends;
 
@@ -11,8 +11,8 @@ pub(super) fn level(share: f64, ascii: bool) -> char {
     glyphs[((share * 7.0).round() as usize).min(7)]
 }
 
-/// Values as a row of at most `width` glyphs from `low` to `high` of the values, merged by their maximum so that no spike
-/// is lost. Values that are not finite are left out.
+/// Values as at most `width` glyphs, scaled from the least to the greatest value. Several values become one glyph by their maximum, so that no spike is
+/// lost. Values that are not finite are left out.
 pub(super) fn sparkline(values: &[f64], width: usize, ascii: bool) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     let (low, high) = ends(finite.iter().copied());

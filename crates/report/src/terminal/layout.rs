@@ -1,12 +1,12 @@
-//! Where text stands on the page: headings at the left, lines beside them, parts of a line that are never broken.
+//! Places text on the page: headings on the left, lines beside them, parts that are never broken.
 
 use super::{TerminalStyle, printable, wrap};
 
-/// Columns of headings, with the space before them.
+/// Columns of headings, including the leading space.
 const HEADING: usize = 13;
-/// Narrower terminals have headings on lines of their own.
+/// Terminals narrower than this have headings on separate lines.
 const NARROW: usize = 60;
-/// Columns before text under a heading of its own line.
+/// Indentation of text below a heading on a separate line.
 const INDENT: usize = 2;
 
 /// Columns before the text beside headings.
@@ -19,7 +19,7 @@ pub(super) fn room(style: &TerminalStyle) -> usize {
     style.width.saturating_sub(margin(style)).max(1)
 }
 
-/// Adds lines, the first beside its heading and the others below it; on a narrow terminal all of them below it.
+/// Adds lines, the first beside its heading and the rest below it; on a narrow terminal all of them below it.
 pub(super) fn under(
     out: &mut String,
     style: &TerminalStyle,
@@ -40,8 +40,7 @@ pub(super) fn under(
     }
 }
 
-/// Parts beside each other with `gap` between them, in as few lines of at most `room` characters as they need in this order. No part is broken: one
-/// that is longer has a line of its own.
+/// Joins parts with `gap` into as few lines of at most `room` characters as possible, in order. No part is broken; a longer one has its own line.
 pub(super) fn flow(parts: &[String], gap: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts.iter().filter(|p| !p.is_empty()) {
@@ -55,13 +54,13 @@ pub(super) fn flow(parts: &[String], gap: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// The words of a text in lines of at most `room` characters, each further line behind `indent` spaces.
+/// A text in lines of at most `room` characters; further lines are indented by `indent` spaces.
 pub(super) fn indented(text: &str, room: usize, indent: usize) -> Vec<String> {
     let lines = wrap(text, room.saturating_sub(indent).max(1)).into_iter().enumerate();
     lines.map(|(i, line)| if i == 0 { line } else { format!("{:indent$}{line}", "") }).collect()
 }
 
-/// Characters of a text.
+/// Number of characters.
 pub(super) fn length(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,4 +1,4 @@
-//! A matrix as an aligned table of figures; in several parts where the terminal is too narrow for all columns.
+//! Prints a matrix as an aligned table of figures, in several parts if the terminal is too narrow for all columns.
 
 use machmeter_data::Unit;
 use machmeter_data::shape::Matrix;
@@ -9,7 +9,7 @@ use crate::chart::Levels;
 use crate::label;
 
 pub(super) fn table(m: &Matrix, style: &TerminalStyle) -> String {
-    // Where all cells are shares the sign stands once, in the corner.
+    // If all cells are shares, the percent sign appears once, in the corner.
     let shares = m.cell.unit == Unit::One;
     let levels = Levels::of(m);
     let text = |v: f64| {
@@ -26,7 +26,7 @@ pub(super) fn table(m: &Matrix, style: &TerminalStyle) -> String {
     table.fit(style)
 }
 
-/// Shares by what is missing: green, plain, yellow, red. Of other values nobody knows here which way is good.
+/// Colors shares by their distance to 100 %: green, plain, yellow, red. The good direction of other values is unknown here.
 fn color(levels: &Levels, value: f64) -> &'static str {
     match (levels, levels.level(value)) {
         (Levels::Nines, 0..=1) => "32",

@@ -1,4 +1,4 @@
-//! The page on a terminal: plain text in aligned columns, optional color, glyphs with an ASCII variant.
+//! Prints a record on a terminal: plain text in aligned columns, with optional color and glyphs that have ASCII variants.
 
 mod columns;
 mod dataset;
@@ -26,7 +26,7 @@ pub struct TerminalStyle {
     /// Columns of the terminal; long lines are broken at words.
     pub width: usize,
     pub color: bool,
-    /// Only characters of ASCII.
+    /// True to use only ASCII characters.
     pub ascii: bool,
 }
 
@@ -43,13 +43,13 @@ impl TerminalStyle {
     }
 }
 
-/// The page of a record: of several probes short, to be read in ten seconds; of one with all its rows.
+/// The page of a record: short for several probes, with all rows for one probe.
 pub fn page(record: &Record, style: &TerminalStyle) -> String {
     let depth = if record.run.parameters.len() > 1 { Depth::Brief } else { Depth::Rows };
     glance::page(&finite::record(record), style, depth)
 }
 
-/// Lines with verdicts, each with a mark, the purpose, and the reason.
+/// Adds a line per verdict with a mark, the purpose and the reason.
 pub fn verdicts(out: &mut String, fitness: &[Fitness], style: &TerminalStyle) {
     glance::verdicts(out, fitness, style);
 }
@@ -59,15 +59,15 @@ pub fn in_full(record: &Record, style: &TerminalStyle) -> String {
     glance::page(&finite::record(record), style, Depth::All)
 }
 
-/// Every dataset of a record that the page does not draw itself, one below the other, with what to know when reading it.
+/// Every dataset that the page does not draw, one below the other, with its caption.
 pub fn views(record: &Record, style: &TerminalStyle) -> String {
     let record = finite::record(record);
     let mut out = String::new();
     let mut said = "";
     for d in record.datasets.iter().filter(|d| !matches!(d.shape, Shape::Decades(_))) {
         out.push('\n');
-        out.push_str(&dataset(d, style));
-        // Datasets of one kind follow each other: what they have in common is said once.
+        out.push_str(&dataset(d, &record.metrics, style));
+        // Datasets of one kind follow each other; their common caption appears once.
         if d.caption != said {
             push_wrapped(&mut out, style, "   ", "   ", &printable(&d.caption), Some("2"));
             said = &d.caption;
@@ -93,7 +93,7 @@ pub fn push_wrapped(
     }
 }
 
-/// Units, between which and their number no line breaks.
+/// Units; no line breaks between a number and its unit.
 const UNITS: [&str; 26] = [
     "%", "ns", "us", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "kB", "B/s", "kB/s", "MB/s", "GB/s",
     "Hz", "kHz", "MHz", "GHz", "flop/s", "kflop/s", "Mflop/s", "Gflop/s", "ns/B", "ppm",
@@ -101,7 +101,7 @@ const UNITS: [&str; 26] = [
 /// A space at which no line breaks.
 const GLUE: char = '\u{a0}';
 
-/// The same text with [`GLUE`] between numbers and their units.
+/// Puts [`GLUE`] between numbers and their units.
 fn glued(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_number = false;
@@ -119,8 +119,7 @@ fn glued(text: &str) -> String {
     out
 }
 
-/// Text broken at spaces into lines of at most `room` characters, but not between a number and its unit; runs of spaces inside a
-/// line stay.
+/// Breaks a text at spaces into lines of at most `room` characters, but not between a number and its unit. Runs of spaces inside a line are kept.
 pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let text = glued(text);
     wrapped(&text, room).into_iter().map(|line| line.replace(GLUE, " ")).collect()
@@ -131,7 +130,7 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut rest = text.trim_end();
     while rest.chars().count() > room {
         let limit = rest.char_indices().nth(room).map_or(rest.len(), |(i, _)| i);
-        // The line may be as long as there is room, so the space may come just behind.
+        // A line may fill the room, so the next character may be the space.
         let behind = rest[limit..].starts_with(' ').then_some(limit);
         let break_at = behind.or_else(|| rest[..limit].rfind(' ')).filter(|i| *i > 0);
         let Some(at) = break_at.or_else(|| rest.find(' ')) else { break };

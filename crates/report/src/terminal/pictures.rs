@@ -1,5 +1,4 @@
-//! Small pictures of the page of the whole machine: latency over working sets, and the time taken from each CPU. Rows of the same
-//! heading stand beside them.
+//! Draws small pictures in text: latency over working sets, and the time lost on each CPU. Rows with the same heading are printed beside them.
 
 use machmeter_data::quantity::human;
 use machmeter_data::shape::{CurveRow, SeriesRow};
@@ -13,31 +12,31 @@ use super::rows::Signs;
 use crate::axis::ends;
 use crate::{label, pictures};
 
-/// Heading of the curve, and of rows that name its levels.
+/// Heading of the curve, and of the rows with its levels.
 pub(super) const LADDER: &str = "LADDER";
-/// Heading of the time lines, and of rows that say who took it.
+/// Heading of the time lines, and of the rows with the sources.
 pub(super) const TAKEN: &str = "TAKEN";
-/// Columns of a picture at most and at least, and those kept for the text beside it: one that is longer stands below.
+/// Most and least columns of a picture, and columns for the text beside it; longer text moves below.
 const WIDTH: usize = 48;
 const LEAST_WIDTH: usize = 16;
 const BESIDE: usize = 28;
-/// CPUs that are drawn, those first from which most was taken; sources that are named.
+/// Number of CPUs that are drawn, those with the largest losses first, and number of sources that are named.
 const CPUS: usize = 2;
 const SOURCES: usize = 2;
-/// Octaves from one number of a scale to the next.
+/// Octaves between two numbers of a scale.
 const OCTAVES: f64 = 3.0;
 
 fn width(style: &TerminalStyle) -> usize {
     room(style).saturating_sub(BESIDE).clamp(LEAST_WIDTH, WIDTH)
 }
 
-/// The curve with most points on logarithmic axes.
+/// The curve with the most points, on logarithmic axes.
 pub(super) fn ladder(record: &Record, style: &TerminalStyle, signs: &mut Signs) -> Vec<String> {
     let Some((_, curve)) = pictures::curve_of_levels(record) else { return Vec::new() };
     let Some(row) = curve.rows.iter().max_by_key(|r| r.x.len()) else { return Vec::new() };
     let Some((line, scale)) = drawn(row, curve.x.unit, style) else { return Vec::new() };
     let texts: Vec<String> = legend(record, LADDER, signs).into_iter().map(|l| l.1).collect();
-    // The name of the curve stands below its scale, beside further levels if it fits there.
+    // The name of the curve is below its scale, beside further levels if it fits.
     let (mut left, mut below) = (vec![line, scale], Vec::new());
     if length(&row.name) <= width(style) {
         left.push(row.name.clone());
@@ -49,7 +48,7 @@ pub(super) fn ladder(record: &Record, style: &TerminalStyle, signs: &mut Signs) 
     lines
 }
 
-/// Glyphs by the median of what lies in each column, and the scale below.
+/// A glyph per column by the median of its values, and the scale below.
 fn drawn(row: &CurveRow, unit: Unit, style: &TerminalStyle) -> Option<(String, String)> {
     let (low, high) = (row.x.first()?.log2(), row.x.last()?.log2());
     if high <= low {
@@ -81,7 +80,7 @@ fn drawn(row: &CurveRow, unit: Unit, style: &TerminalStyle) -> Option<(String, S
     Some((line, scale))
 }
 
-/// A line for each of the CPUs from which most was taken, on one scale.
+/// A line for each CPU with the largest losses, on one scale.
 pub(super) fn taken(record: &Record, style: &TerminalStyle, signs: &mut Signs) -> Vec<String> {
     let Some((_, series)) = pictures::shares(record) else { return Vec::new() };
     let rows = pictures::most_taken(series, CPUS);
@@ -107,7 +106,7 @@ pub(super) fn taken(record: &Record, style: &TerminalStyle, signs: &mut Signs) -
     lines
 }
 
-/// Rows of a heading: the first figure, and name, figures and signs of marks.
+/// Rows under a heading: the first figure, and the text with name, figures and signs of marks.
 fn legend(record: &Record, section: &str, signs: &mut Signs) -> Vec<(f64, String)> {
     let mut row = |r: &Row| {
         let (first, text) = (r.shown(&record.metrics).first()?.1.value, r.text(&record.metrics)?);
@@ -118,12 +117,12 @@ fn legend(record: &Record, section: &str, signs: &mut Signs) -> Vec<(f64, String
     record.summary.rows.iter().filter(|r| r.section == section).filter_map(&mut row).collect()
 }
 
-/// Lines that are too long, broken at words.
+/// Breaks long lines at words.
 fn fitted(lines: &[String], style: &TerminalStyle) -> Vec<String> {
     lines.iter().flat_map(|line| indented(line, room(style), 2)).collect()
 }
 
-/// Texts beside lines, one each, if they all fit there, and otherwise below them; texts without a line stand below each other.
+/// Puts texts beside lines, one each, if all of them fit, else below them. Texts without a line go below each other.
 fn beside(lines: &[String], texts: &[String], style: &TerminalStyle) -> Vec<String> {
     let width = width(style);
     let fits = texts.iter().all(|t| width + 2 + length(t) <= room(style));

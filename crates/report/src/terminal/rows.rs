@@ -1,8 +1,8 @@
-//! Rows of figures in aligned columns.
+//! Prints rows of figures in aligned columns.
 //!
-//! A row is one line if its parts fit beside each other: name, figures, interval, marks, and a strip with the usual range. Otherwise
-//! its figures and what belongs to them move below the name. Figures, units and marks are never shortened; without room for the
-//! words of a mark its sign stands there, and a legend follows the rows.
+//! A row is one line if its parts fit side by side: name, figures, interval, marks, and a strip with the usual range. Otherwise the figures and their
+//! interval move below the name. Figures, units and marks are never shortened. Without room for the words of a mark, its sign is printed, and a legend
+//! follows the rows.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use super::glance::Depth;
 use super::layout::{flow, indented, length, room, under};
 use super::{TerminalStyle, pictures, printable};
 
-/// Columns of names at least, and of figures at least and at most.
+/// Least columns of names; least and most columns of figures.
 const NAME: usize = 35;
 const FIGURES: [usize; 2] = [16, 24];
-/// Columns for the interval at least.
+/// Least columns of the interval.
 const BESIDE: usize = 16;
-/// Space between the figures and what stands beside them.
+/// Space between the figures and the text beside them.
 const GAP: &str = "   ";
 /// Most and fewest columns of the strip that shows the usual range.
 const STRIP: [usize; 2] = [26, 9];
 /// Rows of a section on the page of several probes.
 const ROWS: usize = 3;
-/// Columns by which figures below their name are indented.
+/// Indentation of figures below their name.
 const BELOW: usize = 2;
 
-/// Columns that the rows of a page share.
+/// Widths of the columns that the rows of a page share.
 struct Grid {
     room: usize,
     name: usize,
@@ -35,7 +35,7 @@ struct Grid {
     intervals: usize,
 }
 
-/// Marks that a page shows as signs, with the codes behind suspect figures: the legend explains them.
+/// Marks that a page shows as signs, and the codes behind suspect figures; the legend explains both.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
     marks: BTreeSet<Mark>,
@@ -43,15 +43,20 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    /// The sign of a mark, for the text of a row.
+    /// The sign of a mark; the legend will include it.
     pub(super) fn sign(&mut self, mark: Mark) -> String {
         self.marks.insert(mark);
         mark.sign().to_string()
     }
 
-    /// Remembers what weakens the figures of a row.
+    /// Collects the codes that weaken the figures of a row.
     pub(super) fn see(&mut self, row: &Row, metrics: &[Metric]) {
-        self.codes.extend(row.shown(metrics).iter().flat_map(|(_, s)| s.metric.flags.iter().cloned()));
+        self.see_metrics(row.shown(metrics).iter().map(|(_, s)| s.metric));
+    }
+
+    /// Collects the codes that weaken these figures.
+    pub(super) fn see_metrics<'m>(&mut self, metrics: impl Iterator<Item = &'m Metric>) {
+        self.codes.extend(metrics.flat_map(|m| m.flags.iter().cloned()));
     }
 
     /// Adds a line for each sign.
@@ -119,7 +124,7 @@ impl Grid {
             Some(c) => line.replacen(&figures, &style.paint(color(c.place()), &figures), 1),
             None => line.to_owned(),
         };
-        // A long name reaches into the columns of its figures, and long figures into those of the names.
+        // A long name extends into the column of figures, and long figures into the column of names.
         let own = length(&figures);
         let aligned = (self.name + 1 + self.figures).saturating_sub(length(&text.name) + 1).max(own);
         for as_signs in [false, true] {
@@ -159,12 +164,12 @@ impl Grid {
     }
 }
 
-/// Suspect figures may be many: they have a sign. The rarer core that was shared has words where there is room.
+/// Suspect figures can be many, so they always have a sign. The mark of a shared core is rarer and has words if there is room.
 fn is_sign(mark: Mark, as_signs: bool) -> bool {
     as_signs || mark == Mark::Suspect
 }
 
-/// The interval and the marks of a row, the latter as words or as signs.
+/// The interval and the marks of a row, the marks as words or as signs.
 fn beside(text: &RowText, as_signs: bool) -> String {
     let mut out = text.interval.clone().unwrap_or_default();
     for mark in &text.marks {
@@ -181,7 +186,7 @@ fn beside(text: &RowText, as_signs: bool) -> String {
     out
 }
 
-/// A figure within its usual range, and the range itself if there is room: `··▒▒●▒▒··  16.1 ns to 105 ns`.
+/// The position of a figure within its usual range, and the range in words if there is room: `··▒▒●▒▒··  16.1 ns to 105 ns`.
 fn strip(compared: &Compared, room: usize, style: &TerminalStyle) -> Option<String> {
     let words = ends(compared.usual.low, compared.usual.high, compared.unit);
     let with_words = room.checked_sub(length(&words) + 2).filter(|c| *c >= STRIP[1]);

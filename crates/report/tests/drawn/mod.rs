@@ -1,4 +1,4 @@
-//! Pictures of the book, drawn from the recorded run of the tests: the page of the terminal and the card.
+//! Draws the pictures of the book from the recorded run of the tests: the terminal page and the card.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,9 @@ const COLUMNS: usize = 100;
 const LETTER: (f64, f64) = (8.0, 17.0);
 const ROOM: f64 = 16.0;
 
-/// The run that is drawn.
+/// The recorded run.
 pub(crate) fn record() -> Record {
-    serde_json::from_str(include_str!("../fixtures/glance.json")).expect("a record")
+    Record::from_json(include_bytes!("../fixtures/glance.json")).expect("a record")
 }
 
 /// Files with their texts.
@@ -21,7 +21,7 @@ pub(crate) fn files() -> [(&'static str, String); 2] {
     [("page.svg", svg(&record())), ("card.svg", machmeter_report::card::render(&record()))]
 }
 
-/// SHA-256 of what the first screen of a report is made of: its styles and its first section.
+/// SHA-256 of the first screen of a report: its styles and its first section.
 pub(crate) fn first_screen(html: &str) -> String {
     let begin = html.find("<style>").unwrap_or(0);
     let end = html.find("id=\"notes\"").unwrap_or(html.len());

@@ -1,9 +1,9 @@
-//! A graph of the dataflow probe: channels beside each other, then queues to schedules that are chains, the last of which leads back.
+//! A synthetic graph of the flow probe: parallel channels, then queues to schedules that are chains; the last one leads back.
 
 use machmeter_data::Record;
 use serde_json::{Value, json};
 
-/// Adds it with so many channels of six boxes and so many schedules of eight.
+/// Adds a graph with `channels` channels of six boxes and `schedules` schedules of eight.
 pub fn add(record: &mut Record, channels: usize, schedules: usize) {
     let (mut boxes, mut edges) = (Vec::new(), Vec::new());
     let mut add = |name: String, schedule: String, share: f64| {

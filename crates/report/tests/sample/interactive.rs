@@ -1,4 +1,4 @@
-//! What an interactive run adds to a record: tasks against loads, made without chance.
+//! The data that an interactive run adds to a record: tasks under loads, generated deterministically.
 
 use machmeter_data::metric::params;
 use machmeter_data::shape::{
@@ -16,7 +16,7 @@ const fn info(id: &'static str, unit: Unit, better: Better) -> MetricInfo {
     MetricInfo { better, ..MetricInfo::of(id, unit) }
 }
 
-/// Ids with unit, direction, and whether they carry blocks.
+/// Ids with unit and direction; the flag is true if they have blocks.
 const KINDS: [(MetricInfo, bool); 20] = [
     (info("interactive.deadlines_met", Unit::One, Better::Higher), true),
     (info("interactive.lateness_mean", Unit::Nanoseconds, Better::Lower), true),

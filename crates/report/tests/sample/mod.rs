@@ -1,5 +1,5 @@
-//! A rich synthetic record: every shape, every state of a check. `record.json` is of two CPUs, with a time line of 900 points;
-//! `costs.json` is what memory, synchronization and operations add to a one-minute page.
+//! A synthetic record with every shape and every state of a check. `record.json` has two CPUs and a time line of 900 points; `costs.json` holds the part
+//! of memory, synchronization and operations in a one-minute page.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-/// The record with rows for `cpus` CPUs, each made from one of the two, and `buckets` points of time.
+/// The record with rows for `cpus` CPUs, each derived from one of the two, and `buckets` points of time.
 pub fn record(cpus: usize, buckets: usize) -> Record {
     let mut record: Record = serde_json::from_str(include_str!("../fixtures/record.json")).expect("a record");
     let of_two = std::mem::take(&mut record.metrics);
@@ -66,7 +66,7 @@ pub fn record(cpus: usize, buckets: usize) -> Record {
                 });
                 m.rows = (0..cpus).map(|cpu| format!("CPU {cpu}")).collect();
             }
-            // Of eight CPUs.
+            // The matrix has eight CPUs.
             Shape::Matrix(m) => {
                 m.columns.truncate(cpus);
                 m.rows.truncate(cpus);
@@ -79,7 +79,7 @@ pub fn record(cpus: usize, buckets: usize) -> Record {
     record
 }
 
-/// Rows for `cpus` CPUs, each changed by `change` with its name and a factor that makes it unlike the others.
+/// Rows for `cpus` CPUs; `change` sets the name of each and scales it by a factor that differs per pair.
 fn rows<R: Clone>(of_two: &[R], cpus: usize, change: impl Fn(&mut R, String, f64)) -> Vec<R> {
     let row = |cpu: usize| {
         let mut row = of_two[cpu % 2].clone();
@@ -89,7 +89,7 @@ fn rows<R: Clone>(of_two: &[R], cpus: usize, change: impl Fn(&mut R, String, f64
     (0..cpus).map(row).collect()
 }
 
-/// Gaps of two CPUs at 2.6 GHz: a 250 Hz tick of 3 us and now and then a thread of 2 ms; and the names of their sources.
+/// Gaps of two CPUs at 2.6 GHz, with the names of their sources: a 250 Hz tick of 3 us, and an occasional thread of 2 ms.
 pub fn tables() -> Vec<Table> {
     let (mut cpu, mut start, mut end, mut source) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let ticks = |ns: f64| (ns * 2.6) as i64;

@@ -1,10 +1,10 @@
-//! Lines of numbers in, table columns out.
+//! Parses lines of numbers into table columns.
 
 use machmeter_data::{Column, Table, Unit, Values};
 
 use super::{Imported, Input, Result, SourceFile, StoreError, codes, sure};
 
-/// A number of a text file. Foreign files hold times, durations and counts: none may be negative.
+/// A number in a text file. Foreign files hold times, durations and counts, so negative ones are rejected.
 pub(super) trait Cell: Copy {
     fn parse(text: &str) -> Option<Self>;
 }
@@ -23,7 +23,7 @@ impl Cell for f64 {
 pub(super) struct Rows<T, const N: usize> {
     pub(super) cells: Vec<[T; N]>,
     pub(super) lines: Vec<usize>,
-    /// The last line had no line end and was left out.
+    /// True if the last line had no line end and was left out.
     pub(super) cut: bool,
 }
 
@@ -33,8 +33,8 @@ impl<T: Copy, const N: usize> Rows<T, N> {
     }
 }
 
-/// Reads rows of exactly N numbers; empty lines and lines that start with `#` are passed over.
-/// Errors: the first line that is anything else, or a file without any row.
+/// Reads rows of exactly N numbers; skips empty lines and lines that start with `#`.
+/// Errors: the first line of any other form, or a file without rows.
 pub(super) fn rows<T: Cell, const N: usize>(file: &SourceFile, expected: &str) -> Result<Rows<T, N>> {
     let row = |text: &str| -> Option<[T; N]> {
         text.split_whitespace().map(T::parse).collect::<Option<Vec<T>>>()?.try_into().ok()
@@ -60,7 +60,7 @@ pub(super) fn passed_over(line: &str) -> bool {
     line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// The error of a line, from 0, that is not what was expected.
+/// The error for an unexpected line, counted from 0.
 pub(super) fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> StoreError {
     file.fault_at(line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
 }
@@ -74,7 +74,7 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// The rows of a file that has some, with a warning if it ended within a line.
+/// The rows of a non-empty file, with a warning if it ended within a line.
 pub(super) fn samples<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,
@@ -95,7 +95,7 @@ pub(super) fn warn_if_cut(cut: bool, file: &SourceFile, to: &mut Imported) {
 
 /// Counts as 32-bit numbers.
 pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>> {
-    let wrong = |v: &i64, line| file.fault_at(line, format!("{v} is no count of one window (above 2^31)"));
+    let wrong = |v: &i64, line| file.fault_at(line, format!("{v} is not a count of one window (above 2^31)"));
     let count = |(v, line): (&i64, &usize)| i32::try_from(*v).map_err(|_| wrong(v, *line));
     values.iter().zip(lines).map(count).collect()
 }
@@ -109,7 +109,7 @@ pub(super) fn number_after(text: &str, separator: char) -> Option<(&str, i32)> {
     Some((before, digits.parse().ok()?))
 }
 
-/// Adds a table of columns that were filled together.
+/// Adds a table; its columns have equal length.
 pub(super) fn add_table(out: &mut Imported, name: &str, columns: Vec<Column>, notes: &[(&str, String)]) {
     let notes = notes.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
     out.tables.push(Table { name: name.to_owned(), notes, columns });
@@ -125,7 +125,7 @@ pub(super) fn add_gaps(out: &mut Imported, mut gaps: Vec<(i32, i64, i64)>, notes
     all.into_table(out, "noise_gaps", [("start_ticks", Unit::Ticks), ("end_ticks", Unit::Ticks)], notes);
 }
 
-/// Samples of all CPUs as they are gathered: two numbers each.
+/// Collects samples of all CPUs, two numbers each.
 #[derive(Default)]
 pub(super) struct Samples<T> {
     cpu: Vec<i32>,
@@ -164,12 +164,12 @@ where
     }
 }
 
-/// The least of numbers, 0 of none.
+/// The least number; 0 without any.
 pub(super) fn least(numbers: &[i64]) -> i64 {
     numbers.iter().copied().min().unwrap_or(0)
 }
 
-/// Adds the file's thread or CPU to those of the run.
+/// Adds the thread or CPU of a file to those of the run.
 pub(super) fn add_cpu(cpus: &mut Vec<i32>, number: i32, what: &str, file: &SourceFile) -> Result<()> {
     let second = || file.fault(format!("a second file for {what} {number}; read one run at a time"));
     sure(!cpus.contains(&number), second)?;
@@ -177,7 +177,7 @@ pub(super) fn add_cpu(cpus: &mut Vec<i32>, number: i32, what: &str, file: &Sourc
     Ok(())
 }
 
-/// Whether there are files, all of which fit.
+/// True if there are files and all of them fit.
 pub(super) fn all(input: &Input, fits: impl Fn(&SourceFile) -> bool) -> bool {
     !input.files.is_empty() && input.files.iter().all(fits)
 }

@@ -3,7 +3,7 @@
 //! Facts from the program's source and from recorded runs:
 //! - Times are the *starts* of windows, although its documents call them ends.
 //! - A window ends at the next multiple of its length (2^bits ticks), so windows of all threads share boundaries.
-//! - A window that an overrun swallows whole is not written (W701); here it comes back with a count of zero.
+//! - A window that an interruption covers completely is not written (W701); this reader adds it with a count of zero.
 //! - Threaded runs are written with half the stride of the recording (W702). With an odd number of samples, times and counts
 //!   even change places in every second file.
 
@@ -34,7 +34,7 @@ pub(super) const STDOUT_READER: Reader = Reader {
     fill: fill_stdout,
 };
 
-/// The samples of one thread as the file has them.
+/// The samples of one thread, as in the file.
 #[derive(Debug, Clone, PartialEq)]
 struct Thread {
     number: i32,
@@ -48,17 +48,17 @@ fn fill_pairs(input: &Input, out: &mut Imported) -> Result<()> {
     for file in &input.files {
         let Some(stem) = file.name().strip_suffix("_counts.dat") else {
             let counts = partner(input, file, "_times.dat", "_counts.dat");
-            sure(counts.is_some(), || file.fault("has no _counts.dat beside it, as FTQ files have"))?;
+            sure(counts.is_some(), || file.fault("its partner _counts.dat is missing"))?;
             continue;
         };
         let (prefix, number) = number_after(stem, '_').unwrap_or((stem, 0));
         let prefix = file.path.with_file_name(prefix).to_string_lossy().into_owned();
         let is_new = run.as_ref().is_none_or(|r| *r == prefix) && threads.iter().all(|t| t.number != number);
-        let other = "belongs to another run than the files before it; read one run at a time";
+        let other = "belongs to another run than the previous files; read one run at a time";
         sure(is_new, || file.fault(other))?;
         run = Some(prefix);
         let times = partner(input, file, "_counts.dat", "_times.dat").ok_or_else(|| {
-            file.fault(format!("its partner {stem}_times.dat is missing; counts alone have no place in time"))
+            file.fault(format!("its partner {stem}_times.dat is missing; counts need their times"))
         })?;
         threads.push(read_pair(number, times, file, out)?);
     }
@@ -123,14 +123,16 @@ fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<()> {
 }
 
 fn describe(out: &mut Imported, length: Option<i64>, tick_hz: Option<f64>) {
-    out.assume("times are starts of windows (the program stores starts although its documents say ends)");
+    out.assume(
+        "times are starts of windows (the program stores starts, although its documentation names ends)",
+    );
     match length {
         Some(w) if w & (w - 1) == 0 => {
             let bits = w.trailing_zeros();
             out.note("interval_bits", bits.to_string());
             out.assume(format!("windows end at multiples of {w} ticks (2^{bits}), found from their spacing"));
         }
-        Some(w) => out.assume(format!("windows are {w} ticks long, as a side file or the user says")),
+        Some(w) => out.assume(format!("windows are {w} ticks long, from a side file or an option")),
         None => out.assume("the length of windows is unknown: their spacing fits no power of two"),
     }
     out.assume("the work quantum (1, 15, 31 or 63 operations per count) is not in the files");

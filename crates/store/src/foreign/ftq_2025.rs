@@ -1,7 +1,7 @@
 //! FTQ as of 2025: one file per thread with a `#` header, then nanoseconds since the first window and the count.
 //!
-//! Windows have an absolute schedule (window i ends at first start + (i+1) lengths); after an overrun the windows it swallowed
-//! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
+//! Windows have an absolute schedule (window i ends at first start + (i+1) lengths). After an overrun, the windows that it covered follow as zero counts,
+//! all with the time at which the overrun ended. Row i is window i.
 
 use super::columns::{Samples, WINDOWS, add_cpu, all, counts, list, number_after, samples};
 use super::{Imported, Input, Reader, Result, SourceFile, sure};
@@ -22,7 +22,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     for (i, file) in (0..).zip(&input.files) {
         let r = samples::<i64, 2>(file, "nanoseconds and count", out)?;
         let hz = frequency(file)?;
-        let other = "has another frequency than the files before it; read one run at a time";
+        let other = "has another frequency than the previous files; read one run at a time";
         sure(frequency_hz.is_none_or(|f| f == hz), || file.fault(other))?;
         frequency_hz = Some(hz);
         let (thread, core) = placement(file);
@@ -36,8 +36,8 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     out.note("frequency_hz", hz.to_string());
     out.note("work_quantum", "63");
     for text in [
-        "each thread's time starts at its own first window, so coincidence between CPUs cannot be judged",
-        "row i is window i of an absolute schedule; zero windows carry the time at which the overrun ended",
+        "each thread's time starts at its own first window, so coincidence between CPUs is unknown",
+        "row i is window i of an absolute schedule; a window with count zero has the time at which the overrun ended",
     ] {
         out.assume(text);
     }
@@ -60,7 +60,7 @@ fn frequency(file: &SourceFile) -> Result<f64> {
         .ok_or_else(|| file.fault("the header's \"# Frequency\" is not a number of hertz"))
 }
 
-/// Thread and core of `# thread 0, core -1` (core -1: unknown, which Linux builds always write), else of the name.
+/// Thread and core from `# thread 0, core -1` (core -1 is unknown; Linux builds always write it), else from the name.
 fn placement(file: &SourceFile) -> (Option<i32>, Option<i32>) {
     let (thread, core) = file.header("# thread ").and_then(|t| t.split_once(", core ")).unwrap_or(("", ""));
     let of_name = || number_after(file.name().strip_suffix(".dat")?, '_').map(|(_, n)| n);

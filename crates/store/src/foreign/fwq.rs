@@ -6,7 +6,7 @@ use super::{Imported, Input, Reader, Result};
 
 pub(super) const READER: Reader = Reader {
     name: "fwq",
-    description: "LLNL FWQ: PREFIX_THREAD_times.dat without counts beside it, one duration in ticks per line",
+    description: "LLNL FWQ: PREFIX_THREAD_times.dat without a file of counts, one duration in ticks per line",
     sniff: |input| all(input, |f| f.name().ends_with("_times.dat")),
     fill,
 };
@@ -18,7 +18,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
         let r = samples::<i64, 1>(file, "one duration in ticks per line, as FWQ writes", out)?;
         let durations = r.column(0);
         if durations.len() > 2 && durations.windows(2).all(|w| w[1] > w[0]) {
-            let what = "its numbers only rise: these are times of FTQ, whose _counts.dat must lie beside it";
+            let what = "its numbers only increase: these are times of FTQ, whose _counts.dat is missing";
             return Err(file.fault(what));
         }
         let stem = file.name().trim_end_matches("_times.dat");
@@ -29,7 +29,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     if input.known.tick_hz.is_none() {
         warn(out, codes::TICK_RATE, "durations are in clock ticks of unknown length");
     }
-    out.assume("thread k ran on CPU k, where the program pins it in threaded runs");
+    out.assume("thread k ran on CPU k, to which the program pins it in threaded runs");
     out.assume("the work per piece (2^bits turns) is not in the files; the shortest piece stands for undisturbed work");
     let notes = [
         ("tick_hz", input.known.tick_hz_note()),

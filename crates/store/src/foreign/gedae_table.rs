@@ -1,5 +1,5 @@
-//! Published tables of a dataflow kernel: the columns of Barnes' characterization of the Gedae kernel, as CSV. They are only parsed here,
-//! into the flow probe's own table, whose analysis recomputes and judges them.
+//! Published tables of a dataflow kernel, as CSV with the columns of Barnes' characterization of the Gedae kernel. The reader only parses them into the flow
+//! probe's table, whose analysis computes and checks the figures.
 //!
 //! ```text
 //! # GRAPH on PROCESSOR
@@ -16,13 +16,13 @@ use super::{Imported, Input, Reader, Result, SourceFile, sure};
 
 pub(super) const READER: Reader = Reader {
     name: "gedae-table",
-    description: "characterization of a dataflow kernel: Timer, Called, Total, Mean, Stdv, Min, Max, Perc, PerFire, in s, tables after '# GRAPH on PROCESSOR'",
+    description: "published profile of a dataflow kernel: Timer, Called, Total, Mean, Stdv, Min, Max, Perc, PerFire, in s, tables after '# GRAPH on PROCESSOR'",
     sniff: |input| all(input, |f| f.text.lines().any(is_header)),
     fill,
 };
 
 const COLUMNS: [&str; 9] = ["timer", "called", "total", "mean", "stdv", "min", "max", "perc", "perfire"];
-/// Rows of all tables at most: the call tree has 43 names.
+/// Most rows of all tables; the call tree has 43 names.
 const MOST_ROWS: usize = 10_000;
 
 fn cells(line: &str) -> Vec<&str> {
@@ -54,7 +54,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
         .iter()
         .map(|s| json!({ "graph": s.graph, "processor": s.processor, "claims": s.claims, "table": { "rows": s.rows } }))
         .collect();
-    out.assume("times are in s; names with -req, -nreq, -state or a blank are those without");
+    out.assume("times are in s; names with -req, -nreq, -state or a blank equal the names without them");
     let row = json!({ "params": {}, "rejected": [0, 0, 0, 0], "extras": {} }).to_string();
     let facts = [("fact.graphs.published", Value::from(published).to_string())];
     cost_tables(out, ["flow", "graphs"], vec![("published", row)], &facts);
@@ -72,7 +72,8 @@ fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<()> {
                 && let (Some((group, share)), Some(s)) = (claim.split_once(':'), sections.last_mut())
             {
                 let share = share.trim().trim_end_matches('%').trim();
-                let share = share.parse().map_err(|_| fault(format!("'{share}' is no share in percent")))?;
+                let share =
+                    share.parse().map_err(|_| fault(format!("'{share}' is not a share in percent")))?;
                 s.claims.push((group.trim().to_owned(), share));
             }
             continue;
@@ -86,7 +87,7 @@ fn parse(file: &SourceFile, sections: &mut Vec<Section>) -> Result<()> {
         let number = |at: usize| -> Result<f64> {
             let text = cells[at].trim_end_matches('%');
             let value = text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0);
-            value.ok_or_else(|| fault(format!("{} '{}' is no number from 0 on", COLUMNS[at], cells[at])))
+            value.ok_or_else(|| fault(format!("{} '{}' is not a number from 0 on", COLUMNS[at], cells[at])))
         };
         let ns = |at: usize| number(at).map(|s| s * 1e9);
         if sections.is_empty() {

@@ -1,4 +1,4 @@
-//! What the JSON formats of timer and latency tools share: one histogram per thread, keyed by microseconds.
+//! Reads the JSON formats of timer and latency tools, which have one histogram per thread, keyed by microseconds.
 
 use machmeter_data::{Column, Table, Unit};
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::codes::{self, warn};
 use super::columns::{list, shortened};
 use super::{Imported, Input, Reader, Result, SourceFile};
 
-/// cyclictest (rt-tests): how late a sleeping thread woke up. Older versions write the keys `cmdline:` and `rt_test_version:`
-/// with a colon inside. Latencies are whole microseconds, or nanoseconds when `resolution_in_ns` is 1.
+/// cyclictest (rt-tests): the lateness of the wake-ups of a thread. Older versions write the keys `cmdline:` and `rt_test_version:` with a colon inside.
+/// Latencies are whole microseconds, or nanoseconds if `resolution_in_ns` is 1.
 pub(super) const CYCLICTEST: Reader = Reader {
     name: CYCLICTEST_LAYOUT.format,
     description: "cyclictest --json with a histogram (-h): wake-up latency per thread",
     sniff: |input| is_json_with(input, &["\"thread\"", "\"cycles\""]),
     fill: |input, out| {
-        let bucket = "k to k+1 us (ns where the file says so)";
+        let bucket = "k to k+1 us (ns if the file uses ns)";
         wake_ups(input, out, "cyclictest", &CYCLICTEST_LAYOUT, bucket)
     },
 };
@@ -53,8 +53,8 @@ const JITTERDEBUGGER_LAYOUT: Layout = Layout {
     ..CYCLICTEST_LAYOUT
 };
 
-/// oslat (rt-tests): how long each turn of a spinning loop took. Bucket k counts turns of k-1 to k us (from the program's
-/// source: the index is the whole number of us, printed plus one). The last bucket also holds everything beyond it.
+/// oslat (rt-tests): the duration of each turn of a spinning loop. Bucket k counts turns of k-1 to k us (from the program's source: the index is the whole
+/// number of us, printed plus one). The last bucket also includes everything beyond it.
 pub(super) const OSLAT: Reader = Reader {
     name: OSLAT_LAYOUT.format,
     description: "oslat --json: histogram of loop turns per CPU, in buckets of 1 us",
@@ -79,7 +79,7 @@ fn is_json_with(input: &Input, keys: &[&str]) -> bool {
 /// Lateness of wake-ups is not stolen time (W706).
 fn wake_ups(input: &Input, out: &mut Imported, program: &str, layout: &Layout, bucket: &str) -> Result<()> {
     read(input, layout, out)?;
-    let text = format!("{program} measures how late a sleeping thread wakes up, not stolen time");
+    let text = format!("{program} measures the wake-up latency of a sleeping thread, not stolen time");
     warn(out, codes::OTHER_QUANTITY, text);
     out.assume(format!("bucket k holds latencies of {bucket}"));
     Ok(())
@@ -88,28 +88,28 @@ fn wake_ups(input: &Input, out: &mut Imported, program: &str, layout: &Layout, b
 fn oslat(input: &Input, out: &mut Imported) -> Result<()> {
     let document = read(input, &OSLAT_LAYOUT, out)?;
     out.assume(
-        "bucket k holds turns of k-1 to k us; the lowest holds the undisturbed turns, which are no detours",
+        "bucket k holds turns of k-1 to k us; the lowest bucket holds the undisturbed turns, which are not detours",
     );
-    out.assume("there are no time stamps, so neither periods nor coincidence between CPUs can be found");
+    out.assume("there are no time stamps, so periods and coincidence between CPUs are unknown");
     let command = text_of(&document, "cmdline");
     if command.is_some_and(|c| c.split_whitespace().any(|w| matches!(w, "-B" | "--bias"))) {
         out.assume(
-            "run with --bias: the shortest turn was subtracted from every value, and is not in the file",
+            "recorded with --bias: the shortest turn was subtracted from every value, and is not in the file",
         );
     }
     Ok(())
 }
 
-/// How a format differs from its relatives.
+/// Differences between the formats.
 struct Layout {
     format: &'static str,
     /// Key of the object that holds one object per thread or CPU.
     threads: &'static str,
-    /// What the numbers are: `turn_duration` or `wakeup_latency`.
+    /// The quantity: `turn_duration` or `wakeup_latency`.
     quantity: &'static str,
-    /// Where the bucket `k` begins, in buckets: -1 when it holds [k-1, k), 0 when it holds [k, k+1).
+    /// Begin of bucket `k`, in buckets: -1 if it holds [k-1, k), 0 if it holds [k, k+1).
     first_edge: f64,
-    /// True when the last bucket also holds everything beyond it; else such values are in no bucket.
+    /// True if the last bucket also includes everything beyond it; else such values are in no bucket.
     clamps: bool,
     /// Nanoseconds of one unit of the bucket keys.
     unit_ns: fn(&Value) -> Option<f64>,
@@ -125,7 +125,7 @@ struct Thread {
     samples: Option<i64>,
 }
 
-/// Text under `key`, or under the key as older versions write it.
+/// Text under `key`, or under the key of older versions.
 fn text_of<'d>(document: &'d Value, key: &str) -> Option<&'d str> {
     document.get(key).or_else(|| document.get(format!("{key}:")))?.as_str()
 }
@@ -175,8 +175,8 @@ fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value> {
 /// CPU, both ends in ns, count.
 type Bucket = (i32, f64, f64, i64);
 
-/// Adds the buckets of a thread. Where the layout clamps, the bucket `last_key` holds everything beyond it; else values that are in no
-/// bucket become a last one that reaches up to the largest value.
+/// Adds the buckets of a thread. If the layout clamps, the bucket `last_key` includes everything beyond it. Else values in no bucket form a last bucket that
+/// extends to the largest value.
 fn add_thread(
     to: &mut Vec<Bucket>,
     t: &Thread,
@@ -191,7 +191,7 @@ fn add_thread(
         if is_open {
             let (cpu, ends) =
                 (t.cpu, [low_ns, high_ns].map(|ns| format!("{:.0} us", ns * 1e-3)).join(" and "));
-            let text = format!("CPU {cpu}: {count} values are known only to lie between {ends}");
+            let text = format!("CPU {cpu}: {count} values are only known to be between {ends}");
             warn(out, codes::OVERFLOW, text);
         }
         to.push((t.cpu, low_ns, high_ns, count));

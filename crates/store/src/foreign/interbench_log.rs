@@ -1,8 +1,7 @@
-//! Logs of interbench (0.21 to 0.31, the fork by aeolio, and machmeter in its place): one table per task, one row per load,
-//! figures only.
+//! Logs of interbench (0.21 to 0.31, the fork by aeolio, and machmeter in its place): one table per task, one row per load, figures only.
 //!
-//! There are no samples in a log, so nothing is analyzed again: the printed figures become metrics as they are. Formats: the
-//! program's readme and its sources (0.31 prints `mean +/- SD`, maximum, percent of CPU, percent of deadlines).
+//! A log has no samples, so nothing is analyzed again: the printed figures become metrics unchanged. The formats follow the program's readme and its sources
+//! (0.31 prints `mean +/- SD`, maximum, percent of CPU, percent of deadlines).
 
 mod figures;
 mod parse;
@@ -20,7 +19,7 @@ pub(super) const READER: Reader = Reader {
     fill,
 };
 
-/// Beginning of the line by which machmeter marks a log of its own among those of the original.
+/// Beginning of the line with which machmeter marks its own logs.
 pub const OUR_MARK: &str = "Measured by machmeter";
 
 fn fill(input: &Input, out: &mut Imported) -> Result<()> {
@@ -42,7 +41,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
         warn(out, codes::CUT_FILE, text);
     }
     if !run.by_machmeter {
-        let text = "waits are without the timing thread's own delay, and in whole periods beyond a deadline";
+        let text = "waits exclude the delay of the timing thread, and count whole periods after a deadline";
         warn(out, codes::HIDDEN_LATENESS, text);
     }
     notes(run, out);
@@ -75,21 +74,21 @@ fn notes(run: &parse::Run, out: &mut Imported) {
 }
 
 fn assumptions(run: &parse::Run, out: &mut Imported) {
-    out.assume(
-        "figures are those of one cell each, as printed; how many samples are behind them is not in the file",
-    );
+    out.assume("each figure is that of one cell, as printed; the number of samples is not in the file");
     if run.by_machmeter {
         out.assume("the printed SD is the standard deviation, as machmeter prints it");
         return;
     }
     if run.blocks.iter().any(parse::Block::spread_is_rms) {
         out.assume(
-            "the SD printed by 0.31 and before is the root mean square; the standard deviation is taken to be \
-             sqrt(rms^2 - mean^2), known to within the printed digits, and unknown where the mean is the larger of the two",
+            "the SD printed by 0.31 and before is the root mean square; the standard deviation is computed as \
+             sqrt(rms^2 - mean^2), exact to the printed digits, and unknown if the mean is larger than the root mean square",
         );
     }
     if run.blocks.iter().any(|b| !b.spread_is_rms()) {
-        out.assume("the fork by aeolio prints a true standard deviation; its median counts in 100 ns and ends at 100 us");
+        out.assume("the fork by aeolio prints the standard deviation; its median has a resolution of 100 ns and ends at 100 us");
     }
-    out.assume("whether jobs used the CPU time they stand for is not known: interbench's own calibration can be off by a factor of 2");
+    out.assume(
+        "the CPU time of the jobs is unknown: interbench's own calibration can be off by a factor of 2",
+    );
 }

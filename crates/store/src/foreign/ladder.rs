@@ -1,5 +1,5 @@
-//! Latency over working sets: `ramlat` (sbc-bench), `lat_mem_rd` (lmbench), and plain lines of size and ns, as loops around
-//! multichase make them. Levels are found by the same function as those of the memory probe, and have its names.
+//! Latency over working sets: `ramlat` (sbc-bench), `lat_mem_rd` (lmbench), and plain lines of size and ns, as scripts around multichase write them. The
+//! function of the memory probe finds the levels, and they have its names.
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::human;
@@ -20,25 +20,25 @@ pub(super) const LAT_MEM_RD: Reader = Reader {
 
 pub(super) const RAMLAT: Reader = Reader {
     name: "ramlat",
-    description: "ramlat, also inside a log of sbc-bench: a line of columns (size: ... 1xPTR ...), then lines of size and ns",
+    description: "ramlat, also in a log of sbc-bench: a line of columns (size: ... 1xPTR ...), then lines of size and ns",
     sniff: |input| all(input, |f| f.text.lines().any(|l| pointer_column(l).is_some())),
     fill: |input, out| fill(input, out, ramlat),
 };
 
 pub(super) const SIZE_NS: Reader = Reader {
     name: "size-ns",
-    description: "Lines of a working set (bytes, or with K, M, G) and ns per load, as from a loop around multichase",
+    description: "multichase in a loop: lines of working set (bytes, or with K, M, G) and ns per load",
     sniff: |input| all(input, looks_like_size_ns),
     fill: |input, out| fill(input, out, size_ns),
 };
 
 metric!(
     LATENCY, "memory.latency", ["level", "order", "pages", "stride_bytes", "working_set_bytes"], Nanoseconds, Lower,
-    weakened by [], "As found on the printed curve."
+    weakened by [], "As detected on the printed curve."
 );
 metric!(
     CACHE_SIZE, "memory.cache_size", ["level"], Bytes, Higher,
-    weakened by [], "As found on the printed curve."
+    weakened by [], "As detected on the printed curve."
 );
 
 /// Figures of a curve, under ids of the memory probe.
@@ -51,12 +51,12 @@ struct Ladder {
     points: Vec<CurvePoint>,
 }
 
-/// Bytes of the line that begins a curve of `lat_mem_rd`.
+/// Stride in bytes from the line that begins a curve of `lat_mem_rd`.
 fn stride(line: &str) -> Option<i64> {
     line.trim_start().trim_start_matches('"').strip_prefix("stride=")?.trim().parse().ok().filter(|b| *b > 0)
 }
 
-/// Where the column of single pointers stands in a line that begins a table of `ramlat`, sizes not counted.
+/// Position of the column of single pointers in the heading of a table of `ramlat`, not counting the sizes.
 fn pointer_column(line: &str) -> Option<usize> {
     line.trim_start().strip_prefix("size:")?.split_whitespace().position(|c| c == "1xPTR")
 }
@@ -84,7 +84,7 @@ fn point(line: &str, size: impl Fn(&str) -> Option<f64>) -> Option<CurvePoint> {
     words.next().is_none().then_some(point)
 }
 
-/// Other tools write two numbers a line too: a size must have a unit or be of whole lines, and a price decimals.
+/// True for lines of size and ns. Other tools write two numbers per line, too, so sizes must be multiples of 16, and a time must have decimals.
 fn looks_like_size_ns(file: &SourceFile) -> bool {
     let lines: Vec<&str> = file.text.lines().filter(|l| !passed_over(l)).collect();
     let points: Option<Vec<CurvePoint>> = lines.iter().map(|l| point(l, bytes)).collect();
@@ -108,7 +108,7 @@ fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>> {
             let name = format!("stride {bytes} B");
             out.push(Ladder { name, stride_bytes: Some(bytes), points: Vec::new() });
         } else if let Some(ladder) = out.last_mut() {
-            // Five decimals of megabytes: sizes are whole lines.
+            // The sizes have five decimals of megabytes; rounding to lines of 64 bytes restores them.
             let whole = |text: &str| Some((positive(text)? * 1_048_576.0 / 64.0).round().max(1.0) * 64.0);
             let found = point(line, whole);
             ladder.points.push(found.ok_or_else(|| unexpected(file, i, line, "megabytes and ns"))?);
@@ -138,7 +138,7 @@ fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>> {
                 let ns = ns.ok_or_else(|| unexpected(file, i, line, "a size and ns in every column"))?;
                 ladder.points.push(CurvePoint { bytes, ns });
             }
-            // A table ends at the first line that is none of its own.
+            // A table ends at the first line of another form.
             _ => column = None,
         }
     }
@@ -156,13 +156,16 @@ fn fill(input: &Input, out: &mut Imported, parse: fn(&SourceFile) -> Result<Vec<
     let Some((first, of)) = found.first() else {
         return Err(input.fault("no curve of sizes and ns in it"));
     };
-    out.assume("the last level is memory where the curve shows more than one");
-    out.assume("order of the loads, page size and what else ran are not in the file");
+    out.assume("the last level is memory if the curve shows more than one level");
+    out.assume("order of the loads, page size and other load on the machine are not in the file");
     if is_coarse(&first.points) {
         out.assume("one working set per octave: too coarse for caches less than an octave apart");
     }
     if found.len() > 1 {
-        out.assume(format!("figures are those of {}; the other curves are drawn and summarized", first.name));
+        out.assume(format!(
+            "figures are those of {}; the other curves appear in charts and summaries only",
+            first.name
+        ));
     }
     out.metrics = metrics(first, of);
     out.datasets.push(staircase(&found));
@@ -172,12 +175,12 @@ fn fill(input: &Input, out: &mut Imported, parse: fn(&SourceFile) -> Result<Vec<
     Ok(())
 }
 
-/// Whether neighboring working sets of a curve are an octave or more apart, rounded sizes allowed for.
+/// True if adjacent working sets of a curve are an octave or more apart, with tolerance for rounded sizes.
 fn is_coarse(points: &[CurvePoint]) -> bool {
     points.windows(2).all(|w| w[1].bytes / w[0].bytes > 1.9)
 }
 
-/// Names as the memory probe gives them.
+/// Names of levels as in the memory probe.
 fn names(of: &[Level]) -> Vec<String> {
     let name = |i: usize| match of.len() - 1 - i {
         0 if i > 0 => "DRAM".to_owned(),
@@ -237,6 +240,7 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
         rows: found.iter().map(row).collect(),
         marks: marks.collect(),
     };
-    let caption = "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end.";
+    let caption =
+        "Cost of a load, as printed. Flat parts are caches, the last one is memory. Marks: ends of levels.";
     Dataset::new("memory.staircase", "Latency over working set", caption, Shape::Curve(curve))
 }

@@ -1,4 +1,4 @@
-//! From what the user names to the files of one run.
+//! Finds the files of one run from the paths that the user gives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use super::columns::number_after;
 use super::side::{self, SideFacts};
 use super::{Input, Result, SourceFile, StoreError, sure};
 
-/// Larger files are refused rather than read into memory; the largest FTQ run writes 34 MB.
+/// Largest file, MiB; the largest FTQ run writes 34 MB.
 const LARGEST_MIB: u64 = 512;
 
-/// Loads the files that `paths` name, their partners, and the side file of their prefix.
-/// Errors: a path that names nothing, a folder, a file that cannot be read.
+/// Loads the files of `paths`, their partners, and the side file of their prefix.
+/// Errors: a path without files, a folder, an unreadable file.
 pub(super) fn load(paths: &[PathBuf]) -> Result<Input> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths {
@@ -33,8 +33,8 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Input> {
     Ok(input)
 }
 
-/// `x_counts.dat` is the name in FTQ's documents for what programs write as `x_0_counts.dat`. Where both are there with the
-/// same content (a link, or a copy of one), they are one file; with other content they stay two runs.
+/// `x_counts.dat` is the name in FTQ's documents for the file that programs write as `x_0_counts.dat`. If both exist with the same content (a link, or a
+/// copy), they are one file; with different content they are two runs.
 fn drop_second_names(files: &mut Vec<SourceFile>) {
     for suffix in ["_counts.dat", "_times.dat"] {
         let second = files.iter().position(|f| {
@@ -50,11 +50,11 @@ fn drop_second_names(files: &mut Vec<SourceFile>) {
 
 fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     let wrong = |what: &str| StoreError::new(path, what);
-    sure(!path.is_dir(), || wrong("a folder; name the files in it or the prefix they share"))?;
+    sure(!path.is_dir(), || wrong("a directory; name the files in it, or their common prefix"))?;
     if path.exists() {
         return Ok(std::iter::once(path.to_owned()).chain(partner(path).filter(|p| p.exists())).collect());
     }
-    // The FTQ documents speak of PREFIX_counts.dat, the program writes PREFIX_0_counts.dat.
+    // FTQ's documents use PREFIX_counts.dat, the program writes PREFIX_0_counts.dat.
     let prefix = prefix_of(path).unwrap_or_else(|| path.to_owned());
     let mut files = files_with_prefix(&prefix);
     sure(!files.is_empty(), || wrong("no such file, and no files of a known format have this prefix"))?;

@@ -1,6 +1,6 @@
 //! Netgauge's noise pattern: `#` headers, then columns by method.
 //!
-//! - selfish: start of a detour in ns after the first one, and its length less the shortest turn, in ns.
+//! - selfish: start of a detour in ns after the first one, and its length minus the shortest turn, in ns.
 //! - ftq: index and work units of a window; no times, and an overrun delays all later windows.
 //! - fwq: index and duration in whole microseconds.
 
@@ -23,13 +23,13 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     let method_of = |f: &SourceFile| f.header("# Benchmark Method: ").unwrap_or("").to_owned();
     let method = method_of(first);
     let is_one = input.files.iter().all(|f| method_of(f) == method);
-    sure(is_one, || first.fault("the files hold different methods; read one run at a time"))?;
+    sure(is_one, || first.fault("the files contain different methods; read one run at a time"))?;
     let rank = |f: &SourceFile| input.known.cpu_of(number_after(f.name(), '.').map_or(0, |(_, n)| n));
     let ranks: Vec<i32> = input.files.iter().map(rank).collect();
     let differ = (1..ranks.len()).all(|i| !ranks[..i].contains(&ranks[i]));
     sure(differ, || first.fault("two files of the same rank; read one run at a time"))?;
     out.note("method", method.as_str());
-    out.assume("rank r ran on CPU r, where the program pins it");
+    out.assume("rank r ran on CPU r, to which the program pins it");
     match method.as_str() {
         "selfish" => selfish(input, &ranks, out),
         "ftq" => ftq(input, &ranks, out),
@@ -55,7 +55,9 @@ fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
         }
     }
     out.assume("times are rounded to 1 ns; each rank's time starts at its first detour");
-    out.assume("durations lack one shortest turn, which the program subtracts; the run is taken to end with its last detour");
+    out.assume(
+        "durations exclude one shortest turn, which the program subtracts; the run ends with its last detour",
+    );
     let mut notes = vec![
         ("tick_hz", "1000000000".to_owned()),
         ("t0_ticks", "0".to_owned()),
@@ -70,7 +72,7 @@ fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
     Ok(())
 }
 
-/// W704: the calibration of the program fails on clocks that advance in steps.
+/// W704: the program's calibration fails on clocks that advance in steps.
 fn check_threshold(
     file: &SourceFile,
     rows: &[[f64; 2]],
@@ -106,7 +108,7 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
         windows.add(*rank, starts, columns::counts(&r.column(1), &r.lines, file)?);
     }
     warn(out, codes::NO_TIMES, "windows are numbered, not timed");
-    out.assume("window i is taken to start at i times the asked length; the program starts each when the one before it ended");
+    out.assume("window i starts at i times the requested length; in fact the program starts each window at the end of the previous one");
     let notes = [
         ("tick_hz", "1000000000".to_owned()),
         ("t0_ticks", "0".to_owned()),
@@ -129,7 +131,7 @@ fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<()> {
         }
     }
     warn(out, codes::NO_TIMES, "pieces of work are numbered, not timed");
-    out.assume("a tick is one microsecond: the program writes whole microseconds, cut off after division by a rounded-up rate");
+    out.assume("a tick is one microsecond: the program writes whole microseconds, truncated after division by a rounded-up rate");
     let notes = [
         ("tick_hz", "1000000".to_owned()),
         ("min_ticks", least(&work.second).to_string()),

@@ -1,4 +1,4 @@
-//! What a foreign format has no room for: a small JSON file beside it, `PREFIX.machmeter.json`, or the user's word.
+//! Facts that a foreign format cannot hold: from a small JSON file beside it, `PREFIX.machmeter.json`, or from options.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Result, StoreError};
 
-/// Facts beside files of a foreign format. Absent means unknown.
+/// Facts in addition to files of a foreign format. Absent means unknown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
     /// Clock ticks per second.
@@ -18,7 +18,7 @@ pub struct SideFacts {
     /// CPU of each thread, by thread number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<i32>,
-    /// Samples that were dropped for lack of room.
+    /// Number of samples dropped because memory was full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_samples: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -26,7 +26,7 @@ pub struct SideFacts {
 }
 
 impl SideFacts {
-    /// These facts, and those of `other` where these are silent.
+    /// These facts, completed by those of `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -38,7 +38,8 @@ impl SideFacts {
         }
     }
 
-    /// Errors: why the facts at `place` cannot be.
+    /// Checks the facts.
+    /// Errors: the reason why the facts at `place` are impossible.
     pub(super) fn check(&self, place: &Path) -> Result<()> {
         let not = |name: &str, value: String| {
             StoreError::new(place, format!("{name} is {value}, expected a positive number"))
@@ -54,13 +55,13 @@ impl SideFacts {
         self.tick_hz.map_or_else(|| "unknown".to_owned(), |hz| hz.to_string())
     }
 
-    /// The CPU of a thread, or its number where that is unknown.
+    /// The CPU of a thread, or its number if the CPU is unknown.
     pub(super) fn cpu_of(&self, thread: i32) -> i32 {
         usize::try_from(thread).ok().and_then(|t| self.cpus.get(t)).copied().unwrap_or(thread)
     }
 }
 
-/// `PREFIX` with more text.
+/// `PREFIX` with `suffix` appended.
 pub fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
     name.push(suffix);

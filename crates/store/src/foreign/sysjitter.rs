@@ -1,7 +1,7 @@
-//! sysjitter's raw files, one per core: a time stamp, the time since the one before, and the interruption in cycles and ns.
+//! sysjitter's raw files, one per core: a time stamp, the time since the previous one, and the interruption in cycles and ns.
 //!
-//! The time stamp is read when the interruption is over, so it is the gap's *end* (from the program's source). Times in ns
-//! come from a clock rate rounded down to whole MHz; cycles are exact, so gaps are kept in cycles.
+//! The program reads the time stamp after the interruption, so it is the gap's *end* (from its source). Times in ns
+//! come from a clock rate rounded down to whole MHz; cycles are exact, so gaps are stored in cycles.
 
 use super::codes::{self, warn};
 use super::columns::{add_cpu, add_gaps, all, list, number_after, rows, warn_if_cut};
@@ -64,7 +64,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     Ok(())
 }
 
-/// Both layouts: with the time since the line before (4 columns), and sorted by size without it (3 columns).
+/// Reads both layouts: with the time since the previous line (4 columns), and sorted by size without it (3 columns).
 fn read_gaps(
     file: &SourceFile,
     cpu: i32,
@@ -82,7 +82,7 @@ fn read_gaps(
     };
     warn_if_cut(cut, file, out);
     gaps.extend(stamps_ns.iter().zip(&cycles).map(|(stamp_ns, cycles)| {
-        // The program computed ns = cycles * 1000 / MHz; the way back is right to one ns, as good as the stamp.
+        // The program computed ns = cycles * 1000 / MHz. The inverse is accurate to 1 ns, like the stamp.
         let end = i64::try_from(i128::from(*stamp_ns) * i128::from(mhz) / 1000).unwrap_or(i64::MAX);
         (cpu, end.saturating_sub(*cycles).max(0), end)
     }));

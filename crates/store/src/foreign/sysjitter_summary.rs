@@ -1,4 +1,4 @@
-//! The table that sysjitter prints: `name: value per core`.
+//! The table printed by sysjitter: `name: value per core`.
 
 use machmeter_data::{Column, Unit};
 
@@ -51,7 +51,7 @@ fn fill(input: &Input, out: &mut Imported) -> Result<()> {
     Ok(())
 }
 
-/// The values of the line `name:`, all of them allowed.
+/// The values of the line `name:`; `allowed` must accept all of them.
 fn line(file: &SourceFile, name: &str, allowed: fn(f64) -> bool) -> Result<Vec<f64>> {
     let values = |l: &'_ str| Some(l.strip_prefix(name)?.strip_prefix(':')?.to_owned());
     let mut found = (1..).zip(file.text.lines()).filter_map(|(at, l)| Some((at, values(l)?)));

@@ -1,3 +1,5 @@
+//! Tests of the readers on recorded runs, on wrong input and on random bytes.
+
 use machmeter_data::Values;
 use proptest::prelude::*;
 
@@ -37,7 +39,7 @@ fn sum(v: &[i32]) -> i64 {
     v.iter().map(|c| i64::from(*c)).sum()
 }
 
-/// Every recorded run, by the paths a user would give.
+/// All recorded runs, with paths as a user gives them.
 const RECORDED: &[(&str, &[&str])] = &[
     ("cyclictest-json", &["rt-tests/cyclictest.json"]),
     ("ftq-2009", &["ftq-2009/quiet_0_counts.dat"]),
@@ -99,7 +101,7 @@ fn recorded_files_are_read_by_exactly_their_reader() {
         assert_eq!(out.provenance.files.len(), input.files.len());
         assert!(out.provenance.files.iter().all(|f| !f.contains('/')));
         assert!(!out.provenance.assumptions.is_empty());
-        // Files without samples give rows alone.
+        // Files without samples give only rows.
         for t in out.tables.iter().filter(|t| !t.name.starts_with("net_") && !t.name.starts_with("flow_")) {
             assert!(t.rows() > 0, "{paths:?}: {}", t.name);
             assert!(t.columns.iter().all(|c| c.values.len() == t.rows()));
@@ -174,7 +176,7 @@ fn oslat_buckets_are_intervals_and_their_sum_is_every_turn() {
     };
     assert_eq!((low[0], high[0], count[0]), (0.0, 1000.0, 93_622_118));
     assert_eq!(t.note("quantity"), Some("turn_duration"));
-    // The last bucket of CPU 0 is open up to the largest value.
+    // The last bucket of CPU 0 extends to the largest value.
     let last = t.i32s("cpu").unwrap().iter().rposition(|c| *c == 0).unwrap();
     assert_eq!((low[last], high[last], count[last]), (31_000.0, 1_539_000.0, 11));
     assert!(codes_of(&out).contains(&codes::OVERFLOW.id));
@@ -189,7 +191,7 @@ fn wake_up_latency_is_not_called_stolen_time() {
         assert!(codes_of(&out).contains(&codes::OTHER_QUANTITY.id), "{paths:?}");
         assert_eq!(out.table("noise_histogram").unwrap().note("quantity"), Some("wakeup_latency"));
     }
-    // Every one of the 2 x 2000 wake-ups is in a bucket, those beyond the histogram in an open one.
+    // All 2 x 2000 wake-ups are in a bucket; those beyond the histogram are in an open one.
     let out = read(&["rt-tests/cyclictest.json"]);
     assert_eq!(out.table("noise_histogram").unwrap().i64s("count").unwrap().iter().sum::<i64>(), 4000);
     assert!(codes_of(&out).contains(&codes::OVERFLOW.id));
@@ -217,16 +219,16 @@ fn wrong_input_gets_one_line_with_its_place() {
         ("y_0_times.dat", "1\n"),
     ];
     assert!(e(&two).contains("another run"));
-    assert!(e(&[("x_0_times.dat", "10\n20\n30\n40\n")]).contains("only rise"));
+    assert!(e(&[("x_0_times.dat", "10\n20\n30\n40\n")]).contains("only increase"));
     assert!(e(&[("o.json", "{\"thread\": {\"0\": {\"freq\": 1}}}")]).contains("no histogram"));
     assert!(e(&[("o.json", "{\"thread\": \"freq\": ")]).contains("line 1: broken JSON"));
     let missing = read_any(&[PathBuf::from("/nonexistent/ftq")]).unwrap_err().to_string();
     assert!(missing.contains("no such file"), "{missing}");
-    assert!(read_any(&[std::env::temp_dir()]).unwrap_err().to_string().contains("a folder"));
+    assert!(read_any(&[std::env::temp_dir()]).unwrap_err().to_string().contains("a directory"));
     assert!(read_any(&[]).is_err());
 }
 
-/// File names that lead to each reader.
+/// File names that select each reader.
 const NAMES: &[&[&str]] = &[
     &["x_0_counts.dat", "x_0_times.dat"],
     &["x_1_counts.dat", "x_1_times.dat", "x_0_counts.dat", "x_0_times.dat"],
@@ -312,7 +314,7 @@ fn the_documented_names_of_a_single_run_are_second_names_of_its_files() {
         let read = read_any(&[at(name)]).unwrap();
         assert_eq!(read.table("noise_windows").unwrap().rows(), 3, "{name}");
     }
-    // Another run under the second name is not passed over in silence.
+    // A different run under the second name is an error.
     std::fs::write(at("x_times.dat"), "9216\n10240\n11264\n").unwrap();
     assert!(read_any(&[at("x")]).is_err());
 }

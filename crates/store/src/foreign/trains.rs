@@ -1,6 +1,6 @@
-//! Trains and round trips of messages: `ng.out` of Netgauge's `-x loggp` (also as machmeter exports it) and the file of
-//! `NetPIPE`'s `-o`.
-//! They are only parsed here, into rows of the net probe, whose analysis finds ranges of sizes and parameters.
+//! Trains and round trips of messages: `ng.out` of Netgauge's `-x loggp` (also as machmeter exports it), and the file of `NetPIPE`'s `-o`.
+//!
+//! The readers only parse them into rows of the net probe, whose analysis finds ranges of sizes and parameters.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,13 @@ pub(super) const NETPIPE: Reader = Reader {
     fill: netpipe,
 };
 
-/// Messages of a train, as the net probe has them.
+/// Messages per train, as in the net probe.
 const TRAIN: f64 = 16.0;
-/// Deviations within which nine tenths of a normal law lie.
+/// Number of standard deviations that contain nine tenths of a normal distribution.
 const NORMAL_90: f64 = 1.644_854;
-const ERRORS: &str =
-    "errors are not in the file; they are taken from how far sizes lie beside their neighbors";
+const ERRORS: &str = "errors are not in the file; they are estimated from the distance of each size to the line through its neighbors";
 
-/// Lines of numbers, with the last comment before each; NaN is a number here.
+/// Lines of numbers, each with the last comment before it; NaN is a number here.
 fn lines<const N: usize>(file: &SourceFile) -> impl Iterator<Item = (&str, [f64; N])> {
     let mut comment = "";
     file.text.lines().filter_map(move |line| {
@@ -46,7 +45,7 @@ fn lines<const N: usize>(file: &SourceFile) -> impl Iterator<Item = (&str, [f64;
     })
 }
 
-/// Three columns of which the third is the time that the second is the rate of.
+/// Three columns, the third being the time that corresponds to the rate in the second.
 fn looks_like_netpipe(file: &SourceFile) -> bool {
     let fits = |[bytes, mbit, s]: [f64; 3]| (mbit * 1e6 * s / (bytes * 8.0) - 1.0).abs() < 0.1;
     let (mut n, mut fit) = (0, 0);
@@ -54,7 +53,7 @@ fn looks_like_netpipe(file: &SourceFile) -> bool {
         n += 1;
         fit += usize::from(fits(cells));
     }
-    // NetPIPE's megabits are of 2^20; small sizes have few digits.
+    // NetPIPE's megabits are 2^20 bits; small sizes have few digits.
     n > 3 && 2 * fit > n && n == file.text.lines().filter(|l| !l.trim().is_empty()).count()
 }
 
@@ -62,7 +61,7 @@ fn looks_like_netpipe(file: &SourceFile) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     round_trip_ns: f64,
-    /// Per message of a train; by the sender's CPU; by the receiver's.
+    /// Time per message of a train; time on the sender's CPU; time on the receiver's CPU.
     gap_ns: Option<f64>,
     send_ns: Option<f64>,
     recv_ns: Option<f64>,
@@ -87,7 +86,7 @@ fn netgauge(input: &Input, out: &mut Imported) -> Result<()> {
                 }
             }
             if !(size >= 1.0 && n > 1.0 && one > 0.0 && train > one) {
-                negative.push(format!("trains of {size} B that take no longer than one message"));
+                negative.push(format!("trains of {size} B that are not longer than one message"));
                 continue;
             }
             let positive = |us: f64| Some(us * 1e3).filter(|v| *v > 0.0 && v.is_finite());
@@ -102,20 +101,20 @@ fn netgauge(input: &Input, out: &mut Imported) -> Result<()> {
         }
     }
     let said = [
-        (not_numbers > 0).then(|| format!("{not_numbers} lines whose g, G or lsqu is no number")),
-        negative.first().map(|first| format!("{} values that no link has, as {first}", negative.len())),
+        (not_numbers > 0).then(|| format!("{not_numbers} lines where g, G or lsqu is not a number")),
+        negative.first().map(|first| format!("{} impossible values, such as {first}", negative.len())),
         (repeated > 0)
-            .then(|| format!("{repeated} sizes that stand there twice, with the fit before a change")),
+            .then(|| format!("{repeated} sizes appear twice, with the fit before a protocol change")),
     ];
     let said: Vec<String> = said.into_iter().flatten().collect();
     if !said.is_empty() {
         warn(out, IMPOSSIBLE_NUMBERS, said.join("; "));
     }
-    let rate = "what the program prints beside G as GiB/s is 8/1024 of the bytes per us: some 8 times too much, in no unit";
+    let rate = "the printed GiB/s after G is 8/1024 of the bytes per us: about 8 times too much, and not a rate in GiB/s";
     warn(out, WRONG_UNIT, rate);
-    out.assume("trains of n messages say what those of 16 would take: PRTT(1) and 15 times (PRTT(n) - PRTT(1))/(n - 1)");
+    out.assume("trains of 16 messages are computed from trains of n: PRTT(1) and 15 times (PRTT(n) - PRTT(1))/(n - 1)");
     out.assume(ERRORS);
-    out.assume("o_r is what the program printed; it depends on which rank it drew as the server");
+    out.assume("o_r is the printed value; it depends on which rank the program chose as the server");
     finish(out, input, &links)
 }
 
@@ -129,12 +128,12 @@ fn netpipe(input: &Input, out: &mut Imported) -> Result<()> {
             }
         }
     }
-    out.assume("times are the least of several trials, not usual ones");
+    out.assume("times are the minimum of several trials, not typical values");
     out.assume(ERRORS);
     finish(out, input, &links)
 }
 
-/// As tables of the net probe, whose rows of samples are empty.
+/// Adds the points as tables of the net probe, whose rows have no samples.
 fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<()> {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for ((transport, direction), points) in links {
@@ -161,7 +160,7 @@ fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<()> {
                 push("train", train(gap_ns), gaps, &[size, ("messages", TRAIN as u64), ("work", 0)]);
             }
             if let Some(send_ns) = p.send_ns {
-                // Work of as many ns as a round trip takes.
+                // Work of the same duration as a round trip.
                 let work = p.round_trip_ns.round().max(1.0);
                 let key = [size, ("messages", TRAIN as u64), ("work", work as u64)];
                 push("train", train(send_ns + work), trips, &key);
@@ -172,12 +171,12 @@ fn finish(out: &mut Imported, input: &Input, links: &Links) -> Result<()> {
         }
     }
     let has_time = links.values().any(|l| !l.is_empty());
-    sure(has_time, || input.fault("no line of it holds a time that can be"))?;
+    sure(has_time, || input.fault("no line contains a possible time"))?;
     cost_tables(out, ["net", "links"], rows, &[]);
     Ok(())
 }
 
-/// Tables of a probe of costs whose rows have no samples: operations, and what else they have as JSON. `notes`: facts of its analysis.
+/// Adds tables of a cost probe whose rows have no samples: operations, and their further columns as JSON. `notes`: facts for its analysis.
 pub(super) fn cost_tables(
     out: &mut Imported,
     [probe, part]: [&str; 2],
@@ -215,14 +214,14 @@ pub(super) fn cost_tables(
     }
 }
 
-/// Relative error of a time: how far each lies beside the line through its two neighbors. A tenth of them may be where a line ends; the
-/// rest bound a normal law. At least one in ten thousand, which printed digits may hide.
+/// Relative error of a time: the deviation of each point from the line through its two neighbors. A tenth of the points may be at the end of a segment; the
+/// rest bound a normal distribution. At least 1e-4, which printed digits may hide.
 fn scatter(points: &[(f64, f64)]) -> f64 {
     let off = |w: &[(f64, f64)]| {
         let [(x0, y0), (x, y), (x1, y1)] = [w[0], w[1], w[2]];
         let part = (x - x0) / (x1 - x0);
         let straight = y0 + part * (y1 - y0);
-        // Variance of the difference of three independent values of one error.
+        // Standard deviation of the difference of three independent values with equal error.
         (y - straight).abs() / y / (1.0 + part.powi(2) + (1.0 - part).powi(2)).sqrt()
     };
     let off: Vec<f64> = points.windows(3).map(off).collect();

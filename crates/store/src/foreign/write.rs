@@ -1,6 +1,6 @@
-//! Writers of the formats whose programs machmeter stands in for: same names, same lines, same columns.
+//! Writes the formats of programs that machmeter replaces: same names, same lines, same columns.
 //!
-//! Each takes any writer, so that the same lines go to a file (through [`atomic::replace`], in one step) or to standard output.
+//! Each function takes any writer, so the same lines go to a file (through [`atomic::replace`], in one step) or to standard output.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use super::side::{self, SideFacts};
 use crate::error::Result;
 use crate::{atomic, best};
 
-/// One decimal number per line, as FTQ 2009 and FWQ write.
+/// One decimal number per line, as in FTQ 2009 and FWQ.
 pub fn numbers<T: std::fmt::Display>(out: &mut dyn Write, values: &[T]) -> io::Result<()> {
     values.iter().try_for_each(|v| writeln!(out, "{v}"))
 }
 
-/// FTQ 2009 files of one thread, `PREFIX_THREAD_times.dat` (window starts in ticks) and `PREFIX_THREAD_counts.dat`.
+/// Files of FTQ 2009 for one thread, `PREFIX_THREAD_times.dat` (window starts in ticks) and `PREFIX_THREAD_counts.dat`.
 pub fn ftq_2009(prefix: &Path, thread: usize, start_ticks: &[i64], counts: &[i32]) -> Result<[PathBuf; 2]> {
     let times = with_suffix(prefix, &format!("_{thread}_times.dat"));
     let counted = with_suffix(prefix, &format!("_{thread}_counts.dat"));
@@ -24,7 +24,7 @@ pub fn ftq_2009(prefix: &Path, thread: usize, start_ticks: &[i64], counts: &[i32
     Ok([times, counted])
 }
 
-/// What FTQ 2009 prints with `-s`: start time in ticks and count on each line.
+/// The output of FTQ 2009 under `-s`: start time in ticks and count on each line.
 pub fn ftq_2009_lines(out: &mut dyn Write, start_ticks: &[i64], counts: &[i32]) -> io::Result<()> {
     start_ticks.iter().zip(counts).try_for_each(|(t, c)| writeln!(out, "{t} {c}"))
 }
@@ -37,7 +37,7 @@ pub struct Ftq2025Header {
     /// Clock ticks per nanosecond.
     pub ticks_per_ns: f64,
     pub thread: usize,
-    /// CPU it ran on; `None` is written as -1, as the original always does on Linux.
+    /// CPU of the thread; `None` is written as -1, as the original always does on Linux.
     pub cpu: Option<i32>,
     /// Wait before the start, ms.
     pub start_delay_ms: u64,
@@ -50,7 +50,7 @@ pub struct Ftq2025Header {
     pub system: Vec<String>,
 }
 
-/// The lines of an FTQ 2025 file: header, then nanoseconds since the first window and count.
+/// Lines of an FTQ 2025 file: header, then nanoseconds since the first window and count.
 pub fn ftq_2025(
     out: &mut dyn Write,
     header: &Ftq2025Header,
@@ -91,7 +91,7 @@ pub fn fwq(prefix: &Path, thread: usize, duration_ticks: &[i64]) -> Result<PathB
 /// Header of a file of Netgauge's noise pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetgaugeHeader {
-    /// Asked length of a window or piece of work, us.
+    /// Requested length of a window or piece of work, us.
     pub duration_us: u64,
     pub samples: u64,
     /// Name and value of the lines about the system (`Sysname`, `Release`, ...).
@@ -105,7 +105,7 @@ fn netgauge_header(out: &mut dyn Write, method: &str, h: &NetgaugeHeader) -> io:
     h.system.iter().try_for_each(|(name, value)| writeln!(out, "# {name:<8}: {value}"))
 }
 
-/// What the selfish method states before its rows.
+/// Facts that the selfish method prints before its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SelfishFacts {
     /// Shortest turn of the loop, ns.
@@ -115,8 +115,7 @@ pub struct SelfishFacts {
     pub threshold_percent: u32,
 }
 
-/// Netgauge selfish: gaps as (start, end) in ns. Like the original it counts time from the first gap and subtracts one
-/// shortest turn from each length.
+/// Netgauge selfish: gaps as (start, end) in ns. As in the original, time begins at the first gap, and each length is reduced by one shortest turn.
 pub fn netgauge_selfish(
     out: &mut dyn Write,
     header: &NetgaugeHeader,
@@ -151,7 +150,7 @@ pub fn netgauge_ftq(out: &mut dyn Write, header: &NetgaugeHeader, counts: &[i32]
     counts.iter().enumerate().try_for_each(|(i, c)| writeln!(out, " {i}                {c}"))
 }
 
-/// Netgauge fwq: index and duration in whole microseconds, cut off as the original does.
+/// Netgauge fwq: index and duration in whole microseconds, truncated as in the original.
 pub fn netgauge_fwq(out: &mut dyn Write, header: &NetgaugeHeader, duration_ns: &[i64]) -> io::Result<()> {
     netgauge_header(out, "fwq", header)?;
     writeln!(out, "# Fixed Work Quantum Benchmark")?;
@@ -159,7 +158,7 @@ pub fn netgauge_fwq(out: &mut dyn Write, header: &NetgaugeHeader, duration_ns: &
     duration_ns.iter().enumerate().try_for_each(|(i, ns)| writeln!(out, "{i}             {}", ns / 1000))
 }
 
-/// The side file `PREFIX.machmeter.json` with what the formats have no room for; the readers use it.
+/// The side file `PREFIX.machmeter.json` with facts that the formats cannot hold; the readers use it.
 pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf> {
     let path = side::path_of(prefix);
     facts.check(&path)?;
@@ -167,7 +166,7 @@ pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Six significant digits without trailing zeros, as C's `%g` prints ordinary magnitudes.
+/// Six significant digits without trailing zeros, like C's `%g` for ordinary magnitudes.
 fn six_digits(v: f64) -> String {
     if v == 0.0 || !v.is_finite() {
         return "0".to_owned();

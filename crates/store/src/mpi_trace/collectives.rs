@@ -1,4 +1,4 @@
-//! Which calls of several ranks are one collective call, and how long each rank waited in it for the last one.
+//! Matches the calls of several ranks that form one collective call, and computes the time that each rank waited in it for the last one.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use machmeter_data::trace::{Communicator, Kind, OPERATIONS, Trace};
 
 use super::Rank;
 
-/// Communicators of each trace as all ranks number them. A communicator has no name that ranks share; but its members make those of
-/// equal members in one order, so that the n-th of them is the same for all.
+/// Communicators of each trace with numbers common to all ranks. Ranks share no name for a communicator. However, they create communicators with equal
+/// members in one order, so the n-th of them is the same for all.
 pub(super) fn numbered(traces: &[Trace<'_>]) -> Vec<Vec<usize>> {
     let mut numbers: BTreeMap<(&Communicator, usize), usize> = BTreeMap::new();
     traces
@@ -25,16 +25,16 @@ pub(super) fn numbered(traces: &[Trace<'_>]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Blocking collective calls of one operation that were matched.
+/// Matched blocking collective calls of one operation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Matched {
-    /// Matched calls, each of all its ranks.
+    /// Number of matched calls; each is counted once for all its ranks.
     pub(super) calls: u64,
-    /// Time in them, all ranks together, ns.
+    /// Time in them, summed over ranks, ns.
     pub(super) time_ns: f64,
-    /// Of it, until the last rank entered.
+    /// Part of the time until the last rank entered, ns.
     pub(super) waiting_ns: f64,
-    /// How often a rank was the last.
+    /// Number of calls in which a rank entered last.
     pub(super) last: BTreeMap<u32, u64>,
 }
 
@@ -42,22 +42,22 @@ pub(super) struct Matched {
 #[derive(Debug, Default)]
 pub(super) struct AllMatched {
     pub(super) operations: BTreeMap<usize, Matched>,
-    /// Waiting of each rank, ns.
+    /// Waiting time of each rank, ns.
     pub(super) waiting_ns: BTreeMap<u32, f64>,
-    /// Communicators whose calls did not go together from one on: communicator, call, operations.
+    /// Communicators whose calls stopped matching: communicator, index of the call, operations.
     pub(super) broken: Vec<(usize, usize, String)>,
 }
 
-/// A call of a sequence: operation, begin and length, ns.
+/// A call in a sequence: operation, begin and length, ns.
 type Step = (usize, i64, Option<u64>);
 
-/// Matches the n-th collective call of each member of a communicator, where the ranks share a clock.
+/// Matches the n-th collective call of each member of a communicator, if the ranks share a clock.
 pub(super) fn matched(ranks: &[Rank<'_>], is_one_clock: bool) -> AllMatched {
     let mut out = AllMatched::default();
     if !is_one_clock {
         return out;
     }
-    // By communicator and rank.
+    // Sequences by communicator and rank.
     let mut sequences: BTreeMap<usize, Vec<(u32, Vec<Step>)>> = BTreeMap::new();
     for r in ranks {
         let mut own: BTreeMap<usize, Vec<Step>> = BTreeMap::new();
@@ -70,7 +70,7 @@ pub(super) fn matched(ranks: &[Rank<'_>], is_one_clock: bool) -> AllMatched {
             }
         }
         for (communicator, mut steps) in own {
-            // Of several threads.
+            // The calls can come from several threads.
             steps.sort_by_key(|s| s.1);
             sequences.entry(communicator).or_default().push((r.trace.rank, steps));
         }
@@ -98,7 +98,7 @@ pub(super) fn matched(ranks: &[Rank<'_>], is_one_clock: bool) -> AllMatched {
     out
 }
 
-/// Members of a communicator; `None` of an intercommunicator.
+/// Number of members of a communicator; `None` for an intercommunicator.
 fn size_of(ranks: &[Rank<'_>], communicator: usize) -> Option<usize> {
     let of = |r: &Rank<'_>| {
         let own = r.communicators.iter().position(|c| *c == communicator)?;
@@ -118,7 +118,7 @@ fn add(out: &mut AllMatched, operation: usize, steps: &[(u32, Step)]) {
     *to.last.entry(last).or_default() += 1;
     for (rank, (_, at_ns, took)) in steps {
         let took_ns = took.unwrap_or(0) as f64;
-        // Who may go on before the last one enters (the root of a broadcast) waits for nobody then.
+        // A rank that may continue before the last one enters (the root of a broadcast) does not wait.
         let waiting_ns = (entered_ns.saturating_sub(*at_ns) as f64).min(took_ns);
         to.time_ns += took_ns;
         to.waiting_ns += waiting_ns;

@@ -1,4 +1,4 @@
-//! Sums over the calls of all ranks, and the figures made of them.
+//! Sums over the calls of all ranks, and the figures derived from them.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use super::Rank;
 use super::collectives::{AllMatched, Matched};
 use super::info::{BYTES, CALLS, DURATION, LAST, ON_CPU, RANKS, SHARE, WAITING, WALL};
 
-/// Spans of the run over which shares are told one by one, for comparisons.
+/// Number of equal spans of the run with separate shares, for comparisons.
 const BLOCKS: usize = 20;
 /// Confidence of intervals.
 const LEVEL: f64 = 0.95;
 /// Probabilities of quantiles of durations.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Calls of an operation, or of all.
+/// Sums over the calls of one operation, or of all.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     pub(super) time_ns: f64,
     pub(super) bytes: u64,
     pub(super) open: u64,
-    /// Ascending once summed up.
+    /// Durations of returned calls, ns; ascending after the summation.
     pub(super) durations_ns: Vec<f64>,
     blocks_ns: [f64; BLOCKS],
 }
@@ -35,14 +35,14 @@ impl Sum {
     }
 }
 
-/// What all calls come to.
+/// Sums over all calls.
 pub(super) struct Figures<'m> {
     pub(super) all: Sum,
-    /// By operation, the one with most time first.
+    /// By operation, the one with the most time first.
     pub(super) operations: Vec<(usize, Sum)>,
-    /// Bytes of messages that a rank sends another, by sender and receiver.
+    /// Bytes of messages by sender and receiver.
     pub(super) sent: BTreeMap<(u32, u32), u64>,
-    /// Time in calls of each rank, ns.
+    /// Time in calls per rank, ns.
     pub(super) rank_ns: Vec<f64>,
     pub(super) matched: &'m AllMatched,
     ranks: u64,
@@ -51,12 +51,12 @@ pub(super) struct Figures<'m> {
     on_cpu: Option<f64>,
 }
 
-/// Names as the standard has them are long; rows and parameters have them in lower case.
+/// Name of an operation in lower case, as in rows and parameters.
 pub(super) fn name(operation: usize) -> String {
     OPERATIONS[operation].name.to_lowercase()
 }
 
-/// Whether it sends when it is called.
+/// True if the operation sends when it is called.
 fn sends(operation: usize) -> bool {
     let o = &OPERATIONS[operation];
     o.kind == Kind::Message && o.name.to_lowercase().contains("send") && !o.name.ends_with("_init")
@@ -109,7 +109,7 @@ impl<'m> Figures<'m> {
             ranks: ranks.first().map_or(0, |r| u64::from(r.trace.size)),
             wall_ns,
             threads_ns: ranks.iter().map(|r| r.threads_ns() as f64).sum(),
-            // Two clocks are read one after the other.
+            // Clamped, because the two clocks are read one after the other.
             on_cpu: (wall > 0.0).then(|| (cpu / wall).min(1.0)),
         }
     }

@@ -1,6 +1,6 @@
-//! Trace files of an MPI program as figures, pictures and the table `mpi_events`.
+//! Converts trace files of an MPI program to figures, pictures and the table `mpi_events`.
 //!
-//! A trace is read as files of other tools are: its ranks may have run on other machines, and nothing in it is believed
+//! Traces are untrusted input, like files of other tools, because ranks may have run on other machines. The reader checks every value
 //! ([`machmeter_data::trace`]).
 
 mod collectives;
@@ -20,35 +20,35 @@ use crate::error::{Result, StoreError};
 
 pub use info::{CODES, METRICS, ROWS};
 
-/// What the traces of a program say.
+/// The result of the traces of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collected {
     /// Figures.
     pub metrics: Vec<Metric>,
     /// Pictures and tables.
     pub datasets: Vec<Dataset>,
-    /// What is missing or weak.
+    /// Gaps and weaknesses of the traces.
     pub warnings: Vec<Warning>,
-    /// `mpi_events`, unless there are more calls than were asked for, `mpi_communicators` and `mpi_ranks`.
+    /// `mpi_events` (unless there are more calls than `most_rows`), `mpi_communicators` and `mpi_ranks`.
     pub tables: Vec<Table>,
-    /// Whether each rank recorded to its end.
+    /// True if each rank recorded until its end.
     pub complete: bool,
-    /// Ids of the boots of the machines that ranks ran on.
+    /// Boot ids of the machines on which ranks ran.
     pub boots: Vec<String>,
-    /// The MPI library.
+    /// Version text of the MPI library.
     pub library: String,
-    /// Command line of rank 0, or of the first rank there is.
+    /// Command line of rank 0, or of the first rank in the directory.
     pub program: String,
     /// Names of the files.
     pub files: Vec<String>,
 }
 
-/// A rank with its place in time.
+/// A rank with its position in time.
 struct Rank<'a> {
     trace: &'a Trace<'a>,
-    /// What is taken from its clock for the time after the start of the first rank, ns.
+    /// Offset that is subtracted from its clock to get the time after the start of the first rank, ns.
     origin_ns: i128,
-    /// Its communicators as all ranks number them.
+    /// Its communicators, with numbers common to all ranks.
     communicators: Vec<usize>,
 }
 
@@ -63,22 +63,22 @@ impl Rank<'_> {
         self.trace.end_ns - self.trace.start_ns
     }
 
-    /// The communicator of a call as all ranks number them.
+    /// The communicator of a call, with a number common to all ranks.
     fn communicator(&self, call: &Call) -> Option<usize> {
         self.communicators.get(call.communicator?).copied()
     }
 
-    /// Time of its threads that called anything, ns.
+    /// Time of its threads with calls, ns.
     fn threads_ns(&self) -> u64 {
         let threads = self.trace.threads.iter().filter(|t| t.calls > 0).count() as u64;
         self.wall_ns().saturating_mul(threads)
     }
 }
 
-/// Reads the traces in a directory; `None` where it has none. The table of calls is made of at most `most_rows`.
+/// Reads the traces in a directory; `None` if it has none. The table of calls has at most `most_rows` rows, or is left out.
 ///
 /// # Errors
-/// A directory or file that cannot be read, a file that is not believed, or files of several programs.
+/// An unreadable directory or file, an invalid file, or files of several programs.
 pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>> {
     let listed = fs::read_dir(dir).map_err(|e| StoreError::io(dir, "read", &e))?;
     let mut paths: Vec<_> = listed.filter_map(Result::ok).map(|entry| entry.path()).collect();
@@ -90,10 +90,10 @@ pub fn collect(dir: &Path, most_rows: usize) -> Result<Option<Collected>> {
     analyze(dir, &paths.iter().map(read).collect::<Result<Vec<_>, _>>()?, most_rows)
 }
 
-/// The same of the bytes of files.
+/// The same from the bytes of files; `dir` names their directory in errors.
 ///
 /// # Errors
-/// A file that is not believed, or files of several programs, which `dir` is said to hold.
+/// An invalid file, or files of several programs.
 pub fn analyze(dir: &Path, files: &[(PathBuf, Vec<u8>)], most_rows: usize) -> Result<Option<Collected>> {
     let mut traces = Vec::new();
     for (path, bytes) in files {
@@ -103,11 +103,16 @@ pub fn analyze(dir: &Path, files: &[(PathBuf, Vec<u8>)], most_rows: usize) -> Re
     let Some(first) = traces.first() else { return Ok(None) };
     if let Some(twice) = traces.windows(2).find(|w| w[0].rank == w[1].rank) {
         let rank = twice[0].rank;
-        let what = format!("two traces of rank {rank}: it holds several programs, each needs a directory");
+        let what = format!(
+            "two traces of rank {rank}: the directory contains several programs, but each needs its own directory"
+        );
         return Err(StoreError::new(dir, what));
     }
     if let Some(size) = traces.iter().map(|t| t.size).find(|size| *size != first.size) {
-        let what = format!("traces of programs of {} and {size} ranks: each needs a directory", first.size);
+        let what = format!(
+            "traces of programs of {} and {size} ranks:  each program needs its own directory",
+            first.size
+        );
         return Err(StoreError::new(dir, what));
     }
     let mut boots: Vec<String> = traces.iter().map(|t| t.boot.clone()).collect();
@@ -136,7 +141,7 @@ pub fn analyze(dir: &Path, files: &[(PathBuf, Vec<u8>)], most_rows: usize) -> Re
     }))
 }
 
-/// Ranks on one axis of time: the monotonic clock where it is the same, else each machine's wall clock.
+/// Places ranks on one axis of time: the monotonic clock if they share it, else the wall clock of each machine.
 fn placed<'a>(traces: &'a [Trace<'a>], is_one_clock: bool) -> Vec<Rank<'a>> {
     let start_ns = |t: &Trace<'_>| i128::from(if is_one_clock { t.start_ns } else { t.start_real_ns });
     let first_ns = traces.iter().map(start_ns).min().unwrap_or(0);
@@ -148,12 +153,12 @@ fn placed<'a>(traces: &'a [Trace<'a>], is_one_clock: bool) -> Vec<Rank<'a>> {
     traces.iter().zip(communicators).map(place).collect()
 }
 
-/// A table whose columns were filled together.
+/// A table; its columns have equal length.
 fn table(name: &str, columns: Vec<Column>) -> Table {
     Table { name: name.to_owned(), notes: Vec::new(), columns }
 }
 
-/// All calls, rank by rank. Of a call that did not return the duration is -1.
+/// All calls, rank by rank. A call that did not return has the duration -1.
 fn events(ranks: &[Rank<'_>]) -> Table {
     let calls = || ranks.iter().flat_map(|r| r.trace.calls().map(move |c| (r, c)));
     let ints = |of: &dyn Fn(&Rank<'_>, &Call) -> i32| Values::I32(calls().map(|(r, c)| of(r, &c)).collect());
@@ -176,7 +181,7 @@ fn events(ranks: &[Rank<'_>]) -> Table {
     table
 }
 
-/// Communicators that are not all ranks in order, a row a member.
+/// Communicators other than those of all ranks in order, one row per member.
 fn members(ranks: &[Rank<'_>]) -> Table {
     let mut rows: Vec<(i32, i32, i32)> = Vec::new();
     let mut told = std::collections::BTreeSet::new();
@@ -195,7 +200,7 @@ fn members(ranks: &[Rank<'_>]) -> Table {
     table(COMMUNICATORS, columns)
 }
 
-/// When each rank was in the program: from the return of `MPI_Init` to `MPI_Finalize`, or to the last that is known.
+/// Time of each rank in the program: from the return of `MPI_Init` to `MPI_Finalize`, or to the last known time.
 fn spans(ranks: &[Rank<'_>]) -> Table {
     let longs =
         |of: &dyn Fn(&Rank<'_>) -> u64| Values::I64(ranks.iter().map(|r| r.after_start_ns(of(r))).collect());

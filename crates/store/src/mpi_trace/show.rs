@@ -1,4 +1,4 @@
-//! Tables and pictures.
+//! Draws tables and pictures of a trace.
 
 use machmeter_data::shape::{
     Axis, Cell, CostTable, Distribution, DistributionRow, Matrix, TableColumn, TableRow,
@@ -11,9 +11,9 @@ use super::figures::{Figures, name};
 
 /// Probabilities of a distribution.
 const PROBABILITIES: [f64; 12] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
-/// Operations in a picture at most: those with most time.
+/// Most operations in a picture: those with the most time.
 const MOST_DRAWN: usize = 8;
-/// Ranks at most of a matrix that a person can read.
+/// Most ranks in a matrix that is still legible.
 const MOST_RANKS: u32 = 64;
 
 fn number(value: Option<f64>) -> Cell {
@@ -25,7 +25,7 @@ pub(super) fn datasets(ranks: &[Rank<'_>], figures: &Figures<'_>) -> Vec<Dataset
         Dataset::new(
             "mpi.operations",
             "MPI operations",
-            "Calls of all ranks, those that the library makes itself not counted. Waiting: share of the time in matched blocking \
+            "Calls of all ranks, without calls made by the library itself. Waiting: share of the time in matched blocking \
              collectives before the last rank enters.",
             operations(figures),
         ),
@@ -40,7 +40,8 @@ pub(super) fn datasets(ranks: &[Rank<'_>], figures: &Figures<'_>) -> Vec<Dataset
     if !rows.is_empty() {
         let value = Axis::log("time of a call", Unit::Nanoseconds);
         let shape = Shape::Distribution(Distribution { value, rows, limits: Vec::new() });
-        let caption = "Time of single calls as their ranks see them, of the operations with most time; waiting included.";
+        let caption =
+            "Time of single calls on their ranks, including waiting, for the operations with the most time.";
         out.push(Dataset::new("mpi.durations", "Time of MPI calls", caption, shape));
     }
     out.extend(sent(ranks, figures));
@@ -132,6 +133,6 @@ fn sent(ranks: &[Rank<'_>], figures: &Figures<'_>) -> Option<Dataset> {
     let cell = |from: u32, to: u32| figures.sent.get(&(from, to)).map(|bytes| *bytes as f64);
     let values = (0..size).map(|from| (0..size).map(|to| cell(from, to)).collect()).collect();
     let matrix = Matrix::named("receiver", names.clone(), names, Axis::log("bytes", Unit::Bytes), values);
-    let caption = "Bytes of messages from the rank of the row to the rank of the column; collectives and persistent requests are not in it.";
+    let caption = "Bytes of messages from the rank of the row to the rank of the column, without collectives and persistent requests.";
     Some(Dataset::new("mpi.sent", "Messages from rank to rank", caption, Shape::Matrix(matrix)))
 }

@@ -1,4 +1,4 @@
-//! Traces made by hand, with the truth planted.
+//! Tests on handmade traces with a known truth.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use machmeter_data::{Record, Shape};
 
 use super::*;
 
-/// A trace whose ticks are nanoseconds.
+/// A trace with ticks of 1 ns.
 struct Writer {
     rank: u64,
     slots: Vec<[u64; 4]>,
@@ -67,7 +67,7 @@ fn value(found: &Collected, id: &str, wanted: &[(&str, &str)]) -> Option<f64> {
     record.metric(id, wanted)?.value
 }
 
-/// 100 barriers, into each tenth of which rank 1 comes 20 us late; into the others rank 0 comes 0.1 us late.
+/// 100 barriers. Rank 1 enters every tenth one 20 us late; rank 0 enters the rest 0.1 us late.
 fn late() -> [Writer; 2] {
     let mut ranks = [Writer::new(0), Writer::new(1)];
     let mut at_ns = 0;
@@ -122,7 +122,7 @@ fn what_is_missing_is_said() {
     let found = collect(dir.path(), 10).unwrap().unwrap();
     let codes: Vec<&str> = found.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["W720", "W722", "W723"]);
-    let open = "rank 1 did not return from MPI_Recv that it entered at 2.00 us, any rank, tag 5";
+    let open = "rank 1 did not return from MPI_Recv, entered at 2.00 us, any rank, tag 5";
     assert!(found.warnings[2].text.contains(open), "{:?}", found.warnings[2]);
     assert!(!found.complete);
     let mut zero = Writer::new(0);
@@ -147,7 +147,7 @@ fn communicators_are_told_apart_by_their_members_and_their_order() {
     let dir = tempfile::tempdir().unwrap();
     for rank in 0..2 {
         let mut r = Writer::new(rank);
-        // Rank 0 knows one of its own between two that both know, with the ranks turned round.
+        // Rank 0 has a communicator of its own between two common ones, and numbers differ between ranks.
         let pair =
             |index: u64| [[0, kind_word(COMMUNICATOR, 0), 2, index << 48], [1, kind_word(MEMBERS, 0), 0, 0]];
         r.slots.extend(pair(1));

@@ -1,4 +1,4 @@
-//! What is missing or weak in traces.
+//! Warns about gaps and weaknesses of traces.
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
@@ -8,10 +8,10 @@ use super::Rank;
 use super::collectives::AllMatched;
 use super::info::{MISSING_RANKS, NOT_MATCHED, OPEN_CALL, SEVERAL_CLOCKS, STOPPED, UNFINISHED};
 
-/// Ranks named in a warning, and calls, at most.
+/// Most ranks, and most calls, in a warning.
 const MOST_NAMED: usize = 8;
 
-/// Whether all ranks are there and recorded as long as they ran.
+/// True if all ranks exist and recorded until their end.
 pub(super) fn is_complete(traces: &[Trace<'_>]) -> bool {
     let size = traces.first().map_or(0, |t| t.size as usize);
     traces.len() == size && traces.iter().all(|t| matches!(t.end, End::Finalized | End::Unfinished))
@@ -30,12 +30,12 @@ pub(super) fn warnings(ranks: &[Rank<'_>], matched: &AllMatched, is_one_clock: b
     let size = ranks.first().map_or(0, |r| r.trace.size);
     if (ranks.len() as u32) < size {
         let there: Vec<u32> = ranks.iter().map(|r| r.trace.rank).collect();
-        let text = format!("{} of {size} ranks left a trace: {}", there.len(), named(&there));
+        let text = format!("only {} of {size} ranks left a trace: {}", there.len(), named(&there));
         out.push(MISSING_RANKS.note(text));
     }
     for (end, code, what) in [
-        (End::NoSpace, &STOPPED, "no space was left"),
-        (End::Limit, &STOPPED, "the limit was reached"),
+        (End::NoSpace, &STOPPED, "the recording stopped because the disk was full"),
+        (End::Limit, &STOPPED, "the recording stopped at its limit (--limit)"),
         (End::Unfinished, &UNFINISHED, "MPI_Finalize was not called"),
     ] {
         let ended = ranks.iter().filter(|r| r.trace.end == end);
@@ -55,14 +55,18 @@ pub(super) fn warnings(ranks: &[Rank<'_>], matched: &AllMatched, is_one_clock: b
         let tag = if call.tag >= 0 { format!(", tag {}", call.tag) } else { String::new() };
         let at = human(r.after_start_ns(call.start_ns) as f64, Unit::Nanoseconds);
         let (name, rank) = (OPERATIONS[call.operation].name, r.trace.rank);
-        let text = format!("rank {rank} did not return from MPI_{name} that it entered at {at}{peer}{tag}");
+        let text = format!("rank {rank} did not return from MPI_{name}, entered at {at}{peer}{tag}");
         out.push(OPEN_CALL.note(text));
     }
     if !is_one_clock {
-        out.push(SEVERAL_CLOCKS.note("ranks of several machines: who waits for whom is not known"));
+        out.push(SEVERAL_CLOCKS.note("the ranks ran on several machines: the delaying rank is unknown"));
     }
     for (communicator, call, what) in matched.broken.iter().take(MOST_NAMED) {
-        out.push(NOT_MATCHED.note(format!("communicator {communicator}, collective call {call}: {what}")));
+        out.push(
+            NOT_MATCHED.note(format!(
+                "collectives do not match on communicator {communicator}, call {call}: {what}"
+            )),
+        );
     }
     out
 }

@@ -1,5 +1,5 @@
-//! What a Parquet file claims of itself, checked before its decoder believes it. The decoder reserves what a page's header claims, and counts
-//! through the claimed length of a list of any field: 600 bytes took half a minute.
+//! Checks the sizes that a Parquet file claims, before its decoder uses them. The decoder reserves the size in a page's header, and iterates over the
+//! claimed length of any list. A file of 600 bytes took half a minute.
 
 use std::fs::File;
 use std::io;
@@ -7,18 +7,18 @@ use std::os::unix::fs::FileExt;
 
 use ::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Bytes of all pages of a table, decompressed: the memory that a report may take.
+/// Most bytes of all pages of a table, decompressed: the memory limit of a report.
 const MOST_BYTES: u64 = 1 << 30;
-/// The length of the footer, and `PAR1`.
+/// Length of the end of a file: the length of the footer, and `PAR1`.
 const END_BYTES: u64 = 8;
-/// Structures inside of structures; Parquet has six.
+/// Most levels of nested structures; Parquet has six.
 const MOST_DEPTH: u32 = 16;
 
 /// Fields of a page's header.
 const UNCOMPRESSED: i64 = 2;
 const COMPRESSED: i64 = 3;
 
-/// Whether the footer is as long as it claims, and its lists are. A file that is too short for one is left to the decoder.
+/// True if the footer and its lists are as long as they claim. A file too short for a footer is left to the decoder.
 pub(super) fn footer(file: &File) -> io::Result<bool> {
     let Some(end) = file.metadata()?.len().checked_sub(END_BYTES) else { return Ok(true) };
     let mut length = [0; 4];
@@ -28,7 +28,7 @@ pub(super) fn footer(file: &File) -> io::Result<bool> {
     Ok(Walk(&bytes).structure(0, &mut |_, _| {}).is_some())
 }
 
-/// Whether all pages lie inside their columns, and are small enough together.
+/// True if all pages are inside their columns, and small enough together.
 pub(super) fn pages(file: &File, meta: &ParquetMetaData) -> io::Result<bool> {
     let file_bytes = file.metadata()?.len();
     let mut all = 0;
@@ -51,7 +51,7 @@ fn read(file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes of the pages of a column, decompressed.
+/// Bytes of the pages of a column, decompressed, as claimed by their headers.
 fn claimed(column: &[u8]) -> Option<u64> {
     let (mut rest, mut all) = (Walk(column), 0_u64);
     while !rest.0.is_empty() {
@@ -67,7 +67,7 @@ fn claimed(column: &[u8]) -> Option<u64> {
     Some(all)
 }
 
-/// Bytes in Thrift's compact protocol that are not read yet.
+/// Unread bytes in Thrift's compact protocol.
 struct Walk<'a>(&'a [u8]);
 
 impl<'a> Walk<'a> {
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
         self.number().map(|n| (n >> 1) as i64 ^ -((n & 1) as i64))
     }
 
-    /// Goes behind a structure; tells `found` its numbers by field.
+    /// Skips a structure; calls `found` with its numbers by field.
     fn structure(&mut self, depth: u32, found: &mut dyn FnMut(i64, i64)) -> Option<()> {
         let mut field = 0_i64;
         loop {
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
             }
             field = if head >> 4 == 0 { self.signed()? } else { field.wrapping_add(i64::from(head >> 4)) };
             match head & 0xf {
-                // A field that is true or false has no bytes.
+                // A boolean field has no bytes.
                 1 | 2 => {}
                 4..=6 => found(field, self.signed()?),
                 kind => self.value(kind, depth)?,
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes behind a value. An element has at least a byte, so that no list is longer than what is left.
+    /// Skips a value. An element has at least one byte, so no list can be longer than the remaining bytes.
     fn value(&mut self, kind: u8, depth: u32) -> Option<()> {
         if depth == MOST_DEPTH {
             return None;

@@ -1,4 +1,4 @@
-//! Reading tables back.
+//! Reads tables of raw samples.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,12 +23,12 @@ use crate::error::{Result, StoreError, sure};
 use crate::history::portable;
 
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
-/// Errors: one line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
+/// Errors: one line if the file is missing, not Parquet, damaged, or has columns of other types.
 pub fn read_table(path: &Path) -> Result<Table> {
     from_file(&open(path)?, path)
 }
 
-/// The same from bytes already read; `name` stands for the file in messages.
+/// The same from bytes in memory; `name` represents the file in messages.
 pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table> {
     let failed = |e: io::Error| StoreError::io(name, "read", &e);
     let file = memfd_create(c"machmeter-table", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
@@ -38,10 +38,9 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Table> {
 }
 
 fn from_file(file: &File, path: &Path) -> Result<Table> {
-    // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
-    // must not end a report over many files.
+    // The Parquet crate returns errors for damaged files, but its page decoders contain assertions, too. A damaged file must not end a report over many files.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
-        let no_more = || ParquetError::General("it claims more than it has".to_owned());
+        let no_more = || ParquetError::General("its sizes exceed the file".to_owned());
         claims::footer(file)?.then_some(()).ok_or_else(no_more)?;
         let reader = SerializedFileReader::new(file.try_clone()?)?;
         claims::pages(file, reader.metadata())?.then_some(()).ok_or_else(no_more)?;
@@ -53,8 +52,8 @@ fn from_file(file: &File, path: &Path) -> Result<Table> {
     }
 }
 
-/// Reads the table that a record refers to, after checking that the file beside the record is the one it describes.
-/// Errors: as [`read_table`], and when the checksum or the number of rows differs.
+/// Reads a table of a record, after checking that the file beside the record is the one it describes.
+/// Errors: as [`read_table`], and if the checksum or the number of rows differs.
 pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table> {
     let name = Path::new(&raw.file)
         .file_name()
@@ -67,7 +66,7 @@ pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table> {
     sure(is_same, || wrong("changed since the record was written (its SHA-256 differs)"))?;
     let table = read_table(&path)?;
     let (rows, said) = (table.rows() as u64, raw.rows);
-    sure(rows == said, || wrong(&format!("has {rows} rows, the record says {said}")))?;
+    sure(rows == said, || wrong(&format!("has {rows} rows, but the record lists {said}")))?;
     Ok(table)
 }
 
@@ -84,10 +83,10 @@ fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
         columns.push(Column::new(schema.column(i).name(), unit, values(reader, i, &schema.column(i))?));
     }
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-    // Exports name files after tables, so a name is never a path.
+    // Exports name files after tables, so a name must not be a path.
     let name = match fact(TABLE_KEY) {
         Some(n) if portable(n) != n => {
-            return Err(ParquetError::General(format!("its table is called {n:?}, which is no plain name")));
+            return Err(ParquetError::General(format!("its table name {n:?} is not a plain name")));
         }
         Some(n) => n.to_owned(),
         None => portable(&stem),
@@ -134,7 +133,7 @@ fn values(reader: &dyn FileReader, index: usize, about: &ColumnDescriptor) -> Re
     Ok(all)
 }
 
-/// Reads the column chunk in blocks, so that a damaged row count cannot ask for all memory at once.
+/// Reads the column chunk in blocks, so that a wrong row count cannot request all memory at once.
 fn append<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     rows: usize,
@@ -144,7 +143,7 @@ fn append<T: DataType>(
     while left > 0 {
         let (records, _, _) = reader.read_records(left.min(1 << 16), None, None, into)?;
         if records == 0 {
-            return Err(ParquetError::General(format!("ends {left} rows before its end")));
+            return Err(ParquetError::General(format!("ends {left} rows too early")));
         }
         left -= records;
     }

@@ -1,34 +1,34 @@
-//! The MPI operations that are recorded: one list, from which the recorder makes its functions and readers take names.
+//! The list of recorded MPI operations. The recorder generates its functions from it, and readers take the names.
 
-/// What an operation is to an analysis.
+/// Class of an operation for the analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Starts or does one message between two ranks.
     Message,
-    /// Waits for messages or looks whether they are done.
+    /// Waits for messages or tests for their completion.
     Completion,
     /// All ranks of a communicator call it in one order, and it blocks.
     Collective,
-    /// The same, started and completed later.
+    /// A nonblocking collective: started here, completed later.
     CollectiveStart,
-    /// Collective too: makes or frees communicators or windows.
+    /// A collective that creates or frees communicators or windows.
     Communicator,
-    /// Reads or writes the memory of another rank, or waits for that.
+    /// Accesses the memory of another rank, or synchronizes such accesses.
     OneSided,
 }
 
-/// Which bytes an operation moves for its rank; numbers are places of C arguments, from 0.
+/// The arguments that give the bytes an operation moves for its rank; numbers are positions of C arguments, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bytes {
-    /// Not told by the arguments, or none.
+    /// None, or not given by the arguments.
     None,
     /// Count and datatype.
     Count(u8, u8),
     /// Count for each rank of the communicator, and datatype.
     PerRank(u8, u8),
-    /// Array of a count for each rank, and datatype.
+    /// Array of counts per rank, and datatype.
     Counts(u8, u8),
-    /// Entry of the own rank in such an array, and datatype.
+    /// Entry of the calling rank in such an array, and datatype.
     Own(u8, u8),
     /// Arrays of counts and of datatypes.
     Types(u8, u8),
@@ -36,30 +36,30 @@ pub enum Bytes {
     One(u8),
 }
 
-/// A handle that an operation makes or frees when it returns.
+/// A handle that an operation creates or frees when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handle {
     /// None.
     None,
-    /// Place of the new communicator.
+    /// Position of the new communicator.
     NewCommunicator(u8),
-    /// Place of the new window, over the communicator of the call.
+    /// Position of the new window, over the communicator of the call.
     NewWindow(u8),
-    /// Place of the freed communicator.
+    /// Position of the freed communicator.
     FreesCommunicator(u8),
-    /// Place of the freed window.
+    /// Position of the freed window.
     FreesWindow(u8),
 }
 
 /// No such argument.
 pub const ABSENT: u8 = u8::MAX;
 
-/// Where the arguments of an operation stand that are recorded.
+/// Positions of the recorded arguments of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arguments {
-    /// What its rank moves.
+    /// Bytes that the rank moves.
     pub bytes: Bytes,
-    /// The buffer that may be `MPI_IN_PLACE`, and what is moved then.
+    /// Position of the buffer that may be `MPI_IN_PLACE`, and the bytes in that case.
     pub in_place: (u8, Bytes),
     /// Rank in the communicator: destination, source, root or target.
     pub peer: u8,
@@ -69,11 +69,11 @@ pub struct Arguments {
     pub communicator: u8,
     /// Window, instead of a communicator.
     pub window: u8,
-    /// Handle made or freed.
+    /// Handle that is created or freed.
     pub handle: Handle,
 }
 
-/// Nothing but the name is recorded.
+/// Only the name is recorded.
 pub const PLAIN: Arguments = Arguments {
     bytes: Bytes::None,
     in_place: (ABSENT, Bytes::None),
@@ -89,22 +89,22 @@ pub const fn message(count: u8, datatype: u8, peer: u8, tag: u8, communicator: u
     Arguments { bytes: Bytes::Count(count, datatype), peer, tag, communicator, ..PLAIN }
 }
 
-/// A collective over a communicator, in place where `buffer` says so.
+/// A collective over a communicator; in place if `buffer` is `MPI_IN_PLACE`.
 pub const fn collective(bytes: Bytes, buffer: u8, in_place: Bytes, communicator: u8) -> Arguments {
     Arguments { bytes, in_place: (buffer, in_place), communicator, ..PLAIN }
 }
 
-/// The same with a root.
+/// A collective with a root.
 pub const fn rooted(arguments: Arguments, root: u8) -> Arguments {
     Arguments { peer: root, ..arguments }
 }
 
-/// What is done to the memory of `target` through a window.
+/// An access to the memory of `target` through a window.
 pub const fn access(bytes: Bytes, target: u8, window: u8) -> Arguments {
     Arguments { bytes, peer: target, window, ..PLAIN }
 }
 
-/// What is done to a handle, over the communicator at a place.
+/// An operation on a handle, over the communicator at a position.
 pub const fn handle(communicator: u8, handle: Handle) -> Arguments {
     Arguments { communicator, handle, ..PLAIN }
 }
@@ -114,14 +114,14 @@ pub const fn handle(communicator: u8, handle: Handle) -> Arguments {
 pub struct Operation {
     /// `Allreduce`, without `MPI_`.
     pub name: &'static str,
-    /// What it is.
+    /// Its class.
     pub kind: Kind,
-    /// What is recorded of it.
+    /// Its recorded arguments.
     pub arguments: Arguments,
 }
 
-/// Calls `$use!` with all operations: name in C, name in Fortran, number of C arguments, kind, arguments; first those that have a
-/// variant `_c` for large counts. The order is the number in traces: new ones are added at the end, with a new version of the format.
+/// Calls `$use!` with all operations: name in C, name in Fortran, number of C arguments, kind, arguments. Operations with a variant `_c` for large counts
+/// come first. The position is the number in traces: new operations go to the end, with a new version of the format.
 macro_rules! mpi_operations {
     ($use:ident) => { $use! {
         counted {
@@ -272,7 +272,7 @@ macro_rules! mpi_operations {
 
 macro_rules! table {
     (counted { $($c:ident $f:ident $n:literal $k:ident $a:expr;)* } plain { $($pc:ident $pf:ident $pn:literal $pk:ident $pa:expr;)* }) => {
-        /// All operations, by their number in traces.
+        /// All operations; the index is the number in traces.
         pub const OPERATIONS: &[Operation] = &[
             $(Operation { name: stringify!($c), kind: Kind::$k, arguments: $a },)*
             $(Operation { name: stringify!($pc), kind: Kind::$pk, arguments: $pa },)*

@@ -1,4 +1,4 @@
-//! `machmeter predict --expr EXPR --on RECORD`: a calculator over costs and laws of records.
+//! `machmeter predict --expr EXPR --on RECORD`: evaluates expressions over the costs and laws of records.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,9 @@ pub(super) struct Over {
     values: Vec<u64>,
 }
 
-/// `P=2-4096`: all doublings of the first up to the last, and the last.
+/// Parses `P=2-4096`: all doublings of the first value up to the last, and the last.
 pub(super) fn over(text: &str) -> Result<Over, String> {
-    let wrong = || format!("'{text}' is no variable over a range, as P=2-4096 or d=8-1M");
+    let wrong = || format!("'{text}' is not a variable with a range, such as P=2-4096 or d=8-1M");
     let (name, range) = text.split_once('=').ok_or_else(wrong)?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -35,7 +35,7 @@ fn refused(e: &ExprError) -> Failure {
     if e.help.is_empty() { failure } else { failure.help(&e.help) }
 }
 
-/// The names that an expression can use.
+/// Prints the names that an expression can use.
 fn listed(sheet: &Sheet, globals: &Globals) -> Result<Exit, Failure> {
     let (lines, target) = (sheet.listing(), globals.json.as_deref());
     let text = match target {
@@ -46,7 +46,7 @@ fn listed(sheet: &Sheet, globals: &Globals) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// `on`: the record of costs; `with`: others whose figures it lacks.
+/// Evaluates and prints an expression. `on` is the record of costs, then records for the figures that it lacks.
 pub(super) fn run(
     text: &str,
     over: Option<&Over>,
@@ -55,8 +55,8 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let records = report::records(on)?;
     let Some(first) = records.first() else {
-        return Err(Failure::usage("no costs to calculate with")
-            .help("--on RECORD, a run of any probe; --with others"));
+        return Err(Failure::usage("no costs for the expression")
+            .help("give --on RECORD, a run of any probe; more with --with"));
     };
     let sheet = Sheet::of(&records);
     if text.trim() == "list" {
@@ -66,15 +66,15 @@ pub(super) fn run(
     let variable = over.map(|o| o.name.as_str());
     let bound = expr::bind(&expr, &sheet, variable).map_err(|e| refused(&e))?;
     if !bound.has_unit() {
-        let what = format!("--expr: a time to the power of {} is no figure", bound.dimension);
-        return Err(Failure::usage(what).help("times, rates and numbers are"));
+        let what = format!("--expr: the result is a time to the power of {}", bound.dimension);
+        return Err(Failure::usage(what).help("the result must be a time, a rate or a number"));
     }
     let values: Vec<f64> = over.map_or_else(|| vec![0.0], |o| o.values.iter().map(|v| *v as f64).collect());
     let answer = |at: f64| Ok((at, bound.at(at).map_err(|e| refused(&of_variable(&e, variable, at)))?));
     let answers: Vec<(f64, Answer)> = values.into_iter().map(answer).collect::<Result<_, Failure>>()?;
     if globals.dry_run {
         let what =
-            format!("plan: {text} on the costs of {} records, {} values", records.len(), answers.len());
+            format!("plan: {text} with the costs of {} records, {} values", records.len(), answers.len());
         return measure::planned(globals, &what);
     }
     let ids: Vec<&str> = records.iter().map(|r| r.id.as_str()).collect();
@@ -94,7 +94,7 @@ pub(super) fn run(
     Ok(keep_figures(record, globals))
 }
 
-/// Says where on the range it was.
+/// Adds the position in the range to an error.
 fn of_variable(e: &ExprError, variable: Option<&str>, at: f64) -> ExprError {
     let place = variable.map_or(String::new(), |v| format!(" at {v} = {at}"));
     ExprError { what: format!("{}{place}", e.what), help: e.help.clone() }

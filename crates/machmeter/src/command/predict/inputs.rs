@@ -1,4 +1,4 @@
-//! What the options of a prediction mean: a traced run, costs of a machine.
+//! Interprets the options of a prediction: a traced run, and the costs of a machine.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::Failure;
 use crate::command::report;
 use crate::command::simulate::names_of;
 
-/// A collective that becomes messages.
+/// A collective, and the pattern of messages that replaces it.
 pub(super) type Algorithm = (&'static str, &'static PatternInfo);
 
-/// `L=0.5x,1x,2x`: one parameter, several factors.
+/// One parameter with several factors: `L=0.5x,1x,2x`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Variations(pub(super) Vec<Variation>);
 
@@ -30,25 +30,27 @@ pub(super) fn variations(text: &str) -> Result<Variations, String> {
     all.collect::<Result<_, _>>().map(Variations)
 }
 
-/// A factor of times or bytes.
+/// Parses a factor of times or bytes.
 pub(super) fn scale(text: &str) -> Result<f64, String> {
     let parsed = text.parse::<f64>().ok().filter(|x| (0.0..=1e6).contains(x));
-    parsed.ok_or_else(|| format!("'{text}' is no factor from 0 to 1000000"))
+    parsed.ok_or_else(|| format!("'{text}' is not a factor from 0 to 1000000"))
 }
 
-/// `allreduce=ring`
+/// Parses `allreduce=ring`.
 pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
     let (operation, pattern) = text
         .split_once('=')
-        .ok_or_else(|| format!("'{text}' is no operation with its pattern, as allreduce=ring"))?;
+        .ok_or_else(|| format!("'{text}' is not an operation with a pattern, such as allreduce=ring"))?;
     let base = BASES.iter().find(|(base, _)| *base == operation);
-    let base = base.ok_or_else(|| format!("no operation '{operation}': {}", names_of(BASES, |b| b.0)))?;
+    let base = base
+        .ok_or_else(|| format!("no operation '{operation}'; operations are {}", names_of(BASES, |b| b.0)))?;
     let info = find(pattern);
-    let info = info.ok_or_else(|| format!("no pattern '{pattern}': {}", names_of(PATTERNS, |p| p.name)))?;
+    let info = info
+        .ok_or_else(|| format!("no pattern '{pattern}'; patterns are {}", names_of(PATTERNS, |p| p.name)))?;
     Ok((base.0, info))
 }
 
-/// A run with a trace, and its tables.
+/// Reads a run with a trace, and its tables.
 pub(super) fn traced(run: &Path) -> Result<(Record, Vec<Table>), Failure> {
     let (record, path) = report::located(run)?;
     if record.raw.iter().any(|r| r.table == EVENTS) {
@@ -56,16 +58,16 @@ pub(super) fn traced(run: &Path) -> Result<(Record, Vec<Table>), Failure> {
         return Ok((record, tables));
     }
     let help = if record.metric("mpi.calls", &[("operation", "all")]).is_some() {
-        "the run has too many calls for its table: machmeter trace --raw all keeps them"
+        "the run has too many calls to keep them by default: use machmeter trace --raw all"
     } else {
-        "machmeter trace -- mpirun ... records one"
+        "record a trace: machmeter trace -- mpirun ..."
     };
-    Err(Failure::usage(format!("{}: no trace of an MPI program", run.display())).help(help))
+    Err(Failure::usage(format!("{}: the run has no trace of an MPI program", run.display())).help(help))
 }
 
-/// What a machine's calls cost.
+/// Costs of the calls on a machine.
 pub(super) struct Costs {
-    /// The record of the link, and its name.
+    /// Name and record of the link.
     pub(super) name: String,
     pub(super) record: Record,
     pub(super) link: OfLink,
@@ -74,8 +76,8 @@ pub(super) struct Costs {
 
 pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
     let on = asked.on.as_ref().ok_or_else(|| {
-        Failure::usage("no costs to predict with")
-            .help("--on RECORD, a run of machmeter mpi or machmeter net")
+        Failure::usage("no costs for the prediction")
+            .help("give --on RECORD, a run of machmeter mpi or machmeter net")
     })?;
     let names: Vec<&PathBuf> = [on].into_iter().chain(&asked.with).collect();
     let records = report::records(&names)?;
@@ -85,7 +87,7 @@ pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
     };
     let wrong = |e: String| {
         Failure::usage(format!("--on {}: {e}", on.display()))
-            .help("machmeter mpi measures messages of MPI and all its collectives: --parts costs,loggps")
+            .help("machmeter mpi measures messages and all collectives of MPI: --parts costs,loggps")
     };
     let has_link = records.iter().position(|record| of(record).is_ok()).unwrap_or(0);
     let link = of(&records[has_link]).map_err(wrong)?;
@@ -93,18 +95,18 @@ pub(super) fn costs(asked: &Asked) -> Result<Costs, Failure> {
     Ok(Costs { sheet: Sheet::of(&records), record: records[has_link].clone(), link, name })
 }
 
-/// Messages of a program of MPI cost what they cost there: of receives posted or unexpected the link of which less is assumed.
+/// Messages of an MPI program have the costs of the `mpi` probe. Of its two links (receive posted or unexpected), the one with fewer assumptions is used.
 fn of_mpi(record: &Record) -> Option<OfLink> {
     let links =
         ["mpi posted", "mpi unexpected"].map(|name| of_record(record, Some(name), Dialect::Machmeter));
     links.into_iter().flatten().min_by_key(|link| link.assumptions.len())
 }
 
-/// What becomes of the traced program.
+/// Options of the replay.
 pub(super) fn options(asked: &Asked, traced_ranks: u32) -> Result<Options, Failure> {
     let ranks = asked.ranks.unwrap_or(traced_ranks);
     if traced_ranks == 0 || !ranks.is_multiple_of(traced_ranks) {
-        let text = format!("--ranks {ranks} is no multiple of the {traced_ranks} ranks that were traced");
+        let text = format!("--ranks {ranks} is not a multiple of the {traced_ranks} traced ranks");
         let help = format!("{}, {}, ...", traced_ranks.saturating_mul(2), traced_ranks.saturating_mul(4));
         return Err(Failure::usage(text).help(help));
     }
@@ -113,7 +115,7 @@ pub(super) fn options(asked: &Asked, traced_ranks: u32) -> Result<Options, Failu
     Ok(Options { cpu_scale, bytes_scale, copies, algorithms, others: None })
 }
 
-/// The largest message whose time was measured, bytes.
+/// The largest message with a measured time, bytes.
 pub(super) fn largest_measured(record: &Record, link: &OfLink) -> Option<u64> {
     let transport = link.name.split(' ').next().unwrap_or_default();
     let prefix = if transport == "mpi" { "mpi." } else { "net." };
@@ -125,15 +127,15 @@ pub(super) fn largest_measured(record: &Record, link: &OfLink) -> Option<u64> {
     Some(largest as u64)
 }
 
-/// How it was made that the figures do not say.
+/// Statements on the method that the figures do not contain.
 pub(super) fn statements(replay: &Replay, options: &Options, traced_ranks: u32) -> Vec<String> {
     let (ranks, copies, rebuilt) = (replay.ranks(), options.copies, replay.rebuilt);
     let repeated = (copies > 1).then(|| {
         format!(
-            "{ranks} ranks: messages of {traced_ranks} ranks {copies} times, {rebuilt} collectives of all rebuilt for more ranks"
+            "{ranks} ranks: messages of {traced_ranks} ranks repeated {copies} times, {rebuilt} collectives of all ranks rebuilt"
         )
     });
     let algorithms = options.algorithms.iter();
-    let algorithms = algorithms.map(|(of, info)| format!("{of} as messages of the pattern {}", info.name));
+    let algorithms = algorithms.map(|(of, info)| format!("{of} replayed as the pattern {}", info.name));
     repeated.into_iter().chain(algorithms).collect()
 }

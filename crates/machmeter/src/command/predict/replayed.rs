@@ -1,4 +1,4 @@
-//! The prediction of a traced run: runs over threads, their figures, what is doubtful.
+//! Runs a prediction of a traced run over threads, and reports its figures and their weaknesses.
 
 use std::sync::Arc;
 
@@ -17,18 +17,17 @@ use crate::progress::Reporter;
 use crate::session::warning;
 use crate::{Exit, Failure, Globals};
 
-/// Memory of an operation of a replay and of its run, bytes: of the structures, with room to grow.
+/// Memory per operation of a replay and of its run, bytes. The value follows from the structures, with room for their growth.
 const BYTES_PER_EVENT: u64 = 200;
 
-/// Least share of its time that a traced thread has a CPU without a warning: predictions of ranks that had one all the time were off by
-/// up to 0.11 (`bench/predict`), and what is missing here is as much.
+/// Least share of its time on a CPU for a traced thread without a warning. Predictions for ranks that always had a CPU were off by up to 0.11
+/// (`bench/predict`), and a missing share of this size adds as much.
 const LEAST_ON_CPU: f64 = 0.9;
 
 pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let Some(name) = &asked.run else {
-        return Err(
-            Failure::usage("nothing to predict").help("predict RUN --on RECORD, RUN of machmeter trace")
-        );
+        return Err(Failure::usage("nothing to predict")
+            .help("machmeter predict RUN --on RECORD, with a RUN of machmeter trace"));
     };
     let (of_run, tables) = traced(name)?;
     let on = costs(asked)?;
@@ -50,8 +49,11 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     let noisy = noise.clone().map(|machine| (machine, asked.coincident));
     let prediction = Prediction::new(&replay, &on.link, &on.sheet, noisy).map_err(|operation| {
         let names = asked.on.iter().chain(&asked.with).map(|p| p.display().to_string());
-        Failure::usage(format!("--on {}: no cost of {operation}", names.collect::<Vec<_>>().join(", ")))
-            .help(format!("machmeter mpi measures it; or as messages: --algorithm {operation}=PATTERN"))
+        Failure::usage(format!("--on {}: no cost of {operation}", names.collect::<Vec<_>>().join(", "))).help(
+            format!(
+                "measure it with machmeter mpi, or replay it as messages: --algorithm {operation}=PATTERN"
+            ),
+        )
     })?;
     if !need.begins(threads, globals)? {
         return Ok(Exit::Fine);
@@ -91,7 +93,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
 
 type All = (Option<Times>, Vec<(Variation, Times)>);
 
-/// Run by run, in each all variations: what an interrupt leaves is whole runs. Variations draw the same costs and noise.
+/// Simulates run by run, each with all variations, so that an interrupt leaves complete runs. Variations draw the same costs and noise.
 fn simulated(
     asked: &Asked,
     prediction: &Prediction<'_>,
@@ -140,16 +142,18 @@ fn warn(
         && asked > measured
     {
         let [asked, measured] = [asked, measured].map(|b| human(b as f64, Unit::Bytes));
-        let text = format!("messages of {asked} lie beyond the measured sizes (to {measured}): extrapolated");
+        let text = format!(
+            "messages of {asked} exceed the measured sizes (up to {measured}): their times are extrapolated"
+        );
         say("W911", text, "measure larger messages");
     }
     if !replay.left_out.is_empty() {
         let all: Vec<String> = replay.left_out.iter().map(|(name, n)| format!("{n} {name}")).collect();
-        let text = format!("left out of the replay: {}", all.join(", "));
+        let text = format!("not replayed: {}", all.join(", "));
         say(
             "W912",
             text,
-            "their time counts as 0: compare a replay on the machine's own costs with the traced time",
+            "their time counts as 0: compare a replay with the costs of the traced machine to the traced time",
         );
     }
     let guesses = [
@@ -160,38 +164,39 @@ fn warn(
     let guesses: Vec<String> =
         guesses.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if !guesses.is_empty() {
-        let text = format!("taken from the order of calls: {}", guesses.join(", "));
-        say("W913", text, "nothing, where each rank takes them in the order in which they come");
+        let text = format!("matched by the order of calls: {}", guesses.join(", "));
+        say(
+            "W913",
+            text,
+            "none if each rank takes messages in order of arrival; else trace with named ranks",
+        );
     }
     let priced = replay.priced_operations();
     if asked.variations().iter().any(|v| v.factor != 1.0) && !priced.is_empty() {
-        let text =
-            format!("--vary does not change the price of {}: as measured in all runs", priced.join(", "));
+        let text = format!("--vary does not change the measured cost of {}", priced.join(", "));
         say(
             "W915",
             text,
-            "--algorithm OP=PATTERN: messages instead of a price; machmeter simulate --pattern list",
+            "replay it as messages: --algorithm OP=PATTERN; machmeter simulate --pattern list prints the patterns",
         );
     }
     let on_cpu = of_run.metric("mpi.on_cpu", &[]).and_then(|m| m.value);
     if let Some(share) = on_cpu.filter(|share| *share < LEAST_ON_CPU) {
         let text = format!(
-            "traced threads had a CPU {:.0} % of the time (mpi.on_cpu): a run may take up to {:.1} times as long as predicted, which the interval does not hold",
+            "traced threads had a CPU for only {:.0} % of the time (mpi.on_cpu): a run may take up to {:.1} times as long as predicted, beyond the interval",
             100.0 * share,
             1.0 / share
         );
-        say(
-            "W916",
-            text,
-            "trace with a CPU for each rank and nothing beside it: mpirun --bind-to core, chrt -f 1",
-        );
+        say("W916", text, "trace with one CPU per rank and no other load: mpirun --bind-to core, chrt -f 1");
     }
     let cpus = |record: &Record| record.machine.before.number("cpu.count");
     let shared = [(of_run, traced_ranks, "traced"), (&on.record, replay.ranks(), "of the costs")];
     for (machine, ranks, which) in shared {
         if let Some(cpus) = cpus(machine).filter(|cpus| f64::from(ranks) > *cpus) {
-            let text = format!("{ranks} ranks, the machine {which} has {cpus} CPUs");
-            say("W914", text, "each rank is predicted as with a CPU of its own; trace one rank for each CPU");
+            let text = format!(
+                "{ranks} ranks, but the machine {which} has {cpus} CPUs: the prediction gives each rank its own CPU"
+            );
+            say("W914", text, "trace at most one rank per CPU");
         }
     }
 }

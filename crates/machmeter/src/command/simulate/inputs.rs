@@ -1,4 +1,4 @@
-//! What the options of a simulation mean: ranks, a schedule, costs, noise.
+//! Interprets the options of a simulation: ranks, a schedule, costs, noise.
 
 use std::path::Path;
 
@@ -22,18 +22,18 @@ use crate::command::report;
 /// Most ranks of a pattern.
 const MAX_RANKS: u64 = 1 << 24;
 
-/// Of a schedule, MiB: twenty million operations as text.
+/// Largest schedule, MiB: twenty million operations as text.
 const MOST_MIB: u64 = 1024;
 
-/// `64`, or `2-1M` as all powers of 2 from 2 on.
+/// Parses `64`, or `2-1M` as all powers of 2 from 2 on.
 pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
     let doubled = doublings(text, 2, MAX_RANKS);
     let doubled = doubled
-        .ok_or_else(|| format!("'{text}' is no number of ranks from 2 to 16M, nor a range such as 2-1M"))?;
+        .ok_or_else(|| format!("'{text}' is not a number of ranks from 2 to 16M, or a range such as 2-1M"))?;
     Ok(doubled.map(|ranks| ranks as u32).collect())
 }
 
-/// Of `8-1M` all doublings of the first number up to the last, and the last; of `64` itself. `None` unless within `least` and `most`.
+/// For `8-1M` all doublings of the first number up to the last, and the last; for `64` only that. `None` unless within `least` and `most`.
 pub(in crate::command) fn doublings(
     text: &str,
     least: u64,
@@ -46,7 +46,7 @@ pub(in crate::command) fn doublings(
     Some(doubled.chain([last]))
 }
 
-/// Of rows of a table, for messages.
+/// Names of the rows of a table, for messages.
 pub(in crate::command) fn names_of<T>(rows: &[T], name: fn(&T) -> &str) -> String {
     rows.iter().map(name).collect::<Vec<_>>().join(", ")
 }
@@ -58,7 +58,7 @@ pub(super) fn read_schedule(path: &Path) -> Result<(Goal, String), Failure> {
     Ok((read, digest))
 }
 
-/// What two shares must have in common.
+/// The plan, which the shares of a simulation must have in common.
 pub(super) fn plan(asked: &Asked, schedule: Option<&(Goal, String)>) -> Result<Value, Failure> {
     let (name, what) = match (&asked.pattern, schedule) {
         (Some(name), _) => {
@@ -75,9 +75,8 @@ pub(super) fn plan(asked: &Asked, schedule: Option<&(Goal, String)>) -> Result<V
             (stem.to_string_lossy().into_owned(), json!({ "ranks": goal.ranks(), "sha256": digest }))
         }
         (None, None) => {
-            return Err(
-                Failure::usage("nothing to simulate").help("--pattern NAME, a file, or --merge RECORD...")
-            );
+            return Err(Failure::usage("nothing to simulate")
+                .help("give --pattern NAME, a file, or --merge RECORD..."));
         }
     };
     Ok(
@@ -85,7 +84,7 @@ pub(super) fn plan(asked: &Asked, schedule: Option<&(Goal, String)>) -> Result<V
     )
 }
 
-/// Parameters, and the machine that they were measured on.
+/// Parameters of the link, and the machine on which they were measured.
 pub(super) fn params(asked: &Asked, plan: &mut Value) -> Result<(Params, Host), Failure> {
     let (record, of) = link(asked)?;
     plan["on"] = json!(record.id);
@@ -95,11 +94,13 @@ pub(super) fn params(asked: &Asked, plan: &mut Value) -> Result<(Params, Host), 
     Ok((of.params, record.machine))
 }
 
-/// The link of the record of costs.
+/// The link in the record of costs.
 pub(super) fn link(asked: &Asked) -> Result<(Record, OfLink), Failure> {
     let dialect = if asked.dialect == "loggopsim" { Dialect::LogGopSim } else { Dialect::Machmeter };
     let Some(on) = &asked.on else {
-        return Err(Failure::usage("no costs to simulate on").help("--on RUN, a run of machmeter net"));
+        return Err(
+            Failure::usage("no costs for the simulation").help("give --on RUN, a run of machmeter net")
+        );
     };
     let (record, _) = report::located(on)?;
     let of = of_record(&record, asked.link.as_deref(), dialect)
@@ -115,10 +116,10 @@ pub(in crate::command) fn machine(noise: &str, plan: &mut Value) -> Result<Machi
     }
     let (record, tables) = report::with_tables(Path::new(noise))?;
     plan["noise"] = json!(record.id);
-    Machine::recorded(&tables).map_err(|e| wrong(e).help("machmeter noise --raw all records them"))
+    Machine::recorded(&tables).map_err(|e| wrong(e).help("record the gaps with machmeter noise --raw all"))
 }
 
-/// `period=1ms,duration=10us`, or `rate=100,duration=10us,exponential`.
+/// Parses `period=1ms,duration=10us`, or `rate=100,duration=10us,exponential`.
 pub(super) fn described(text: &str) -> Result<Machine, String> {
     let (mut period_ns, mut rate, mut duration_ns, mut exponential) = (None, None, None, false);
     for word in text.split(',') {
@@ -127,17 +128,18 @@ pub(super) fn described(text: &str) -> Result<Machine, String> {
             Some(("duration", t)) => duration_ns = Some(parse_duration_ns(t)?),
             Some(("rate", t)) => {
                 let parsed = t.parse::<f64>().ok().filter(|r| (1e-3..=1e9).contains(r));
-                rate = Some(parsed.ok_or_else(|| format!("'{t}' is no rate per second from 0.001 to 1e9"))?);
+                rate =
+                    Some(parsed.ok_or_else(|| format!("'{t}' is not a rate per second from 0.001 to 1e9"))?);
             }
             None if word == "exponential" => exponential = true,
-            _ => return Err(format!("'{word}' is none of period=, rate=, duration=, exponential")),
+            _ => return Err(format!("'{word}' is not one of period=, rate=, duration=, exponential")),
         }
     }
-    let duration_ps = duration_ns.ok_or("no duration=")?.saturating_mul(1000);
+    let duration_ps = duration_ns.ok_or("duration= is missing")?.saturating_mul(1000);
     match (period_ns, rate) {
         (Some(ns), None) if !exponential => Machine::periodic(ns.saturating_mul(1000), duration_ps),
         (None, Some(rate)) => Machine::random((1e12 / rate) as u64, duration_ps, exponential),
-        _ => Err("period=, or rate= with exponential where durations vary".to_owned()),
+        _ => Err("give period=, or rate= (with exponential for exponential durations)".to_owned()),
     }
 }
 
@@ -175,8 +177,8 @@ pub(super) fn what<'a>(asked: &Asked, schedule: Option<&'a Goal>) -> Result<What
     let last = asked.ranks[asked.ranks.len() - 1];
     if what.operations_of_rank(last) > u64::from(u32::MAX / 2) {
         let (name, rounds) = (info.name, asked.rounds);
-        let text = format!("{name} at {last} ranks in {rounds} rounds: over 2^31 operations of a rank");
-        return Err(Failure::usage(text).help("fewer ranks, rounds or segments"));
+        let text = format!("{name} at {last} ranks in {rounds} rounds: more than 2^31 operations per rank");
+        return Err(Failure::usage(text).help("use fewer ranks, rounds or segments"));
     }
     Ok(what)
 }

@@ -1,4 +1,4 @@
-//! `machmeter simulate --pattern NAME --on RUN`: message passing on measured costs, quiet and with noise, up to a million ranks.
+//! `machmeter simulate --pattern NAME --on RUN`: simulates message passing on measured costs, quiet and with noise, for up to a million ranks.
 
 mod inputs;
 mod runs;
@@ -31,25 +31,25 @@ use inputs::{ladder, params, plan, read_schedule, title, what};
 pub(super) use runs::over_threads;
 use runs::{Work, merged};
 
-/// Events per second of a CPU, for what is said before the start: 5 to 13 M were measured at 2.6 GHz.
+/// Events per second of a CPU, for the estimate before the start: 5 to 13 M were measured at 2.6 GHz.
 pub(super) const EVENTS_PER_SECOND: f64 = 5e6;
-/// Share of the memory that is left that a simulation may take.
+/// Share of the free memory that a simulation may take.
 const MEMORY_SHARE: f64 = 0.8;
 /// Name of the plan in the parameters of a record.
 const PLAN: &str = "simulate";
 
 /// Simulate message passing on measured costs, with noise
 ///
-/// Runs a pattern, or a schedule in GOAL, on the link that `machmeter net` measured (--on), once quiet and, with --noise, in
-/// runs that begin elsewhere in the gaps that `machmeter noise` recorded. A run's number is its seed: --part 2/8 computes a share of the
-/// runs anywhere, --merge puts all shares together to the same bits:
+/// Runs a pattern, or a schedule in GOAL, on a link measured by `machmeter net` (--on): once without noise and, with --noise, in several
+/// runs. Each of these starts at a random place in the gaps recorded by `machmeter noise`. The number of a run is its seed: --part 2/8
+/// computes a share of the runs on any machine, and --merge joins all shares with identical results:
 /// machmeter simulate --pattern allreduce --ranks 2-1M --on last --noise vm.json --runs 20
 #[derive(Args)]
 pub(super) struct Asked {
-    /// A schedule in GOAL, text or binary
+    /// Schedule in GOAL, text or binary
     #[arg(value_name = "FILE.goal", conflicts_with = "pattern")]
     schedule: Option<PathBuf>,
-    /// binomial, ring, allreduce, ...; all: machmeter simulate --pattern list
+    /// Pattern: binomial, ring, allreduce, ...; all: machmeter simulate --pattern list
     #[arg(long, value_name = "NAME")]
     pattern: Option<String>,
     /// Ranks, N or A-B in powers of 2; K is 2^10, M is 2^20
@@ -58,13 +58,13 @@ pub(super) struct Asked {
     /// Bytes of a message
     #[arg(long, value_name = "N", default_value_t = 8)]
     bytes: u64,
-    /// Bytes of a segment of a pipeline
+    /// Bytes of a pipeline segment
     #[arg(long, value_name = "N", default_value_t = 4096)]
     segment: u64,
-    /// Rounds of calculation and pattern
+    /// Rounds of computation and pattern
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: u32,
-    /// Calculation of each rank before each round
+    /// Computation of each rank before each round
     #[arg(long, value_name = "DUR", default_value = "0s", value_parser = parse_duration_ns)]
     work: u64,
     /// Run with the parameters of links
@@ -73,31 +73,31 @@ pub(super) struct Asked {
     /// Link of that run: shm, tcp, 'tcp back'
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
-    /// Run with gaps, or period=1ms,duration=10us, or rate=100,duration=10us (per second; also exponential)
+    /// Run with gaps, period=1ms,duration=10us, or rate=100,duration=10us (per second); append ,exponential for exponential durations
     #[arg(long, value_name = "RUN|SPEC")]
     noise: Option<String>,
-    /// All machines are at one place of the noise
+    /// Start all machines at the same place of the noise
     #[arg(long, requires = "noise")]
     coincident: bool,
-    /// Runs with noise
+    /// Number of runs with noise
     #[arg(id = "runs", long = "runs", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     noisy_runs: u32,
-    /// Share K of N of the runs
+    /// Compute share K of N of the runs
     #[arg(long, value_name = "K/N", value_parser = |s: &str| s.parse::<Share>())]
     part: Option<Share>,
     /// Costs and laws of MPI operations on simulated ranks
     #[arg(long, requires = "on", conflicts_with_all = ["schedule", "pattern", "noise", "part", "merge", "bytes", "segment", "rounds", "work"])]
     table: bool,
-    /// Of the table: send, pingpong, bcast, ...; all when not given
+    /// Operations of the table: send, pingpong, bcast, ...; all by default
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "table")]
     ops: Vec<String>,
-    /// Of the table: sizes of messages, from and to
+    /// Message sizes of the table, from and to
     #[arg(long, value_name = "FROM-TO", default_value = "8-1M", value_parser = table::range)]
     sizes: (u64, u64),
-    /// Put shares together
+    /// Join shares
     #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["schedule", "pattern", "on", "noise", "part"])]
     merge: Vec<PathBuf>,
-    /// Rules: machmeter, or loggopsim as that simulator has them
+    /// Rules of messages: machmeter, or loggopsim as in that simulator
     #[arg(long, default_value = "machmeter", value_parser = ["machmeter", "loggopsim"])]
     dialect: String,
 }
@@ -159,7 +159,7 @@ pub(super) fn run(_: &Registries, globals: &Globals, matches: &ArgMatches) -> Re
     Ok(finish(&plan, asked.part, &steps, of, globals))
 }
 
-/// What a simulation takes.
+/// Resources that a simulation needs.
 pub(super) struct Need {
     pub(super) events: u64,
     /// Memory of the largest run.
@@ -169,18 +169,18 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// How many threads memory allows.
+    /// Number of threads that fit into memory.
     pub(super) fn threads(&self, globals: &Globals) -> Result<usize, Failure> {
         let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(Failure::cannot)?;
         let allowed = (left.available_bytes as f64 * MEMORY_SHARE) as u64;
         if self.largest_bytes > allowed {
             let text = format!(
-                "a run needs up to {}, of {} that are left",
+                "a run needs up to {} of memory, but only {} are free",
                 human(self.largest_bytes as f64, Unit::Bytes),
                 human(left.available_bytes as f64, Unit::Bytes)
             );
             return Err(Failure::usage(text)
-                .help("fewer ranks, or a machine with more memory: --part shares runs, not one of them"));
+                .help("use fewer ranks, or a machine with more memory: --part divides the set of runs, not a single run"));
         }
         let (_, _, cpus) = session::cpus(&globals.cpus)?;
         affinity::set_mask(&cpus).map_err(Failure::cannot)?;
@@ -191,13 +191,13 @@ impl Need {
         self.events as f64 / self.events_per_second / threads as f64
     }
 
-    /// Progress of its jobs.
+    /// Progress of the jobs.
     pub(super) fn progress(&self, threads: usize, globals: &Globals) -> Reporter {
         let total_ns = (1e9 * self.seconds(threads)) as u64;
         Reporter::new(globals, view::style(globals).width, total_ns, &CpuSet::default())
     }
 
-    /// Says what it will take; whether it is to be done.
+    /// Prints the estimated resources; returns false in a dry run.
     pub(super) fn begins(&self, threads: usize, globals: &Globals) -> Result<bool, Failure> {
         let text = format!(
             "{:.3} M events, about {:.0} s on {threads} CPUs, up to {}",
@@ -217,7 +217,7 @@ impl Need {
 
 fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, globals: &Globals) -> Exit {
     let share = part.map(|p| format!("{}/{}", p.part, p.of));
-    // Exact times: those of datasets are rounded.
+    // Exact times, because those of datasets are rounded.
     let parameters = json!({ "plan": plan, "part": share, "steps": steps });
     let mut record = record_of(PLAN, parameters, machine, globals);
     let [title, pattern, noise] = ["title", "pattern", "noise"].map(|key| plan[key].as_str());
@@ -230,7 +230,7 @@ fn finish(plan: &Value, part: Option<Share>, steps: &[Step], machine: Host, glob
 /// A record of a simulation or prediction without its figures.
 pub(super) fn record_of(verb: &str, parameters: Value, machine: Host, globals: &Globals) -> Record {
     let mut record: Record = empty_record();
-    // What its facts were after that other run says nothing of this one.
+    // The facts after the other run do not apply to this one.
     record.machine = Host { after: machmeter_data::Facts::default(), ..machine };
     verb.clone_into(&mut record.run.verb);
     record.run.tags = globals.tag.iter().cloned().collect();
@@ -240,10 +240,10 @@ pub(super) fn record_of(verb: &str, parameters: Value, machine: Host, globals: &
     record
 }
 
-/// What about the costs is assumed.
+/// Warns about the assumptions on costs.
 pub(super) fn warn_of<'a>(record: &mut Record, assumptions: impl IntoIterator<Item = &'a str>) {
     for assumed in assumptions {
-        let next = "measure the link again with more time, or choose another (--link)";
+        let next = "measure the link again with more time, or choose another link (--link)";
         record.warn(warning("W910", assumed.to_owned(), next));
     }
 }

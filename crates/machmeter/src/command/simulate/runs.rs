@@ -1,4 +1,4 @@
-//! Runs of a plan over threads, and shares of them put together.
+//! Distributes the runs of a plan over threads, and merges shares.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -27,8 +27,8 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// All runs over threads: quiet ones first, then run by run, so that what an interrupt leaves is whole runs. Each result has its place,
-    /// whichever thread gives it.
+    /// Runs everything over threads: quiet runs first, then run by run, so that an interrupt leaves complete runs. The place of a result does not depend on
+    /// its thread.
     pub(super) fn run(&self, threads: usize, progress: &Reporter) -> Result<Vec<Step>, Failure> {
         let numbers: Vec<Option<u64>> =
             [None].into_iter().chain(self.runs.iter().copied().map(Some)).collect();
@@ -56,7 +56,7 @@ impl Work<'_> {
     }
 }
 
-/// What each job gives, in their order; `None` of those that a signal left undone. `ranks` of a job are for messages, and its part of
+/// Results of the jobs in their order; `None` for jobs that a signal prevented. `ranks` gives the number of ranks of a job for messages, and its share of
 /// the whole.
 pub(in crate::command) fn over_threads<J: Sync, R: Clone + Send>(
     jobs: &[J],
@@ -99,28 +99,30 @@ pub(in crate::command) fn over_threads<J: Sync, R: Clone + Send>(
     jobs.iter().zip(results).map(given).collect()
 }
 
-/// The plan that shares have in common, and the runs of all.
+/// Merges shares: their common plan, and the runs of all.
 pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Failure> {
     let mut whole = None;
     for name in names {
         let (record, _) = report::located(name)?;
         let wrong = |what: String| Failure::usage(format!("--merge {}: {what}", name.display()));
         let plan = record.run.parameters.get(PLAN).map(|p| p["plan"].clone());
-        let plan = plan.filter(Value::is_object).ok_or_else(|| wrong("no simulation".to_owned()))?;
+        let plan = plan
+            .filter(Value::is_object)
+            .ok_or_else(|| wrong("the record is not a simulation".to_owned()))?;
         let own: Vec<Step> = serde_json::from_value(record.run.parameters[PLAN]["steps"].clone())
-            .map_err(|_| wrong("its steps cannot be read".to_owned()))?;
+            .map_err(|_| wrong("the steps of the record cannot be read".to_owned()))?;
         let Some((common, all, _)) = &mut whole else {
             whole = Some((plan, own, record.machine));
             continue;
         };
-        // The title names files, which parts on other machines had elsewhere.
+        // The title contains file names, which may differ between machines.
         let differs = |key: &&String| *key != "title" && common[key.as_str()] != plan[key.as_str()];
         if let Some(key) = common.as_object().into_iter().flat_map(|o| o.keys()).find(differs) {
-            return Err(wrong(format!("a part of another plan: {key} differs")));
+            return Err(wrong(format!("the share belongs to another plan: {key} differs")));
         }
         for Step { ranks, quiet_ps, runs } in own {
             let same = all.iter_mut().find(|s| s.ranks == ranks && s.quiet_ps == quiet_ps);
-            let text = || format!("{ranks} ranks are in no other part, or ended at another time");
+            let text = || format!("{ranks} ranks are in no other share, or have another quiet time");
             same.ok_or_else(|| wrong(text()))?.runs.extend(runs);
         }
     }
@@ -131,10 +133,12 @@ pub(super) fn merged(names: &[PathBuf]) -> Result<(Value, Vec<Step>, Host), Fail
         own.sort_unstable();
         let numbers: Vec<u64> = own.iter().map(|r| r.0).collect();
         if let Some(n) = (0..runs).find(|n| numbers.binary_search(n).is_err()) {
-            return Err(Failure::usage(format!("--merge: run {n} of {runs} at {ranks} ranks is in no part")));
+            return Err(Failure::usage(format!(
+                "--merge: run {n} of {runs} at {ranks} ranks is in no share"
+            )));
         }
         if numbers.len() as u64 != runs {
-            return Err(Failure::usage(format!("--merge: a run at {ranks} ranks is in two parts")));
+            return Err(Failure::usage(format!("--merge: a run at {ranks} ranks is in two shares")));
         }
     }
     Ok((plan, all, machine))

@@ -1,4 +1,4 @@
-//! `machmeter simulate --table --on RUN`: costs of MPI operations on simulated ranks, with laws in ranks and bytes.
+//! `machmeter simulate --table --on RUN`: computes the costs of MPI operations on simulated ranks, with laws in ranks and bytes.
 
 use machmeter_data::quantity::parse_bytes;
 use machmeter_simulate::table::{OPERATIONS, Point, analyze, fill, points, sizes};
@@ -10,16 +10,16 @@ use super::{Asked, Need, PLAN, record_of, warn_of};
 use crate::command::keep::keep_figures;
 use crate::{Exit, Failure, Globals};
 
-/// Largest message, bytes: that of the mpi probe.
+/// Largest message, bytes; as in the mpi probe.
 const MOST_BYTES: u64 = 64 << 20;
-/// Events per second of a CPU with times that say what they are made of: 1.5 to 4 M were measured at 2.6 GHz.
+/// Events per second of a CPU if times carry their parts: 1.5 to 4 M were measured at 2.6 GHz.
 const EVENTS_PER_SECOND: f64 = 2e6;
 
-/// `8-1M`
+/// Parses `8-1M`.
 pub(super) fn range(text: &str) -> Result<(u64, u64), String> {
     let ends = text.split_once('-').and_then(|(a, b)| parse_bytes(a.trim()).zip(parse_bytes(b.trim())));
     let fits = |(a, b): &(u64, u64)| a <= b && *b <= MOST_BYTES;
-    ends.filter(fits).ok_or_else(|| format!("'{text}' is no range of sizes up to 64M, such as 8-1M"))
+    ends.filter(fits).ok_or_else(|| format!("'{text}' is not a range of sizes up to 64M, such as 8-1M"))
 }
 
 pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
@@ -36,7 +36,7 @@ pub(super) fn run(asked: &Asked, globals: &Globals) -> Result<Exit, Failure> {
     if !need.begins(threads, globals)? {
         return Ok(Exit::Fine);
     }
-    // The largest first, so that no thread is left with them at the end.
+    // The largest jobs come first, so that no thread gets one at the end.
     let mut jobs = points.clone();
     jobs.sort_by_key(|p| std::cmp::Reverse(p.events()));
     let progress = need.progress(threads, globals);
@@ -61,7 +61,9 @@ fn chosen(names: &[String]) -> Result<Vec<usize>, Failure> {
     let place = |name: &String| {
         OPERATIONS.iter().position(|o| o.name == name.trim()).ok_or_else(|| {
             Failure::usage(format!("--ops: '{name}' is not one of {}", names_of(OPERATIONS, |o| o.name)))
-                .help("calls that are not messages alone have no simulation: machmeter mpi measures them")
+                .help(
+                    "only calls that consist of messages can be simulated; machmeter mpi measures the others",
+                )
         })
     };
     let mut all = names.iter().map(place).collect::<Result<Vec<_>, _>>()?;

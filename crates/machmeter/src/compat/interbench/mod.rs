@@ -1,5 +1,6 @@
-//! interbench as of 0.31: its options, its tables on the console and in `KERNEL.log`, taken by the engine of the interactive
-//! probe. Facts about the original: its readme, manual page and sources (Con Kolivas, 2005 to 2016).
+//! interbench as of 0.31: its options, and its tables on the console and in `KERNEL.log`, measured by the engine of the interactive probe.
+//!
+//! Facts about the original come from its readme, manual page and sources (Con Kolivas, 2005 to 2016).
 
 mod names;
 mod options;
@@ -33,13 +34,13 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let cpus = if options.uniprocessor { 1 } else { session::cpus("all")?.2.len() };
     let bench = Bench::of_threads("--cpus", cpus, None)?;
     let directory = std::env::current_dir()
-        .map_err(|e| Failure::cannot(format!("{name}: the current folder cannot be named: {e}")))?;
+        .map_err(|e| Failure::cannot(format!("{name}: cannot read the current directory: {e}")))?;
     let place = Place { cpus: bench.cpus.to_string(), directory };
     let loads = registries.loads.infos();
     let available: Vec<&str> = loads.iter().map(|l| l.name).collect();
     let (tables, missing) = order::plan(name, &options, &place, &available)?;
     if !missing.is_empty() {
-        output::say(&format!("{name}: not in this program and left out: {}", missing.join(", ")));
+        output::say(&format!("{name}: not available in this program, left out: {}", missing.join(", ")));
     }
     permitted(name, &options)?;
     let kernel = kernel_release();
@@ -47,7 +48,9 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let mut sink = Sink::open(name, (!options.console_only).then_some(log.as_path()))?;
     let measured = Spinner::calibrate().turns_per_ms().round().max(1.0) as u64;
     if options.turns_per_ms.is_some() {
-        output::say(&format!("{name}: loops_per_ms of the command line; this machine makes {measured}"));
+        output::say(&format!(
+            "{name}: loops_per_ms is from the command line; this machine reaches {measured}"
+        ));
     }
     let cells: usize = tables.iter().map(|t| t.cells.len()).sum();
     let about_ns = cells as f64 * recording::cell_ns(options.seconds) as f64;
@@ -68,8 +71,8 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     Ok(if sink.trouble.is_empty() { exit } else { Exit::CannotMeasure })
 }
 
-/// Records the tables cell by cell and writes a row for each. `put` takes whole lines and says whether any reader is left.
-/// Errors: when nothing at all could be recorded, or a load or task refuses what was asked for.
+/// Records the tables cell by cell and writes a row for each. `put` writes whole lines and returns false once no output is left.
+/// Errors: nothing could be recorded, or a load or task rejects its options.
 fn perform(
     name: &str,
     options: &Options,
@@ -87,7 +90,7 @@ fn perform(
         put(&table::title(table.task, options));
         for order in &table.cells {
             let cell = record(order);
-            // What a signal cut short is no figure of this many seconds.
+            // A cell that a signal cut short has no figure for the full time.
             if deadline::stop_requested() {
                 going = false;
                 break;
@@ -114,29 +117,29 @@ fn perform(
     put("\n");
     match (signals::stop_requested(), rows, lost, why) {
         (Some(signal), ..) => {
-            output::say(&format!("{name}: stopped after {rows} cells; those are written"));
+            output::say(&format!("{name}: stopped; {rows} cells were written"));
             Ok(signal.into())
         }
         (None, 0, _, Some(f)) => Err(f),
-        (None, 0, ..) => Err(Failure::cannot(format!("{name}: no cell could be recorded"))),
+        (None, 0, ..) => Err(Failure::cannot(format!("{name}: no cell was recorded"))),
         (None, _, 0, _) => Ok(Exit::Fine),
         _ => Ok(Exit::Partial),
     }
 }
 
-/// Tries the policies asked for on a thread of its own, so that a refusal is told before anything runs.
+/// Tries the requested policies on a separate thread, so that a denied right is reported before anything runs.
 fn permitted(name: &str, options: &Options) -> Result<()> {
     let real_time = if options.real_time { "-r" } else { "-B" };
     for (option, policy) in [(real_time, options.task_policy()), ("-N", options.load_policy())] {
         let attributes = Attributes { policy, ..Attributes::default() };
         let tried = machmeter_sys::thread::on_its_own(|| attributes.apply());
-        let tried = tried.map_err(|e| Failure::cannot(format!("{name}: a thread cannot be started: {e}")))?;
+        let tried = tried.map_err(|e| Failure::cannot(format!("{name}: cannot start a thread: {e}")))?;
         tried.map_err(|why| Failure::usage(format!("{name}: {option}: {why}")))?;
     }
     Ok(())
 }
 
-/// `uname -r`, fit for a file name.
+/// `uname -r` in a form for file names.
 fn kernel_release() -> String {
     let facts = facts::capture();
     facts.text("kernel.release").filter(|r| !r.is_empty()).unwrap_or("unknown").replace('/', "_")
@@ -146,9 +149,9 @@ fn tell(name: &str, sink: &Sink) {
     for trouble in &sink.trouble {
         output::say(&format!("{name}: {trouble}"));
     }
-    let drawn = |log: &Path| format!("to see it drawn: machmeter report {}; ", log.display());
+    let drawn = |log: &Path| format!("for charts: machmeter report {}; ", log.display());
     let view = sink.log().map_or_else(String::new, drawn);
-    let more = "for percentiles, intervals and what the loads got done: machmeter interactive";
+    let more = "for percentiles, intervals and the work of the loads: machmeter interactive";
     output::say(&format!("{name}: {view}{more}"));
 }
 
@@ -164,7 +167,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const ALL: usize = usize::MAX;
 
-    /// A cell whose jobs begin late by turns: 1 ms, 3 ms, and every tenth is dropped after 20 ms.
+    /// A cell whose jobs begin late by turns 1 ms and 3 ms; every tenth is dropped after 20 ms.
     fn fake(order: &CellOrder) -> Cell {
         let job = |k: u64| {
             let cpu_ns = order.stream.cpu_ns(k).unwrap_or(0);
@@ -189,7 +192,7 @@ mod tests {
         }
     }
 
-    /// What a run with these options writes until `lines` pieces of it were taken, with recordings by `record`.
+    /// The output of a run with these options until it has written `lines` pieces, with recordings by `record`.
     fn taken(
         words: &[&str],
         lines: usize,
@@ -214,7 +217,7 @@ mod tests {
         let (text, exit) =
             taken(&["-W", "Audio", "-w", "None", "-w", "Burn", "-t", "5"], ALL, &mut |o| Ok(fake(o)));
         assert_eq!(exit, Ok(Exit::Fine));
-        // Of 100 jobs 50 wait 1 ms, 40 wait 3 ms, 10 wait 20 ms: mean 3.7; squares 50 + 360 + 4000.
+        // 50 of 100 jobs wait 1 ms, 40 wait 3 ms and 10 wait 20 ms: mean 3.7; squares 50 + 360 + 4000.
         let sd = ((50.0 + 360.0 + 4000.0 - 100.0 * 3.7 * 3.7) / 99.0_f64).sqrt();
         assert_eq!(format!("{sd:.2}"), "5.54");
         let rows = "None\t    3.7 +/- 5.54          20\t\t  90\t         90\n\
@@ -244,7 +247,7 @@ mod tests {
         let expected: Vec<&str> = seen.iter().filter_map(|s| s.split('/').nth(1)).collect();
         assert_eq!(loads, expected);
         assert_eq!(text.matches("--- Benchmarking simulated cpu of ").count(), 4);
-        // Gaming has no deadlines: 5 columns of figures less the last.
+        // Gaming has no deadlines: 5 columns of figures, less the last.
         let gaming = text.split("cpu of Gaming").nth(1).unwrap();
         assert!(gaming.lines().nth(2).is_some_and(|l| l.split_whitespace().count() == 6), "{gaming}");
     }

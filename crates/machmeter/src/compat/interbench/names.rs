@@ -5,18 +5,18 @@ use crate::{Failure, Result};
 /// A simulation: a benchmark, a load, or both.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Simulation {
-    /// As printed; machmeter's own name is the same in lower case.
+    /// The printed name; machmeter's name is the same in lower case.
     pub(super) label: &'static str,
     pub(super) task: Option<AsTask>,
-    /// Whether it runs without being named, if it is a load.
+    /// For a load: true if it runs without being named.
     pub(super) load: Option<bool>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AsTask {
-    /// Whether it has deadlines, and a column for them.
+    /// True if it has deadlines, and a column for them.
     pub(super) deadlines: bool,
-    /// Whether `-r` runs it.
+    /// True if `-r` runs it.
     pub(super) real_time: bool,
 }
 
@@ -33,7 +33,7 @@ const fn task(deadlines: bool, real_time: bool) -> AsTask {
     AsTask { deadlines, real_time }
 }
 
-/// All, in the order in which interbench runs and prints them.
+/// All simulations, in the order in which interbench runs and prints them.
 pub(super) const SIMULATIONS: &[Simulation] = &[
     Simulation { label: "None", task: None, load: LOAD },
     Simulation { label: "Audio", task: Some(task(true, true)), load: None },
@@ -53,12 +53,12 @@ pub(super) const SIMULATIONS: &[Simulation] = &[
 const CUSTOM: Simulation = Simulation { label: "Custom", task: Some(task(true, true)), load: LOAD };
 
 impl Simulation {
-    /// The name that machmeter's tasks and loads have.
+    /// The name of the task or load in machmeter.
     pub(super) fn own_name(&self) -> String {
         self.label.to_lowercase()
     }
 
-    /// Whether it is described by `-C` and `-I`.
+    /// True if `-C` and `-I` describe it.
     pub(super) fn is_custom(&self) -> bool {
         *self == CUSTOM
     }
@@ -76,8 +76,8 @@ pub(super) fn list(side: Side) -> String {
     SIMULATIONS.iter().filter(|l| l.is(side)).map(|l| l.label).collect::<Vec<_>>().join(", ")
 }
 
-/// The label of that name, in any case of letters.
-/// Errors: a usage error that lists the names there are. Any name may be excluded.
+/// The simulation with this name, in any case of letters. `excluded` allows every name.
+/// Errors: a usage error that lists the known names.
 pub(super) fn find(
     program: &str,
     text: &str,
@@ -93,12 +93,12 @@ pub(super) fn find(
     };
     let found = SIMULATIONS.iter().find(|l| l.label.eq_ignore_ascii_case(text) && (excluded || l.is(side)));
     let Some(label) = found else {
-        return Err(Failure::usage(format!("{program}: {option}: there is no {what} '{text}'"))
+        return Err(Failure::usage(format!("{program}: {option}: no {what} '{text}'"))
             .help(format!("one of {}", list(side))));
     };
     if label.is_custom() && !custom && !excluded {
-        return Err(Failure::usage(format!("{program}: {option} Custom needs -C and -I to describe it"))
-            .help("-C 10 -I 20000 is 10 % of a CPU in intervals of 20 ms"));
+        return Err(Failure::usage(format!("{program}: {option} Custom needs -C and -I"))
+            .help("-C 10 -I 20000 is 10 % of a CPU at intervals of 20 ms"));
     }
     Ok(label)
 }

@@ -6,7 +6,7 @@ use super::names::{self, Side, Simulation};
 use crate::compat::number;
 use crate::{Failure, Result};
 
-/// Threads of the burn load that the readme names as default.
+/// Default number of burn threads in the readme.
 const BURN_THREADS: &str = "4";
 /// Real-time priority of the benchmarked thread under `-r`, as in the original.
 const FIFO_PRIORITY: u8 = 95;
@@ -14,7 +14,7 @@ const FIFO_PRIORITY: u8 = 95;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "one per flag of the original")]
 pub(super) struct Options {
-    /// Fixed work: turns of the loop per ms of the CPU time that a job stands for.
+    /// Fixed work: turns of the loop per ms of a job's CPU time.
     pub(super) turns_per_ms: Option<u64>,
     pub(super) burn_threads: u32,
     /// Length of a cell, s.
@@ -24,14 +24,14 @@ pub(super) struct Options {
     pub(super) uniprocessor: bool,
     pub(super) console_only: bool,
     pub(super) real_time: bool,
-    /// Share of a CPU and interval, ns, of the custom task and load.
+    /// Share of a CPU, and interval in ns, of the custom task and load.
     pub(super) custom: Option<(f64, u64)>,
     pub(super) comment: Option<String>,
     pub(super) loads: Selection,
     pub(super) tasks: Selection,
 }
 
-/// Names to take (all usual ones if empty) and names to leave out.
+/// Names to include (all usual ones if empty) and names to exclude.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Selection {
     pub(super) only: Vec<&'static Simulation>,
@@ -39,7 +39,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Whether `label` is taken, when it is (or is not) among the usual ones.
+    /// True if `label` is included, given whether it is among the usual ones.
     pub(super) fn takes(&self, label: &Simulation, usual: bool) -> bool {
         let named = self.only.contains(&label);
         (named || (self.only.is_empty() && usual)) && !self.without.contains(&label)
@@ -61,23 +61,23 @@ pub(in crate::compat) fn define(name: &'static str) -> Command {
         .arg(number('t', "seconds", 1..=1_000_000, "SECONDS", "Seconds to run each benchmark").default_value("30"))
         .arg(number('B', "bench-nice", -20..=19, "NICE", "Nice value of the benchmarked thread").default_value("0"))
         .arg(number('N', "load-nice", -20..=19, "NICE", "Nice value of the load").default_value("0"))
-        .arg(flag('u', "uniprocessor", "Imitate a uniprocessor: everything on the first CPU"))
-        .arg(flag('b', "benchmark", "Nothing: loops_per_ms is measured each time"))
+        .arg(flag('u', "uniprocessor", "Imitate a uniprocessor: run everything on the first CPU"))
+        .arg(flag('b', "benchmark", "No effect: loops_per_ms is always measured"))
         .arg(flag('c', "console", "Output to console only (default: console and log file)"))
         .arg(flag('r', "real-time", "Real time benchmarks: audio, video, custom as SCHED_FIFO, in us"))
-        .arg(number('C', "custom-cpu", 1..=100, "PERCENT", "CPU use of a custom task and load (needs -I as well)"))
-        .arg(number('I', "custom-interval", 10..=60_000_000, "US", "Interval of the custom task and load, us (needs -C as well)"))
+        .arg(number('C', "custom-cpu", 1..=100, "PERCENT", "CPU use of a custom task and load (also needs -I)"))
+        .arg(number('I', "custom-interval", 10..=60_000_000, "US", "Interval of the custom task and load, us (also needs -C)"))
         .arg(Arg::new("comment").short('m').value_name("COMMENT").help("Add COMMENT to the log file as a separate line"))
-        .arg(list('w', "load", "LOAD", "Test against LOAD only; may be given several times"))
+        .arg(list('w', "load", "LOAD", "Test against LOAD only; repeatable"))
         .arg(list('x', "without-load", "LOAD", "Exclude LOAD from the loads"))
-        .arg(list('W', "bench", "BENCH", "Run BENCH only; may be given several times"))
+        .arg(list('W', "bench", "BENCH", "Run BENCH only; repeatable"))
         .arg(list('X', "without-bench", "BENCH", "Exclude BENCH from the benchmarks"))
         .arg(flag('n', "nothing", "").hide(true))
-        .after_help(format!("Benchmarks: {tasks}. Loads: {loads}; Ring and Hack only when named with -w."))
+        .after_help(format!("Benchmarks: {tasks}. Loads: {loads}; Ring and Hack run only with -w."))
 }
 
 impl Options {
-    /// From what clap found.
+    /// Reads the options from clap's matches.
     /// Errors: a usage error in one line: an unknown name, half of a custom load, a comment of several lines.
     pub(super) fn of(name: &str, matches: &ArgMatches) -> Result<Self> {
         let whole = |id: &str| matches.get_one::<i64>(id).copied();
@@ -85,17 +85,17 @@ impl Options {
             (Some(percent), Some(us)) => Some((percent as f64 / 100.0, us.unsigned_abs() * 1000)),
             (None, None) => None,
             (Some(percent), None) => {
-                let what = format!("{name}: -C {percent} needs an interval as well");
-                return Err(Failure::usage(what).help("add -I and microseconds, as in -I 20000"));
+                let what = format!("{name}: -C {percent} needs an interval");
+                return Err(Failure::usage(what).help("add an interval in microseconds, such as -I 20000"));
             }
             (None, Some(us)) => {
-                let what = format!("{name}: -I {us} needs a percentage of CPU as well");
-                return Err(Failure::usage(what).help("add -C and percent, as in -C 10"));
+                let what = format!("{name}: -I {us} needs a percentage of CPU");
+                return Err(Failure::usage(what).help("add a percentage, such as -C 10"));
             }
         };
         let comment = matches.get_one::<String>("comment").cloned();
         if comment.as_ref().is_some_and(|c| c.contains(['\n', '\r'])) {
-            return Err(Failure::usage(format!("{name}: -m: the comment is one line of the log file")));
+            return Err(Failure::usage(format!("{name}: -m: the comment must be one line")));
         }
         let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Simulation>> {
             let given = matches.get_many::<String>(id).into_iter().flatten();
@@ -120,7 +120,7 @@ impl Options {
         })
     }
 
-    /// Policy of the task; `None` leaves the one the program was started with.
+    /// Policy of the task; `None` keeps the policy with which the program was started.
     pub(super) fn task_policy(&self) -> Option<String> {
         if self.real_time { Some(format!("fifo:{FIFO_PRIORITY}")) } else { nice(self.task_nice) }
     }

@@ -1,4 +1,4 @@
-//! Which cells are run, in interbench's order: tasks one after the other, each under every load but itself.
+//! Plans the cells in interbench's order: one task after the other, each under every load but itself.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::names::{SIMULATIONS, Simulation};
 use super::options::Options;
 use crate::{Failure, Result};
 
-/// Bytes of files that the disk loads may use; what interbench 0.31 uses. The loads also keep to their share of what is free.
+/// Most bytes of files of the disk loads, as in interbench 0.31. The loads also keep to their share of the free space.
 const DISK_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,14 +34,14 @@ pub(super) struct Table {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Place {
-    /// CPUs that may be used, as a list.
+    /// List of the CPUs that the run may use.
     pub(super) cpus: String,
-    /// Where loads that need files make their directory.
+    /// Parent of the directories of loads with files.
     pub(super) directory: PathBuf,
 }
 
-/// All tables, and the names of usual loads that this program does not have. `available` are the loads there are.
-/// Errors: a usage error when a load asked for is not there, or when nothing is left to run.
+/// All tables, and the names of usual loads that this program does not have. `available` are the existing loads.
+/// Errors: a usage error if a requested load does not exist, or nothing is left to run.
 pub(super) fn plan(
     name: &str,
     options: &Options,
@@ -74,8 +74,8 @@ pub(super) fn plan(
     }
     if tables.is_empty() {
         let what = if options.real_time { " (-r runs Audio, Video and Custom only)" } else { "" };
-        return Err(Failure::usage(format!("{name}: no benchmark under any load is left to run{what}"))
-            .help("a simulation is never run under itself; see -w, -x, -W, -X"));
+        return Err(Failure::usage(format!("{name}: no benchmark and load are left to run{what}"))
+            .help("a simulation never runs under itself; see -w, -x, -W, -X"));
     }
     Ok((tables, missing))
 }
@@ -96,7 +96,7 @@ fn cell(
     };
     let stream = tasks::find(&task.own_name())
         .and_then(|t| t.stream(&choices))
-        .ok_or_else(|| Failure::cannot(format!("no task '{}' in this program", task.own_name())))?;
+        .ok_or_else(|| Failure::cannot(format!("this program has no task '{}'", task.own_name())))?;
     let pinned = options.uniprocessor.then(|| place.cpus.clone());
     let attributes = |policy| Attributes { policy, cpus: pinned.clone(), ..Attributes::default() };
     let load_request = LoadRequest {

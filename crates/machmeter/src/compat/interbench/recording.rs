@@ -1,4 +1,4 @@
-//! One cell of interbench by the recorder of the interactive probe.
+//! Records one cell of interbench with the recorder of the interactive probe.
 
 use machmeter_engine::Host;
 use machmeter_interactive::run::{CellPlan, record_cells};
@@ -7,21 +7,20 @@ use machmeter_interactive::samples::Cell;
 use super::order::CellOrder;
 use crate::{Failure, Result, output};
 
-/// Starting and stopping a task and its load, ns; only for the announcement.
+/// Time to start and stop a task and its load, ns; only for the announcement.
 const BESIDE_NS: u64 = 700_000_000;
 
-/// About how long a cell takes, ns.
+/// Approximate time of a cell, ns.
 pub(super) fn cell_ns(seconds: u64) -> u64 {
     seconds * 1_000_000_000 + BESIDE_NS
 }
 
-/// Records one cell: one segment of the length asked for, no budget that could shorten it. Caveats of loads and troubles are
-/// told on stderr, each once (`told`).
-/// Errors: when the task or the load cannot be had.
+/// Records one cell: one segment of the given length, without a time limit. Caveats of loads and problems go to stderr, each once; `told` collects them.
+/// Errors: the task or the load is not available.
 pub(super) fn record(name: &str, host: &Host<'_>, order: &CellOrder, told: &mut Vec<String>) -> Result<Cell> {
     let plan = CellPlan {
         tasks: vec![(order.task.to_lowercase(), order.stream.clone())],
-        // Not by name: a load that cannot be had here costs its rows, not the run.
+        // Marked as not named by the user: a load that is not available here loses its rows, not the run.
         loads: vec![(order.load_request.clone(), false)],
         attributes: order.task_attributes.clone(),
         segment_ns: order.segment_ns,

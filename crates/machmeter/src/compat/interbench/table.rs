@@ -1,4 +1,4 @@
-//! Lines of the log and the console, laid out as interbench does: a preamble, and per task a title, a heading, a row per load.
+//! Formats the log and the console like interbench: a preamble, and per task a title, a heading, and a row per load.
 
 use machmeter_engine::stream::{Demand, Job, Release};
 use machmeter_interactive::samples::Cell;
@@ -13,18 +13,18 @@ use super::options::Options;
 pub(super) struct Figures {
     /// Mean lateness over all scheduled releases, ns.
     pub(super) mean_ns: f64,
-    /// Standard deviation of the same, ns; 0 for a single one, as the original prints.
+    /// Standard deviation of these, ns; 0 for a single one, as in the original.
     pub(super) sd_ns: f64,
-    /// The longest, ns.
+    /// Largest lateness, ns.
     pub(super) max_ns: f64,
-    /// Work got over work asked for; of a task that never sleeps, over wall time.
+    /// Completed work over requested work; for a task that never sleeps, over wall time.
     pub(super) desired_cpu: f64,
-    /// Share of scheduled releases done by their deadline; none for tasks without.
+    /// Share of scheduled releases completed by their deadline; `None` for tasks without deadlines.
     pub(super) deadlines_met: Option<f64>,
 }
 
 impl Figures {
-    /// Over all segments of a cell; `None` when nothing was released in them.
+    /// Figures over all segments of a cell; `None` if no job was released.
     pub(super) fn of(cell: &Cell) -> Option<Self> {
         let jobs: Vec<&Job> = cell.segments.iter().flat_map(|s| &s.jobs).collect();
         let late_ns: Vec<f64> = jobs.iter().map(|j| j.lateness_ns(&cell.stream) as f64).collect();
@@ -46,7 +46,7 @@ fn desired_cpu(cell: &Cell, jobs: &[&Job]) -> f64 {
     };
     let cpu_ns: f64 = jobs.iter().map(|j| j.cpu_ns as f64).sum();
     let (got, asked) = if matches!(cell.stream.release, Release::Closed { think_ns: 0 }) {
-        // Jobs back to back: together they last as long as the task ran.
+        // Jobs back to back: their sum is the running time of the task.
         (cpu_ns, jobs.iter().map(|j| j.response_ns as f64).sum())
     } else if let Some(asked) = jobs.iter().map(turns).collect::<Option<Vec<f64>>>() {
         let done = jobs.iter().zip(&asked).filter(|(j, _)| j.ran()).map(|(_, turns)| turns).sum();
@@ -54,12 +54,12 @@ fn desired_cpu(cell: &Cell, jobs: &[&Job]) -> f64 {
     } else {
         (cpu_ns, jobs.iter().filter_map(|j| cell.stream.cpu_ns(j.number)).map(|ns| ns as f64).sum())
     };
-    // The first step of the ramp asks for nothing; clocks let a job overrun by a fraction of a per cent.
+    // The first step of the ramp requests nothing. Clocks let a job overrun by a fraction of a percent.
     let asked: f64 = asked;
     if asked > 0.0 { (got / asked).min(1.0) } else { 1.0 }
 }
 
-/// The preamble, with a line that tells whose SD this is. `datestamp` is `YYYYMMDDhhmm`.
+/// The preamble, with a line on the origin of the SD column. `datestamp` is `YYYYMMDDhhmm`.
 pub(super) fn preamble(options: &Options, loops_per_ms: u64, kernel: &str, datestamp: &str) -> String {
     let mut text = format!(
         "Load set to {} processors\n\nUsing {loops_per_ms} loops per ms, running every load for {} seconds\n\
@@ -97,12 +97,12 @@ pub(super) fn title(task: &Simulation, options: &Options) -> String {
     text
 }
 
-/// A row, in ms or, under `-r`, us.
+/// A row, in ms, or in us under `-r`.
 pub(super) fn row(load: &str, f: &Figures, real_time: bool) -> String {
     let unit_ns = if real_time { 1e3 } else { 1e6 };
     let time = |ns: f64| three_digits(ns / unit_ns);
     let (sd, max) = (time(f.sd_ns), time(f.max_ns));
-    // Columns of the original touch when both are as wide as they may be; these do not.
+    // Two very wide columns touch in the original; these do not.
     let max = if sd.len() >= 8 && max.len() >= 8 { format!(" {max}") } else { max };
     let mut text =
         format!("{load}\t{:>7} +/- {sd:<8}{max:>8}\t\t{:>4}", time(f.mean_ns), percent(f.desired_cpu));
@@ -123,7 +123,7 @@ fn three_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Three digits of a percentage; 100 only where it is all, which the original also prints for 99.95.
+/// A percentage with three digits; 100 only for the full share. The original also prints 100 for 99.95.
 fn percent(share: f64) -> String {
     let text = three_digits(share * 100.0);
     if text == "100" && share < 1.0 { "99.9".to_owned() } else { text }
@@ -144,7 +144,7 @@ mod tests {
             desired_cpu: cpu / 100.0,
             deadlines_met: Some(met / 100.0),
         };
-        // The readme's rows, byte by byte.
+        // The rows of the readme, byte by byte.
         for (figures, line) in [
             (f(0.495, 0.495, 45.0, 100.0, 96.0), "None\t  0.495 +/- 0.495         45\t\t 100\t         96\n"),
             (f(11.7, 11.7, 1815.0, 89.6, 62.7), "Video\t   11.7 +/- 11.7        1815\t\t89.6\t       62.7\n"),

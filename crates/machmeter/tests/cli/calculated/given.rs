@@ -1,10 +1,10 @@
-//! Figures and traced calls that are given, for tests here and of the crate `simulate`.
+//! Planted figures and traced calls, for tests here and in the crate `simulate`.
 
 use machmeter_data::metric::ParamValue;
 use machmeter_data::trace::{EVENTS, OPERATIONS, SPANS};
 use machmeter_data::{Column, Interval, Metric, MetricInfo, Record, Table, Unit, Values};
 
-/// Adds a figure that is known to `reach`, in its unit, on both sides; exactly where that is 0.
+/// Adds a figure with a half-width of `reach` on both sides, in its unit; exact if `reach` is 0.
 pub(crate) fn plant(
     record: &mut Record,
     id: &str,

@@ -1,4 +1,4 @@
-//! Verbs that calculate with stored records, as a user calls them: expressions, predictions, simulations.
+//! Tests of verbs that calculate with stored records: expressions, predictions, simulations.
 
 #![allow(clippy::unwrap_used, reason = "tests fail and tell their figures")]
 

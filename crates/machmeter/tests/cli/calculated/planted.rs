@@ -1,4 +1,4 @@
-//! Records of known costs, for verbs that calculate with stored records.
+//! Records with known costs, for verbs that calculate with stored records.
 
 use machmeter_data::metric::ParamValue;
 use machmeter_data::record::{Run, Tool};
@@ -12,7 +12,7 @@ pub(crate) fn record(id: &str) -> Record {
     Record::new(id.to_owned(), tool, Run::default())
 }
 
-/// Adds a link: o 100 ns, L 500 ns, g 200 ns, G 0.5 ns/B, all known to a share `reach`.
+/// Adds a link: o 100 ns, L 500 ns, g 200 ns, G 0.5 ns/B, each with the relative half-width `reach`.
 pub(crate) fn plant_link(record: &mut Record, probe: &str, keys: &[(&str, ParamValue)], reach: f64) {
     let costs = [("latency", 500.0), ("overhead_send", 100.0), ("overhead_recv", 100.0)];
     for (figure, ns) in costs.into_iter().chain([("gap", 200.0), ("message_time", 200.0)]) {

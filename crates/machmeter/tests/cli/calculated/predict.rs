@@ -1,4 +1,4 @@
-//! Predicting as a user does: traced runs on measured costs, and what is wrong.
+//! Tests of `predict`: traced runs on measured costs, and wrong input.
 
 use machmeter_data::{Metric, Record, Table, Unit};
 
@@ -22,12 +22,12 @@ fn rounds(count: i64) -> Vec<Table> {
     tables(&(0..count).flat_map(of).collect::<Vec<Row>>(), &[count * ROUND_NS; 2])
 }
 
-/// Stores a traced run of so many rounds under this name.
+/// Stores a traced run of `count` rounds under this name.
 pub(crate) fn save_rounds(lab: &Lab, count: i64, name: &str) {
     save(lab, record("0123456789abcdea"), &rounds(count), name);
 }
 
-/// The planted link for two ranks of MPI; an allreduce of 900 ns.
+/// The planted link for two MPI ranks; an allreduce of 900 ns.
 fn costs(id: &str, reach: f64) -> Record {
     let mut record = record(id);
     let keys = [("receive", "posted".into()), ("from_bytes", 1i64.into())];
@@ -68,37 +68,47 @@ fn a_traced_run_takes_what_its_calls_cost_there() {
     assert_eq!(["L", "o", "g", "G"].map(sensitivity), [20.0, 40.0, 0.0, 0.0]);
     let share = ["compute", "messages", "waiting", "noise"].map(|part| metric("predict.share", "part", part));
     assert!((share.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{share:?}");
-    // 20 + 5 us of both ranks' 27.3 us a round.
+    // Both ranks compute 20 + 5 us of 27.3 us per round.
     assert!((share[0] - 25.0 / 54.6).abs() < 1e-9 && share[3] == 0.0, "{share:?}");
     lab.line("predict run.json --on exact.json --cpu-scale 2 -q -o p.json").expect(0);
     assert_eq!(wall(&lab.record("p.json"), "none").value, Some(523_000.0));
     lab.line("report p.json").expect(0);
 }
 
-/// The price of an allreduce has no L in it.
+/// The cost of an allreduce does not contain L.
 #[test]
 fn what_prices_and_cpus_leave_out_is_said() {
     let lab = lab();
     let said =
         lab.line("predict run.json --on exact.json --vary L=1x,2x -v -o p.json").expect(0).stdout.clone();
     assert!(said.contains("dT/dL >= 20, dT/do >= 40"), "{said}");
-    assert!(said.contains("3.3 % of the critical path is allreduce at a price"), "{said}");
-    assert!(said.contains("W915") && said.contains("does not change the price of allreduce"), "{said}");
+    assert!(said.contains("3.3 % of the critical path is allreduce at its measured cost"), "{said}");
+    assert!(
+        said.contains("W915") && said.contains("does not change the measured cost of allreduce"),
+        "{said}"
+    );
     assert!(!said.contains("W916"), "{said}");
     let line =
         "predict run.json --on exact.json --vary L=2x --algorithm allreduce=recursive-doubling -v --no-save";
     let said = lab.line(line).expect(0).stdout.clone();
-    assert!(!said.contains("W915") && !said.contains(">=") && !said.contains("at a price"), "{said}");
+    assert!(
+        !said.contains("W915") && !said.contains(">=") && !said.contains("at its measured cost"),
+        "{said}"
+    );
     for (share, is_warned) in [(0.56, true), (0.95, false)] {
         let mut traced = record("0123456789abcdea");
         plant(&mut traced, "mpi.on_cpu", Unit::One, &[], share, 0.0);
         save(&lab, traced, &rounds(10), "shared.json");
         let said = lab.line("predict shared.json --on exact.json -v --no-save").expect(0).stdout.clone();
-        assert_eq!(said.contains("W916") && said.contains("a CPU 56 % of the time"), is_warned, "{said}");
+        assert_eq!(
+            said.contains("W916") && said.contains("had a CPU for only 56 % of the time"),
+            is_warned,
+            "{said}"
+        );
     }
 }
 
-/// Costs that are 10 % unsure move 14 us of 273.
+/// An uncertainty of costs of 10 % moves 14 of 273 us.
 #[test]
 fn the_interval_has_the_errors_of_costs_and_noise() {
     let lab = lab();
@@ -110,12 +120,12 @@ fn the_interval_has_the_errors_of_costs_and_noise() {
     assert_eq!(quiet.n, 39);
     lab.line("predict run.json --on on.json --noise period=100us,duration=10us -q -o noisy.json").expect(0);
     let noisy = lab.record("noisy.json");
-    // All calculation is on the critical path: 250 us lose one in nine; a message that meets a gap waits for its end, too.
+    // All computation is on the critical path: 250 us lose one in nine. A message during a gap waits for its end, too.
     let longer = wall(&noisy, "none").value.unwrap() - quiet.value.unwrap();
     assert!((25_000.0..60_000.0).contains(&longer), "{longer} ns");
     let share = noisy.metric("predict.share", &[("part", "noise")]).unwrap().value.unwrap();
     assert!((0.02..0.09).contains(&share), "{share}");
-    // The same again.
+    // The same result again.
     lab.line("predict run.json --on on.json -q -o again.json").expect(0);
     assert_eq!(wall(&lab.record("again.json"), "none"), quiet);
 }
@@ -124,9 +134,12 @@ fn the_interval_has_the_errors_of_costs_and_noise() {
 fn more_ranks_and_what_was_not_measured_are_said() {
     let lab = lab();
     let said = lab.line("predict run.json --on exact.json --ranks 8 -v -o p.json").expect(0).stdout.clone();
-    assert!(said.contains("messages of 2 ranks 4 times, 10 collectives of all rebuilt"), "{said}");
+    assert!(
+        said.contains("messages of 2 ranks repeated 4 times, 10 collectives of all ranks rebuilt"),
+        "{said}"
+    );
     assert!(said.contains("W911") && said.contains("allreduce of 8 ranks has no law"), "{said}");
-    // Rank 1 entered long ago: rank 0 takes what has come and sends, 200 ns; rank 1 waits for the last message.
+    // Rank 1 entered long before. Rank 0 takes the waiting message and sends, 200 ns; rank 1 waits for the last message.
     lab.line("predict run.json --on exact.json --algorithm allreduce=dissemination -q -o p.json").expect(0);
     assert_eq!(
         wall(&lab.record("p.json"), "none").value,
@@ -134,7 +147,7 @@ fn more_ranks_and_what_was_not_measured_are_said() {
     );
     let said =
         lab.line("predict run.json --on exact.json --bytes-scale 100 --no-save").expect(0).stdout.clone();
-    assert!(said.contains("allreduce of 800 B lies beyond the known sizes (8 B)"), "{said}");
+    assert!(said.contains("allreduce of 800 B is extrapolated: measured sizes are 8 B"), "{said}");
 }
 
 #[test]
@@ -142,21 +155,30 @@ fn what_cannot_be_is_refused() {
     let lab = lab();
     for (line, about) in [
         ("predict", "nothing to predict"),
-        ("predict bare.json --on bare.json", "bare.json: no trace of an MPI program"),
+        ("predict bare.json --on bare.json", "bare.json: the run has no trace of an MPI program"),
         ("predict nothere.json --on bare.json", "nothere.json"),
-        ("predict run.json", "no costs to predict with"),
-        ("predict run.json --on bare.json", "no parameters of links: machmeter net measures them"),
+        ("predict run.json", "no costs for the prediction"),
+        ("predict run.json --on bare.json", "no parameters of links: measure them with machmeter net"),
         ("predict run.json --on exact.json --link tcp", "no link 'tcp' in the record: mpi posted"),
-        ("predict run.json --on exact.json --ranks 3", "--ranks 3 is no multiple of the 2 ranks"),
-        ("predict run.json --on exact.json --algorithm allreduce=nothing", "no pattern 'nothing': "),
-        ("predict run.json --on exact.json --algorithm nothing=ring", "no operation 'nothing': barrier, "),
-        ("predict run.json --on exact.json --algorithm ring", "is no operation with its pattern"),
-        ("predict run.json --on exact.json --vary L", "'L=' is none of L, o, g, G with a factor"),
-        ("predict run.json --on exact.json --vary L=1x,2", "'L=2' is none of L, o, g, G with a factor"),
-        ("predict run.json --on exact.json --vary z=2x", "'z=2x' is none of L, o, g, G with a factor"),
-        ("predict run.json --on exact.json --cpu-scale=-1", "'-1' is no factor"),
-        ("predict run.json --on exact.json --cpu-scale nan", "'nan' is no factor"),
-        ("predict run.json --on exact.json --noise bare.json", "--noise bare.json: no list of gaps"),
+        ("predict run.json --on exact.json --ranks 3", "--ranks 3 is not a multiple of the 2 traced ranks"),
+        (
+            "predict run.json --on exact.json --algorithm allreduce=nothing",
+            "no pattern 'nothing'; patterns are binomial, ",
+        ),
+        (
+            "predict run.json --on exact.json --algorithm nothing=ring",
+            "no operation 'nothing'; operations are barrier, ",
+        ),
+        ("predict run.json --on exact.json --algorithm ring", "is not an operation with a pattern"),
+        ("predict run.json --on exact.json --vary L", "'L=' is not L, o, g or G with a factor"),
+        ("predict run.json --on exact.json --vary L=1x,2", "'L=2' is not L, o, g or G with a factor"),
+        ("predict run.json --on exact.json --vary z=2x", "'z=2x' is not L, o, g or G with a factor"),
+        ("predict run.json --on exact.json --cpu-scale=-1", "'-1' is not a factor"),
+        ("predict run.json --on exact.json --cpu-scale nan", "'nan' is not a factor"),
+        (
+            "predict run.json --on exact.json --noise bare.json",
+            "--noise bare.json: the run has no list of gaps",
+        ),
         ("predict run.json --on exact.json --ranks 16000000", "a run needs up to"),
     ] {
         lab.line(line).refused(about);

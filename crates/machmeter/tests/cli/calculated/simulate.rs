@@ -1,4 +1,4 @@
-//! Simulating as a user does: patterns, schedules, noise, shares, and what is wrong.
+//! Tests of `simulate`: patterns, schedules, noise, shares, and wrong input.
 
 use std::fs;
 use std::path::Path;
@@ -74,11 +74,12 @@ fn threads_and_shares_give_the_same_bits() {
     assert!(record("all.json") == record("one.json"), "1 and 2 threads");
     assert!(record("all.json") == record("merged.json"), "three shares");
     assert!(record("all.json") != record("part1.json"));
-    lab.line("simulate --merge part1.json part2.json").refused("is in no part");
-    lab.line("simulate --merge part1.json part2.json part3.json part3.json").refused("is in two parts");
-    lab.line("simulate --merge part1.json on.json").refused("--merge on.json: no simulation");
+    lab.line("simulate --merge part1.json part2.json").refused("is in no share");
+    lab.line("simulate --merge part1.json part2.json part3.json part3.json").refused("is in two shares");
+    lab.line("simulate --merge part1.json on.json")
+        .refused("--merge on.json: the record is not a simulation");
     lab.line(&format!("{} --part 1/3 -o other.json", NOISY.replace("5 --work", "6 --work"))).expect(0);
-    lab.line("simulate --merge part1.json other.json").refused("a part of another plan");
+    lab.line("simulate --merge part1.json other.json").refused("the share belongs to another plan");
 }
 
 #[test]
@@ -118,18 +119,24 @@ fn what_cannot_be_is_refused() {
     for (line, about) in [
         ("simulate", "nothing to simulate"),
         ("simulate --pattern nothing --on on.json", "no pattern 'nothing'"),
-        ("simulate --pattern bcast", "no costs to simulate on"),
-        ("simulate --pattern bcast --on bare.json", "no parameters of links: machmeter net measures them"),
+        ("simulate --pattern bcast", "no costs for the simulation"),
+        (
+            "simulate --pattern bcast --on bare.json",
+            "no parameters of links: measure them with machmeter net",
+        ),
         ("simulate --pattern bcast --on on.json --link tcp", "no link 'tcp' in the record: shm there"),
-        ("simulate --pattern bcast --on on.json --noise bare.json", "--noise bare.json: no list of gaps"),
-        ("simulate --pattern bcast --on on.json --noise period=1ms", "no duration="),
+        (
+            "simulate --pattern bcast --on on.json --noise bare.json",
+            "--noise bare.json: the run has no list of gaps",
+        ),
+        ("simulate --pattern bcast --on on.json --noise period=1ms", "duration= is missing"),
         ("simulate --pattern bcast --on on.json --noise period=1ms,duration=2ms", "leave no time for work"),
-        ("simulate --pattern bcast --on on.json --noise rate=0,duration=1us", "'0' is no rate"),
-        ("simulate --pattern bcast --on on.json --part 4/3", "'4/3' is no part K/N"),
-        ("simulate --pattern bcast --on on.json --ranks 1", "'1' is no number of ranks"),
-        ("simulate --pattern bcast --on on.json --ranks 8-4", "'8-4' is no number of ranks"),
+        ("simulate --pattern bcast --on on.json --noise rate=0,duration=1us", "'0' is not a rate"),
+        ("simulate --pattern bcast --on on.json --part 4/3", "'4/3' is not a share K/N"),
+        ("simulate --pattern bcast --on on.json --ranks 1", "'1' is not a number of ranks"),
+        ("simulate --pattern bcast --on on.json --ranks 8-4", "'8-4' is not a number of ranks"),
         ("simulate --pattern alltoall --on on.json --ranks 1M", "a run needs up to"),
-        ("simulate --pattern ring --on on.json --ranks 1M --rounds 100000", "over 2^31 operations"),
+        ("simulate --pattern ring --on on.json --ranks 1M --rounds 100000", "more than 2^31 operations"),
         ("simulate nothere.goal --on on.json", "nothere.goal"),
     ] {
         lab.line(line).refused(about);
@@ -159,6 +166,6 @@ fn the_table_of_operations_has_laws_in_ranks_and_says_that_it_is_simulated() {
     assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
     lab.line("simulate --table --on on.json --ops barrier,bcast --ranks 2-8 -q").expect(0);
     lab.line("simulate --table --on on.json --ops put").refused("'put' is not one of send, recv");
-    lab.line("simulate --table --on on.json --sizes 8-1G").refused("'8-1G' is no range of sizes");
+    lab.line("simulate --table --on on.json --sizes 8-1G").refused("'8-1G' is not a range of sizes");
     lab.line("simulate --table").refused("--on");
 }

@@ -1,4 +1,4 @@
-//! interbench: its table on the console and in the log, and the time it takes.
+//! Tests of interbench: its table on the console and in the log, and its duration.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn interbench_writes_its_table_to_console_and_log() {
     assert!(log.contains("running every load for 1 seconds\n"), "{log}");
     assert_eq!(out.stderr.matches("machmeter interactive").count(), 1, "one hint: {}", out.stderr);
     assert_eq!(lab.files().len(), NAMES.split(' ').count() + 1, "{:?}", lab.files());
-    // A second run is added, and the reader takes the last.
+    // A second run is appended, and the reader takes the last.
     let again = ok(&lab, "interbench -t 1 -W Audio -w None");
     assert_eq!(fs::read_to_string(kernel_log(&lab)).unwrap(), log + &again.stdout);
     let read = read_knowing(&[kernel_log(&lab)], &SideFacts::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The program under other benchmarks' names: options, files, columns, refusals.
+//! Tests of the program under the names of other benchmarks: options, files, columns, refusals.
 
 #![allow(clippy::unwrap_used, reason = "clippy.toml allows this only inside test functions")]
 
@@ -14,11 +14,11 @@ use machmeter_data::MetricInfo;
 use machmeter_store::foreign::{INTERBENCH_METRICS, LADDER_METRICS, SideFacts, read_knowing};
 use rustix::process::Signal;
 
-/// Windows of 2^17 ticks: long beside a turn of an unoptimized build, and short beside a test.
+/// Windows of 2^17 ticks: long relative to a turn of an unoptimized build, short relative to a test.
 const BITS: u32 = 17;
 const NAMES: &str = "ftq ftq15 ftq31 ftq63 t_ftq t_ftq15 t_ftq31 t_ftq63 ftq25 fwq selfish interbench";
 
-/// A folder with symlinks of all names to the program.
+/// A folder with symlinks to the program under all names.
 fn folder() -> Lab {
     let lab = Lab::new();
     for name in NAMES.split(' ') {
@@ -27,7 +27,7 @@ fn folder() -> Lab {
     lab
 }
 
-/// The program by one of its names, with arguments.
+/// The program under one of its names, with arguments.
 fn called(lab: &Lab, line: &str) -> Command {
     let mut words = line.split_whitespace();
     let mut command = Command::new(lab.work().join(words.next().unwrap()));
@@ -58,7 +58,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().unwrap().get()
 }
 
-/// Rows of a run as our own reader sees it, which must find its clock rate and no defect.
+/// Rows of a run as read by this project's reader, which must find the clock rate and no defect.
 fn rows(lab: &Lab, name: &str, table: &str) -> usize {
     let read = read_knowing(&[lab.work().join(name)], &SideFacts::default()).unwrap();
     let table = read.table(table).unwrap();
@@ -67,7 +67,7 @@ fn rows(lab: &Lab, name: &str, table: &str) -> usize {
     table.rows()
 }
 
-/// Runs of each quantum, in turns: a machine whose clock moves, or a neighbor, may slow all windows of a run of 25 ms.
+/// Runs per quantum, in turns. A moving clock or a noisy neighbor can slow all windows of one run of 25 ms.
 const RUNS: usize = 6;
 
 #[test]
@@ -161,7 +161,7 @@ fn selfish_and_its_other_methods_write_columns_of_netgauge() {
 fn the_form_of_2025_has_header_and_two_columns() {
     let lab = folder();
     let out = ok(&lab, "ftq25 -f 2000 -n 200 -o h -d 10 -w -T 0.1");
-    assert!(out.stderr.contains("-T 0.1: the clock has"), "a wrong rate is told");
+    assert!(out.stderr.contains("-T 0.1: ignored, the clock has"), "a wrong rate is told");
     let written = fs::read_to_string(lab.work().join("h_0.dat")).unwrap();
     assert!(written.starts_with("# Frequency 2000.000000\n# Ticks per ns: "), "{written}");
     assert!(!written.contains("core -1"), "the CPU is known");
@@ -177,7 +177,7 @@ fn wrong_options_get_one_clear_line_and_exit_code_2() {
         ("ftq -i 31", "3..=30"),
         ("ftq -i 2", "3..=30"),
         ("ftq -i -1", "3..=30"),
-        ("ftq -i 3", "the least possible here is -i "),
+        ("ftq -i 3", "the minimum on this machine is -i "),
         ("ftq -n 0", "1..=2000000"),
         ("ftq -n 2000001", "1..=2000000"),
         ("ftq -n many", "many"),
@@ -187,8 +187,8 @@ fn wrong_options_get_one_clear_line_and_exit_code_2() {
         ("t_ftq -t MORE", "CPU"),
         ("t_ftq -t 0", "1..="),
         ("t_ftq63 -t 2 -s", "-s"),
-        ("ftq -o nosuch/x", "the folder nosuch does not exist"),
-        ("ftq -o ftq63/x", "not a folder"),
+        ("ftq -o nosuch/x", "the directory nosuch does not exist"),
+        ("ftq -o ftq63/x", "not a directory"),
         ("ftq -o ./", "prefix"),
         ("fwq -w 31", "3..=30"),
         ("fwq -w 3", "-w 8"),
@@ -197,7 +197,7 @@ fn wrong_options_get_one_clear_line_and_exit_code_2() {
         ("selfish -e osnoise", "osnoise"),
         ("selfish --time 1us", "too short"),
         ("ftq25 -f 0", "1..="),
-        ("interbench -w Bern", "error: interbench: -w: there is no load 'Bern'"),
+        ("interbench -w Bern", "error: interbench: -w: no load 'Bern'"),
         ("interbench -r -W X", "-r runs"),
         ("interbench -B 77", "77"),
         ("interbench -q", "-q"),
@@ -225,7 +225,7 @@ fn the_subcommand_takes_names_and_raw_options() {
 #[test]
 fn what_the_system_refuses_is_exit_code_4() {
     let lab = folder();
-    // The full device answers as a full disk does.
+    // `/dev/full` behaves like a full disk.
     symlink("/dev/full", lab.work().join("full_0_times.dat")).unwrap();
     let out = run(&lab, &format!("ftq -o full -i {BITS} -n 20"));
     assert!(out.expect(4).stderr.contains("no space left"), "{}", out.stderr);
@@ -247,7 +247,7 @@ fn an_interrupt_leaves_whole_lines() {
     let counts = of("0_counts");
     assert!(counts.len() > 10 && counts.len() < 2_000_000 && counts.len() == of("0_times").len());
     assert_eq!(of("counts"), counts);
-    assert!(out.stderr.contains("stopped after"), "{}", out.stderr);
+    assert!(out.stderr.contains("stopped; "), "{}", out.stderr);
 }
 
 #[test]

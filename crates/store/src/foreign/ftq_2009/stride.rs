@@ -1,27 +1,27 @@
-//! Samples under the wrong thread (W702).
+//! Repairs samples under the wrong thread (W702).
 //!
-//! The program records thread k at numbers 2nk.. of one array of (time, count) pairs, n samples each, and writes from nk. So
+//! The program records thread k at numbers 2nk.. of one array of (time, count) pairs, n samples each, but writes from nk. So
 //! file k holds numbers nk..nk+2n: the files overlap by half and together hold the first (files+1)/2 threads.
 
 use super::Thread;
 use crate::foreign::Imported;
 use crate::foreign::codes::{THREAD_STRIDE, warn};
 
-/// Threads with their own samples; those of other threads are moved or, in a file by itself, left out.
+/// Returns threads with their own samples. Samples of other threads are moved to them, or left out if there is only one file.
 pub(super) fn repair(threads: Vec<Thread>, out: &mut Imported) -> Vec<Thread> {
     if let Some(whole) = rebuilt(&threads) {
         let (files, n) = (threads.len(), threads.first().map_or(0, |t| t.times.len()));
         let kept: usize = whole.iter().map(|t| t.times.len()).sum();
         let (all, last) = (files * n, whole.len() - 1);
-        let found = format!("{kept} of {all} samples exist and were put back under threads 0 to {last}");
-        let halves = "the second half of each thread's file is the first half of the next";
+        let found = format!("{kept} of {all} samples exist and were moved back to threads 0 to {last}");
+        let halves = "the second half of each thread's file equals the first half of the next";
         warn(out, THREAD_STRIDE, format!("{halves}: {found}"));
         return whole;
     }
     threads.into_iter().map(|t| alone(t, out)).collect()
 }
 
-/// The recording, if every overlap of the files agrees.
+/// The recording, if all overlaps of the files agree.
 fn rebuilt(threads: &[Thread]) -> Option<Vec<Thread>> {
     let n = threads.first()?.times.len();
     let numbered = threads.iter().zip(0..).all(|(t, k)| t.number == k && t.times.len() == n);
@@ -47,7 +47,7 @@ fn rebuilt(threads: &[Thread]) -> Option<Vec<Thread>> {
     Some(whole.filter(|t| !t.counts.is_empty()).collect())
 }
 
-/// One file without its neighbors: the defect shows as counts in the place of times, or as a single jump back in its middle.
+/// Repairs a single file. The defect shows as counts in place of times, or as one jump back in its middle.
 fn alone(thread: Thread, out: &mut Imported) -> Thread {
     if thread.number == 0 {
         return thread;

@@ -1,10 +1,10 @@
-//! The length of windows, and the windows that were never written.
+//! Finds the length of windows, and adds the windows that were never written.
 
 use super::Thread;
 use crate::foreign::Imported;
 use crate::foreign::codes::{BACKWARD_TIME, MISSING_WINDOWS, warn};
 
-/// More windows than this are counted but not put back: no real run lost so many, and memory is finite.
+/// Most missing windows that are added; further ones are only counted. No real run lost this many, and memory is finite.
 const MOST_INSERTED: i64 = 8 << 20;
 
 pub(super) struct Windows {
@@ -13,7 +13,7 @@ pub(super) struct Windows {
     pub(super) uniform: bool,
 }
 
-/// The power of two that most starts are apart by; the program allows 2^3 to 2^30.
+/// The power of two that is the most frequent distance of starts; the program allows 2^3 to 2^30.
 pub(super) fn length_ticks(threads: &[Thread]) -> Option<i64> {
     let steps = threads.iter().flat_map(|t| t.times.windows(2)).map(|w| w[1].saturating_sub(w[0]));
     let steps: Vec<i64> = steps.filter(|d| *d > 0).collect();
@@ -22,7 +22,7 @@ pub(super) fn length_ticks(threads: &[Thread]) -> Option<i64> {
     (found >= 2 && found * 5 >= steps.len()).then_some(length)
 }
 
-/// The thread's windows with the missing ones as windows of no work, which is what they were.
+/// The windows of a thread, with missing ones added as windows without work, which they were.
 pub(super) fn complete(
     thread: &Thread,
     counts: &[i32],
@@ -33,7 +33,7 @@ pub(super) fn complete(
     let as_read = || Windows { starts: thread.times.clone(), counts: counts.to_vec(), uniform: false };
     if let Some(i) = (1..thread.times.len()).find(|i| thread.times[*i] < thread.times[i - 1]) {
         let (number, sample) = (thread.number, i + 1);
-        let text = format!("thread {number}: the time of sample {sample} lies before the one above it");
+        let text = format!("thread {number}: the time of sample {sample} is before the previous one");
         warn(out, BACKWARD_TIME, text);
         return as_read();
     }

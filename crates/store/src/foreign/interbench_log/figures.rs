@@ -1,5 +1,4 @@
-//! What a log says as metrics, tables and lines of the page. The ids are those of the interactive probe, so that old logs can
-//! stand beside its runs.
+//! Converts a log to metrics, tables and lines of the page. It uses the ids of the interactive probe, so that old logs are comparable to its runs.
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::human;
@@ -10,24 +9,24 @@ use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit,
 use super::super::{Imported, codes};
 use super::parse::{Block, Row, Run};
 
-/// The mean that 0.31 and before print is cut off to whole microseconds before it is converted, ns.
+/// Versions up to 0.31 cut the mean to whole microseconds before they convert it; most error, ns.
 const CUT_OFF_NS: f64 = 1e3;
 
 metrics! {
     ["task", "load"] Nanoseconds Lower weakened by [] {
-        LATENESS = "interactive.lateness" "Mean wait of a job as printed; maximum.";
-        JITTER = "interactive.jitter" "Standard deviation of the wait.";
+        LATENESS = "interactive.lateness" "Mean wait of a job, as printed; maximum.";
+        JITTER = "interactive.jitter" "Standard deviation of the wait, as printed.";
     }
     ["task", "load"] One Higher weakened by [] {
-        DESIRED_CPU = "interactive.desired_cpu" "Jobs executed of those that were due.";
-        MET = "interactive.deadlines_met" "Deadlines met of all, as counted by the program.";
+        DESIRED_CPU = "interactive.desired_cpu" "Jobs executed over jobs due.";
+        MET = "interactive.deadlines_met" "Share of deadlines met, as counted by interbench.";
     }
 }
 
-/// Figures that a log gives, under ids of the interactive probe.
+/// Figures of a log, under ids of the interactive probe.
 pub const METRICS: &[MetricInfo] = &[LATENESS, JITTER, DESIRED_CPU, MET];
 
-/// Fills in metrics, datasets and summary of a run.
+/// Adds metrics, datasets and the summary of a run.
 pub(super) fn fill(run: &Run, out: &mut Imported) {
     for block in &run.blocks {
         for row in &block.rows {
@@ -70,14 +69,14 @@ fn key(block: &Block, row: &Row) -> Params {
     params([("task", block.task.as_str().into()), ("load", row.load.as_str().into())])
 }
 
-/// What is known of the standard deviation.
+/// The standard deviation, as far as the log determines it.
 fn jitter(run: &Run, block: &Block, row: &Row) -> Metric {
     let (key, rms, mean) = (key(block, row), row.spread, row.mean);
     if run.by_machmeter || !block.spread_is_rms() {
         return Metric::new(&JITTER, key, rms.ns, "standard deviation as printed", 0);
     }
     let estimator = "from root mean square and mean as printed";
-    // Also false for what is not a number.
+    // Also false for NaN.
     if rms.ns >= mean.ns && mean.ns >= 0.0 {
         let most_mean = mean.ns + mean.half_step_ns + CUT_OFF_NS;
         let least_mean = (mean.ns - mean.half_step_ns).max(0.0);
@@ -86,7 +85,7 @@ fn jitter(run: &Run, block: &Block, row: &Row) -> Metric {
         let ci = Interval::new(0.999, low_ns, high_ns, "bound of printed digits");
         return Metric::new(&JITTER, key, root(rms.ns, mean.ns), estimator, 0).with_ci(ci);
     }
-    let why = "the printed root mean square is below the mean: the digits do not suffice";
+    let why = "the printed root mean square is below the mean: it has too few digits";
     Metric::rejected(&JITTER, key, estimator, why)
 }
 
@@ -94,7 +93,7 @@ fn root(rms_ns: f64, mean_ns: f64) -> f64 {
     (rms_ns.max(0.0).powi(2) - mean_ns.powi(2)).max(0.0).sqrt()
 }
 
-/// Tasks by loads, with deadlines met in the cells; nothing when no task had deadlines.
+/// Tasks by loads, with the deadlines met in the cells; `None` if no task had deadlines.
 fn met(run: &Run) -> Option<Dataset> {
     let blocks: Vec<&Block> =
         run.blocks.iter().filter(|b| b.rows.iter().any(|r| r.deadlines_met.is_some())).collect();
@@ -116,7 +115,7 @@ fn met(run: &Run) -> Option<Dataset> {
     (!blocks.is_empty()).then_some(met)
 }
 
-/// A table as it stands in the log, with the standard deviation beside what is printed under that name.
+/// A table as in the log, with the standard deviation beside the figure that the log prints under that name.
 fn table(run: &Run, block: &Block) -> Dataset {
     let rms = block.spread_is_rms() && !run.by_machmeter;
     let deadlines = block.rows.iter().any(|r| r.deadlines_met.is_some());
@@ -141,7 +140,7 @@ fn table(run: &Run, block: &Block) -> Dataset {
     let shown = columns.into_iter().filter(|column| column.2);
     let columns = shown.map(|(label, unit, _)| TableColumn::new(label, unit)).collect();
     let (title, shape) = (format!("Latency of {}", block.task), CostTable { columns, rows: rows.collect() });
-    let caption = "Wait of a job until it began, per load, as interbench lays it out.";
+    let caption = "Wait of a job until its start, per load, in the layout of interbench.";
     Dataset::new("interactive.latency_table", title, caption, Shape::CostTable(shape))
         .with_params(params([("task", block.task.as_str().into())]))
 }

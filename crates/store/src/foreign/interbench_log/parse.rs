@@ -1,10 +1,10 @@
-//! The text of a log as runs, tables and rows.
+//! Parses the text of a log into runs, tables and rows.
 
 use super::super::columns::shortened;
 use super::super::{Result, SourceFile, sure};
 use super::OUR_MARK;
 
-/// More tasks or loads than interbench ever had several times over: no log of it.
+/// Most tasks or loads. It is several times the number in interbench; a text with more is not one of its logs.
 const MOST_NAMES: usize = 64;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Run {
     pub(super) processors: Option<u64>,
     pub(super) by_machmeter: bool,
     pub(super) blocks: Vec<Block>,
-    /// (task, load) whose row was begun and has no figures.
+    /// (task, load) of rows that were begun but have no figures.
     pub(super) unfinished: Vec<(String, String)>,
 }
 
@@ -34,16 +34,16 @@ pub(super) struct Block {
     pub(super) rows: Vec<Row>,
 }
 
-/// How the rows of a table are to be read, from its heading.
+/// Layout of the rows of a table, from its heading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Layout {
     unit_ns: f64,
     deadlines: bool,
-    /// The fork: a median stands before the maximum, in columns that can touch.
+    /// The fork: a median comes before the maximum, in columns that can touch.
     aeolio: bool,
 }
 
-/// A row. Times in ns, shares as fractions; not finite where the program printed no number.
+/// A row. Times in ns, shares as fractions; not finite if the program printed no number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) load: String,
@@ -69,19 +69,19 @@ impl Run {
 }
 
 impl Block {
-    /// Whether "SD" is the root mean square, as in all but the fork.
+    /// True if "SD" is the root mean square, as in all versions but the fork.
     pub(super) fn spread_is_rms(&self) -> bool {
         self.layout.is_some_and(|l| !l.aeolio)
     }
 }
 
-/// Whether the text has a heading of interbench's tables.
+/// True if the text has a heading of interbench's tables.
 pub(super) fn has_table(text: &str) -> bool {
     text.lines().any(|l| title(l).is_some()) && text.lines().any(|l| heading(l).is_some())
 }
 
-/// The runs of a log: the program appends to it.
-/// Errors: a row that is none, with its line; a log with more names than interbench has.
+/// The runs of a log, to which the program appends.
+/// Errors: an invalid row, with its line; a log with more names than interbench has.
 pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>> {
     let (mut runs, mut run) = (Vec::new(), Run::default());
     let mut in_table = false;
@@ -109,7 +109,7 @@ pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>> {
     }
     runs.push(run);
     let most = runs.iter().flat_map(|r| r.blocks.iter().map(|b| b.rows.len()).chain([r.blocks.len()])).max();
-    let too_many = || file.fault(format!("more than {MOST_NAMES} tasks or loads, which no interbench has"));
+    let too_many = || file.fault(format!("more than {MOST_NAMES} tasks or loads: not a log of interbench"));
     sure(most.unwrap_or(0) <= MOST_NAMES, too_many)?;
     Ok(runs)
 }
@@ -141,7 +141,7 @@ fn heading(line: &str) -> Option<Layout> {
     if !line.contains("Latency +/- SD") {
         return None;
     }
-    // Under -r the fork prints its clock's own units, 100 ns.
+    // Under -r the fork prints its own clock units of 100 ns.
     let units = [
         ("SD (ms)", 1e6, false),
         ("SD (us)", 1e3, false),
@@ -179,7 +179,7 @@ fn preamble(line: &str, run: &mut Run, runs: &mut Vec<Run>) {
     }
 }
 
-/// A row of the current table. `complete` is false for a last line without a line end.
+/// Parses a row of the current table. `complete` is false for a last line without a line end.
 fn row(line: &str, complete: bool, run: &mut Run) -> Result<(), String> {
     let Some(block) = run.blocks.last_mut() else { return Ok(()) };
     let Some(layout) = block.layout else {
@@ -203,15 +203,13 @@ fn row(line: &str, complete: bool, run: &mut Run) -> Result<(), String> {
         Some(row) => block.rows.push(Row { load, ..row }),
         None => {
             let columns = if layout.deadlines { "" } else { " (no deadlines)" };
-            return Err(format!(
-                "expected a load and its figures as the table's heading names them{columns}"
-            ));
+            return Err(format!("expected a load and the figures named in the table's heading{columns}"));
         }
     }
     Ok(())
 }
 
-/// `None <tab> 0.4 +/- 2.3 22.7 100 98.5`. The SD and the maximum of `-r` touch when both are long; both have one decimal.
+/// `None <tab> 0.4 +/- 2.3 22.7 100 98.5`. Under `-r`, a long SD and a long maximum touch; both have one decimal.
 fn plain_row(line: &str, layout: Layout) -> Option<Row> {
     let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
     if words.len() == 4 + usize::from(layout.deadlines) {
@@ -223,7 +221,7 @@ fn plain_row(line: &str, layout: Layout) -> Option<Row> {
     figures([mean, sd, max, desired], met, layout)
 }
 
-/// A row of these words, the last of which are the share of deadlines met, where there is one.
+/// A row from these words; the last one is the share of deadlines met, if there is one.
 fn figures([mean, sd, max, desired]: [&str; 4], met: &[&str], layout: Layout) -> Option<Row> {
     if met.len() != usize::from(layout.deadlines) {
         return None;
@@ -249,12 +247,12 @@ fn aeolio_row(line: &str, layout: Layout) -> Option<Row> {
     let median = rest.get(..4)?.trim();
     let words: Vec<&str> = rest.get(4..)?.split_whitespace().collect();
     let [max, desired, ref met @ ..] = words[..] else { return None };
-    // The last bucket of its histogram, 1000, holds everything beyond.
+    // The last bucket of its histogram, 1000, includes everything beyond.
     let median_ns = Some(number(median)?).filter(|m| *m < 1000.0).map(|m| m * 100.0);
     Some(Row { median_ns, ..figures([mean, sd, max, desired], met, layout)? })
 }
 
-/// A number as C prints it, `nan` and `-nan` too.
+/// A number as printed by C, including `nan` and `-nan`.
 fn number(text: &str) -> Option<f64> {
     if text.trim_start_matches('-').starts_with("nan") { Some(f64::NAN) } else { text.parse().ok() }
 }

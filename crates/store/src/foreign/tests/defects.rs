@@ -1,4 +1,4 @@
-//! Defects of the writing programs, on recorded files and on files with a known truth.
+//! Tests of defects of the writing programs, on recorded files and on files with a known truth.
 
 use super::*;
 

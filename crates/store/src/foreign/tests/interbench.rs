@@ -1,4 +1,4 @@
-//! Logs of interbench: every figure of a log is found again, what the program prints under a wrong name has its right one.
+//! Tests of interbench logs: every figure is found, and a figure with a wrong name in the log gets its correct one.
 
 use machmeter_data::{Metric, Quality, Shape};
 use proptest::prelude::*;
@@ -58,7 +58,7 @@ fn what_is_printed_as_sd_is_a_root_mean_square() {
     let ci = jitter.ci.as_ref().unwrap();
     assert!(ci.low < sd && sd < ci.high && ci.high - ci.low < 0.03 * sd, "{ci:?}");
     assert!(out.provenance.assumptions.iter().any(|a| a.contains("root mean square")));
-    // Of a mean above the root mean square nothing follows.
+    // A mean above the root mean square is impossible, so no deviation follows from it.
     let text = "--- Benchmarking simulated cpu of X in the presence of simulated ---\n\
         Load\tLatency +/- SD (ms)  Max Latency   % Desired CPU  % Deadlines Met\n\
         None\t  0.495 +/- 0.494         45\t\t 100\t         96\n";

@@ -1,3 +1,5 @@
+//! Tests of the readers of latency ladders.
+
 use super::*;
 
 fn lines(out: &Imported) -> &[String] {

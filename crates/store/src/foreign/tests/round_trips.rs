@@ -1,4 +1,4 @@
-//! What the writers write, the readers read.
+//! Tests that the readers read the output of the writers.
 
 use super::write::*;
 use super::*;
@@ -9,7 +9,7 @@ fn lines_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The lines of a recorded file that do not depend on the measurement: words only.
+/// The lines of a recorded file without their numbers.
 fn shape(text: &str) -> Vec<String> {
     text.lines()
         .map(|l| {

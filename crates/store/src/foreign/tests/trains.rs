@@ -1,3 +1,5 @@
+//! Tests of the readers of trains and round trips.
+
 use super::*;
 
 #[test]
@@ -5,9 +7,9 @@ fn a_file_of_netgauge_gives_its_trains_and_tells_what_no_link_has() {
     let out = read(&["netgauge/loggp.out"]);
     assert_eq!(codes_of(&out), [codes::IMPOSSIBLE_NUMBERS.id, codes::WRONG_UNIT.id]);
     let text = &out.warnings[0].text;
-    assert!(text.starts_with("2 lines whose g, G or lsqu is no number; 4 values that no link has"), "{text}");
+    assert!(text.starts_with("2 lines where g, G or lsqu is not a number; 4 impossible values"), "{text}");
     let rows = out.table("net_rows").expect("rows");
-    // Of 30 sizes two trains, one with work, one of receive calls; and the work.
+    // For each of 30 sizes two trains, one with work, one of receive calls; and the work.
     assert_eq!(rows.rows(), 4 * 30 + 1);
     assert_eq!(out.table("net_pairs").map(Table::rows), Some(0));
 }
