@@ -17,7 +17,7 @@ const LISTS: [(&str, &str); 6] = [
     ("tasks", "Tasks"),
 ];
 
-/// Writes or checks the reference pages, then checks the spelling of all pages.
+/// Writes or checks the reference pages, then checks spelling and style of all pages and comments.
 pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     for (what, title) in LISTS {
         let list = program(root, &["list", what])?;
@@ -27,6 +27,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         settle(&root.join(format!("docs/reference/{what}.md")), &page, write, "docs")?;
     }
     crate::spelling::run(root)?;
+    crate::style::run(root)?;
     let (n, settled) = (LISTS.len(), settled(write));
     println!("docs: {n} reference pages {settled}");
     Ok(())

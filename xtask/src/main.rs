@@ -11,6 +11,7 @@ mod quick;
 mod reference;
 mod schema;
 mod spelling;
+mod style;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -231,15 +231,14 @@ fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
 }
 
 machmeter_data::code! { pub SHARED_CORE = "W448" "core shared",
-    what: "The core's other hardware thread was at work during part of the samples, for another guest of the host or for a \
-           program on a sibling CPU.",
-    why: "Two hardware threads share the core's units and first caches: most operations take longer then, some half as long again. \
-          Such samples are left out of the figures as long as enough others remain; figures of the rest are marked core shared, and \
-          their intervals reach down to what undisturbed samples bound. Quantiles are of all samples.",
-    how: "A mixture of additions beside dependent ones, before, between and after the two batches of each pair of samples: their \
-          ratio falls while another hardware thread of the core works, whatever the clock does.",
-    next: "On a rented machine choose one with whole cores; on your own, keep the sibling idle or switch SMT off. Quantiles show \
-           what programs pay beside the neighbor.",
+    what: "The core's other hardware thread (SMT sibling) was busy during part of the samples: another guest of the host, or a program on a sibling CPU.",
+    why: "Two hardware threads share the core's units and first caches, so most operations take longer, some by half. Figures leave such samples out if \
+          enough others remain. Else they are marked core shared, and their intervals reach down to the bound from undisturbed samples. Quantiles \
+          include all samples.",
+    how: "A mixture of additions is timed against dependent additions before, between and after the two batches of each pair of samples. The ratio \
+          depends on the sibling's activity, not on the clock.",
+    next: "On a rented machine, choose one with whole cores. On your own machine, keep the sibling idle or switch SMT off. Quantiles show the cost to \
+           programs next to the neighbor.",
 }
 
 /// Key of what a dependent addition took beside samples at the quick clock of the core (that of `noise` is finer).
@@ -260,7 +259,8 @@ fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let marked = |r: &&Row| rows.cost(r).known().is_some_and(Known::is_shared);
     let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core.width > 0.0));
     let (all, marked) = (looked().count(), looked().filter(marked).count());
-    let marked = if marked == 0 { String::new() } else { format!(", {marked} of {all} figures include it") };
+    let marked =
+        if marked == 0 { String::new() } else { format!(", which {marked} of {all} figures include") };
     Some(SHARED_CORE.note(format!(
         "another hardware thread used the core: {probe} {:.0} % of {n} samples{marked}",
         share * 100.0

@@ -45,7 +45,8 @@ pub fn plan(
         Priority::Asked(p) => (*p, "asked for".to_owned()),
         Priority::Auto if housekeeping.is_empty() => (
             Policy::ordinary(),
-            "every allowed CPU is measured: a real-time policy would leave none for others".to_owned(),
+            "every allowed CPU is measured: a real-time policy would leave no CPU for other programs"
+                .to_owned(),
         ),
         Priority::Auto => match fifo_permitted {
             Ok(()) => (Policy::Fifo(AUTO_FIFO_PRIORITY), "permitted, and a CPU stays free".to_owned()),

@@ -206,7 +206,7 @@ fn a_guard_that_is_killed_is_noticed_and_its_setting_ended() {
         }
     }
     let why = s.check().unwrap_err().to_string();
-    assert!(why.contains("what guards it ended: signal: 9"), "{why}");
+    assert!(why.contains("the process that guards it ended: signal: 9"), "{why}");
     assert!(all_gone(&of_a));
 }
 

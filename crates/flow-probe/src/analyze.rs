@@ -44,8 +44,10 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     };
     let short: Vec<String> = timed.iter().filter_map(|t| short(&t)).collect();
     if !short.is_empty() {
-        out.warnings
-            .push(BY_DIFFERENCES.note(format!("shorter than the timer's own part: {}", short.join("; "))));
+        out.warnings.push(
+            BY_DIFFERENCES
+                .note(format!("single calls are shorter than the timer's own time: {}", short.join("; "))),
+        );
     }
     for row in rows.part(PART).filter(|r| r.operation == "run") {
         if let Some(why) = &row.refused {

@@ -71,21 +71,21 @@ impl Over {
         let Some(option) = input.map(|_| "--in").or(out.map(|_| "--out")) else { return Ok(Self::default()) };
         let wrong = |why: String| ProbeError::Usage(format!("{option}: {why}"));
         let [graph] = params.graph.as_slice() else {
-            return Err(wrong(format!("it goes with exactly one graph: give --graph {SOUND} or {RADIO}")));
+            return Err(wrong(format!("it needs exactly one graph: give --graph {SOUND} or {RADIO}")));
         };
         if ![SOUND, RADIO].contains(&graph.as_str()) {
             return Err(wrong(format!(
-                "{graph} has no samples of a file; {SOUND} has those of a WAV file, {RADIO} those of a c32 file"
+                "{graph} processes no file; {SOUND} processes a WAV file, {RADIO} a c32 file"
             )));
         }
         if !params.parts.is_empty() && !params.parts.iter().any(|p| p == PART) {
-            return Err(wrong(format!("graphs are not among the parts; add {PART} to --parts")));
+            return Err(wrong(format!("graphs are not selected; add {PART} to --parts")));
         }
         let Some(path) = input else { return Ok(Self::default()) };
         let same = out.and_then(|out| Some(fs::canonicalize(out).ok()? == fs::canonicalize(path).ok()?));
         if same == Some(true) {
             return Err(ProbeError::Usage(format!(
-                "--out {}: it is the file of --in; name another",
+                "--out {}: it is the file of --in; name another file",
                 path.display()
             )));
         }
@@ -97,17 +97,17 @@ impl Over {
 /// A file to read, and its bytes.
 fn open(path: &Path) -> Result<(File, u64), String> {
     let told = |e: std::io::Error| match e.kind() {
-        ErrorKind::NotFound => "no such file; look at its name and folder".to_owned(),
+        ErrorKind::NotFound => "no such file; check its name and directory".to_owned(),
         ErrorKind::PermissionDenied => "permission denied; make it readable".to_owned(),
         _ => format!("cannot read: {e}"),
     };
     let about = fs::metadata(path).map_err(told)?;
     match about.len() {
-        _ if about.is_dir() => Err("it is a folder; name a file in it".to_owned()),
+        _ if about.is_dir() => Err("it is a directory; name a file in it".to_owned()),
         // What can be read once only cannot be checked before the run.
         _ if !about.is_file() => Err("it is a pipe or a device; copy its samples to a file".to_owned()),
         0 => Err("it is empty; give a file with samples".to_owned()),
-        n if n > MOST_BYTES => Err(format!("{n} bytes are more than {MOST_BYTES}; cut it")),
+        n if n > MOST_BYTES => Err(format!("it has {n} bytes, more than {MOST_BYTES}; shorten it")),
         n => Ok((File::open(path).map_err(told)?, n)),
     }
 }
@@ -115,8 +115,8 @@ fn open(path: &Path) -> Result<(File, u64), String> {
 /// A number of samples that can be run over.
 fn bounded(samples: u64) -> Result<u64, String> {
     match samples {
-        0 => Err("there are no samples in it; give a file with some".to_owned()),
-        n if n > MOST_SAMPLES => Err(format!("{n} samples are more than {MOST_SAMPLES}; cut it")),
+        0 => Err("it contains no samples; give a file with samples".to_owned()),
+        n if n > MOST_SAMPLES => Err(format!("it has {n} samples, more than {MOST_SAMPLES}; shorten it")),
         n => Ok(n),
     }
 }
@@ -139,9 +139,9 @@ const FORMATS: &str = "PCM of 8, 16, 24 or 32 bits, or float of 32";
 
 fn unreadable(e: &hound::Error) -> String {
     match e {
-        hound::Error::IoError(_) => "it is no WAV file, or cut off; write it anew as WAV".to_owned(),
+        hound::Error::IoError(_) => "it is not a WAV file, or truncated; write it again as WAV".to_owned(),
         hound::Error::FormatError(why) => {
-            format!("it is no WAV file that can be read ({why}); write it as WAV with {FORMATS}")
+            format!("it is not a WAV file that can be read ({why}); write it as WAV with {FORMATS}")
         }
         _ => format!("its WAV format is not supported; write it with {FORMATS}"),
     }
@@ -156,16 +156,19 @@ fn read_sound(path: &Path) -> Result<Over, String> {
     if told * u64::from(spec.bits_per_sample) > 8 * bytes {
         let n = told / u64::from(spec.channels);
         return Err(format!(
-            "its header tells of {n} samples, more than {bytes} bytes hold; it is cut off: write it anew"
+            "its header announces {n} samples, but {bytes} bytes hold fewer; the file is truncated: write it again"
         ));
     }
     let n = bounded(u64::from(wav.duration()))?;
     let own = noise_removal::Parameters::default();
     if n < own.frame as u64 {
-        return Err(format!("{n} samples are fewer than the {} of a frame; give a longer file", own.frame));
+        return Err(format!(
+            "it has {n} samples, fewer than the {} of a frame; give a longer file",
+            own.frame
+        ));
     }
     if spec.sample_rate == 0 {
-        return Err("its sampling rate is 0; write it anew with its rate".to_owned());
+        return Err("its sampling rate is 0; write it again with its rate".to_owned());
     }
     let mut samples = match spec.sample_format {
         SampleFormat::Float => mean(wav.into_samples::<f32>(), channels),
@@ -201,7 +204,7 @@ fn read_radio(path: &Path) -> Result<Over, String> {
     let (file, bytes) = open(path)?;
     if !bytes.is_multiple_of(C32_BYTES as u64) {
         return Err(format!(
-            "{bytes} bytes are no whole number of c32 samples of {C32_BYTES} bytes; it is cut off, or no c32 file"
+            "{bytes} bytes are not a multiple of a c32 sample of {C32_BYTES} bytes; the file is truncated, or not c32"
         ));
     }
     let n = bounded(bytes / C32_BYTES as u64)?;
@@ -217,7 +220,7 @@ fn read_radio(path: &Path) -> Result<Over, String> {
         halves.as_chunks::<2>().0.iter().map(|[re, im]| Complex32::new(*re, *im)).collect();
     let over = e_comm::Parameters::default().over(samples);
     let radio = over.map_err(|least| {
-        format!("{n} samples are fewer than the {least} in which loops lock and a frame follows; give a longer file")
+        format!("it has {n} samples, fewer than the {least} to lock the loops and receive a frame; give a longer file")
     })?;
     Ok(Over { radio, given: Some(Given::of(RADIO, path, n, None, 1)), ..Over::default() })
 }

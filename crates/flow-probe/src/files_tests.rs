@@ -160,38 +160,39 @@ fn files_that_are_no_samples_are_refused() {
     };
     for (bytes, said) in [
         (&b""[..], "it is empty"),
-        (b"not a sound at all, but some text", "it is no WAV file"),
-        (&good[..10], "it is no WAV file"),
-        (&good[..43], "it is no WAV file"),
-        (&good[..900], "its header tells of 600 samples, more than 900 bytes hold"),
-        (&streamed, "it is cut off"),
+        (b"not a sound at all, but some text", "it is not a WAV file"),
+        (&good[..10], "it is not a WAV file"),
+        (&good[..43], "it is not a WAV file"),
+        (&good[..900], "its header announces 600 samples, but 900 bytes hold fewer"),
+        (&streamed, "the file is truncated"),
         (&alaw, "its WAV format is not supported"),
-        (&bits_64, "it is no WAV file that can be read"),
+        (&bits_64, "it is not a WAV file that can be read"),
         (&without_rate, "its sampling rate is 0"),
         (&wav(&[], 1, 16, SampleFormat::Int), "no samples"),
-        (&wav(&tone(511), 1, 16, SampleFormat::Int), "511 samples are fewer than the 512 of a frame"),
+        (&wav(&tone(511), 1, 16, SampleFormat::Int), "it has 511 samples, fewer than the 512 of a frame"),
     ] {
         let text = refusal(&asked(&[SOUND], Some(file(&folder, bytes)), None));
         assert!(text.starts_with("--in ") && text.contains(said), "{text}");
     }
     for (bytes, said) in [
         (vec![], "it is empty"),
-        (vec![0; 801], "801 bytes are no whole number of c32 samples"),
-        (vec![0; 800], "100 samples are fewer than the"),
+        (vec![0; 801], "801 bytes are not a multiple of a c32 sample"),
+        (vec![0; 800], "it has 100 samples, fewer than the"),
     ] {
         let text = refusal(&asked(&[RADIO], Some(file(&folder, &bytes)), None));
         assert!(text.contains(said), "{text}");
     }
     // A file of holes is as long as it says, and takes no room.
     let path = file(&folder, b"");
-    for (bytes, said) in [(MOST_BYTES + 8, "1073741824; cut it"), (8 * MOST_SAMPLES + 8, "16777216; cut it")]
+    for (bytes, said) in
+        [(MOST_BYTES + 8, "1073741824; shorten it"), (8 * MOST_SAMPLES + 8, "16777216; shorten it")]
     {
         File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
         let text = refusal(&asked(&[RADIO], Some(path.clone()), None));
         assert!(text.contains(said), "{text}");
     }
     for (path, said) in [
-        (folder.path().to_owned(), "it is a folder"),
+        (folder.path().to_owned(), "it is a directory"),
         (folder.path().join("none"), "no such file"),
         (PathBuf::from("/dev/zero"), "it is a pipe or a device"),
     ] {
@@ -227,12 +228,15 @@ fn options_that_do_not_go_together_are_refused() {
             assert!(text.contains("exactly one graph"), "{text}");
         }
     }
-    assert!(refusal(&asked(&["rt_stap_easy"], Some(path.clone()), None)).contains("rt_stap_easy has no"));
+    assert!(
+        refusal(&asked(&["rt_stap_easy"], Some(path.clone()), None))
+            .contains("rt_stap_easy processes no file")
+    );
     let same = folder.path().join("../").join(folder.path().file_name().unwrap()).join("x");
-    assert!(refusal(&asked(&[SOUND], Some(path.clone()), Some(same))).contains("the file of --in"));
+    assert!(refusal(&asked(&[SOUND], Some(path.clone()), Some(same))).contains("it is the file of --in"));
     let parts = vec!["prices".to_owned()];
     let params = Params { parts, ..asked(&[SOUND], Some(path.clone()), None) };
-    assert!(refusal(&params).contains("add graphs to --parts"));
+    assert!(refusal(&params).contains("graphs are not selected; add "));
     let params = asked(&[SOUND], Some(path), Some(folder.path().join("y")));
     assert!(Over::of(&params).unwrap().given.is_some());
 }

@@ -18,44 +18,44 @@ const MOST_GRANULARITY: u32 = 4_096;
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Parts to measure: prices, graphs; all when not given.
+    /// Parts: prices, graphs; both by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Benchmark graphs: `rt_stap_easy`, `e_comm`, `noise_removal`; all when not given.
+    /// Benchmark graphs: `rt_stap_easy`, `e_comm`, `noise_removal`; all by default.
     #[arg(long = "graph", value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub graph: Vec<String>,
-    /// One kernel instead of the published and the fast one: table or fused, copy or mirror, heap or bitmap.
+    /// Kernel, instead of the published and the fast one: table or fused, copy or mirror, heap or bitmap.
     #[arg(long, value_name = "WORDS", value_delimiter = ',')]
     #[serde(default)]
     pub kernel: Vec<String>,
-    /// All eight kernels: what each of the three ideas is worth.
+    /// Measure all eight kernels: the gain of each of the three ideas.
     #[arg(long, conflicts_with = "kernel")]
     #[serde(default)]
     pub ablation: bool,
-    /// Iterations that a run of a schedule covers at most; a range is measured in powers of two.
+    /// Most iterations per run of a schedule; a range is measured in powers of two.
     #[arg(long, value_name = "N or FROM-TO", default_value = "1")]
     pub granularity: String,
-    /// Time one of so many turns of the scheduler, at random: less disturbance by timers, fewer calls.
+    /// Time one of K turns of the scheduler, at random: timers disturb less, fewer calls are timed.
     #[arg(long, value_name = "K", hide_short_help = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     #[serde(default = "every_turn")]
     pub one_of: u32,
-    /// Predict each run from this stored one in virtual time, too: `last` or a file.
+    /// Also predict each run from a stored one in virtual time: `last` or a file.
     #[arg(long, value_name = "RUN")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predict_from: Option<String>,
-    /// Names that were never called, too.
+    /// Also show names without calls.
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
-    /// Samples to run the graph over; WAV for `noise_removal`; for `e_comm` what its receiver hears, 4 samples a symbol, as c32:
+    /// Input samples of the graph; WAV for `noise_removal`; for `e_comm` the received signal, 4 samples per symbol, as c32:
     /// real and imaginary part, little-endian 32-bit floats.
     #[arg(long = "in", value_name = "FILE")]
     #[serde(default, rename = "in", serialize_with = "as_text")]
     pub input: Option<PathBuf>,
-    /// Write what the graph gives; the enhanced samples of `noise_removal` as WAV; of `e_comm` what its receiver heard as c32,
-    /// which gives the same again by --in.
+    /// Write the output of the graph; the enhanced samples of `noise_removal` as WAV; the received signal of `e_comm` as c32,
+    /// which --in reads again.
     #[arg(long, value_name = "FILE")]
     #[serde(default, serialize_with = "as_text")]
     pub out: Option<PathBuf>,
@@ -93,7 +93,7 @@ impl Params {
         let known = |name: &String| {
             GRAPHS.iter().find(|g| g.name == name).ok_or_else(|| {
                 let names: Vec<&str> = GRAPHS.iter().map(|g| g.name).collect();
-                ProbeError::Usage(format!("--graph {name}: it is none of {}", names.join(", ")))
+                ProbeError::Usage(format!("--graph {name}: it is not one of {}", names.join(", ")))
             })
         };
         if self.graph.is_empty() {
@@ -116,7 +116,7 @@ impl Params {
 
     pub(crate) fn sampling(&self) -> Result<Sampling, ProbeError> {
         match self.one_of {
-            0 => Err(ProbeError::Usage("one_of 0: a number from 1 on".to_owned())),
+            0 => Err(ProbeError::Usage("one_of 0: it must be 1 or more".to_owned())),
             1 => Ok(Sampling::Always),
             k => Ok(Sampling::OneOf(k)),
         }
@@ -126,7 +126,7 @@ impl Params {
         let text = &self.granularity;
         let wrong = || {
             ProbeError::Usage(format!(
-                "--granularity {text}: a number from 1 to {MOST_GRANULARITY}, or two with a '-' between them, the smaller first"
+                "--granularity {text}: give a number from 1 to {MOST_GRANULARITY}, or a range such as 1-256"
             ))
         };
         let (first, last) = text.split_once('-').unwrap_or((text, text));

@@ -35,7 +35,7 @@ pub(crate) fn datasets(
         (&OVERHEAD, |value, granularity| value / granularity),
         "overhead an apply and iteration",
         ["flow.granularity", "Overhead over granularity"],
-        "What the kernel takes for an apply, by the iterations that it does at once.",
+        "Time of the kernel per apply, by the iterations it does at once.",
     ));
     out.extend(pictures(timed, metrics));
     out
@@ -109,7 +109,7 @@ fn calibration(c: &[[f64; 4]; 2]) -> Dataset {
         cells: of.iter().map(|ns| Cell::Number(*ns)).collect(),
     };
     let columns = ["mean", "deviation", "min", "max"].map(|c| (c, Some(Unit::Nanoseconds)));
-    let caption = "What an empty event reports for itself (Tt), of single events, and what it costs its surroundings (Tpt), of batches of 1024.";
+    let caption = "Time an empty event reports for itself (Tt, single events) and costs its surroundings (Tpt, batches of 1024).";
     let rows = [row("Tpt", &c[1]), row("Tt", &c[0])].into_iter();
     Dataset::new("flow.calibration", "Calibration of the timer", caption, table(&columns, rows))
 }
@@ -280,7 +280,7 @@ fn calls(t: &Timed) -> Option<Dataset> {
     let rows = t.quantiles.clone();
     let some = !rows.is_empty();
     let shape = Distribution { value: Axis::log("call", Unit::Nanoseconds), rows, limits: Vec::new() };
-    let caption = "Lengths of single calls of the last timed run, the timer's own part taken off; shorter ones than a step of the clock are not told apart.";
+    let caption = "Lengths of single calls of the last timed run, without the timer's own part. The clock does not resolve lengths below its step.";
     let (id, title) = (format!("flow.calls.{}", t.graph), format!("Calls of {}", t.graph));
     some.then(|| Dataset::new(&id, title, caption, Shape::Distribution(shape)))
 }

@@ -25,7 +25,7 @@ pub(crate) fn check_edges(graph: &Graph) -> Result<(), FlowError> {
             return wrong(format!("edge {name}: {n} boxes write to it, not one: {who}"));
         };
         if readers.is_empty() {
-            return wrong(format!("edge {name}: nobody reads it"));
+            return wrong(format!("edge {name} has no reader"));
         }
         // A reader that an earlier box of its schedule fills need not wait.
         let may_be_0 = |b: usize, p: &PortSpec| {

@@ -317,7 +317,7 @@ fn what_is_wrong_with_a_graph_is_said_with_box_and_port() {
     };
     let too_large = "keep takes 100000 of q, 100000 an iteration, and the queue holds 1024: make it larger";
     for (make, said) in [
-        (lonely, "edge x: nobody reads it"),
+        (lonely, "edge x has no reader"),
         (leaves, "edge x from count to keep leaves its schedule: make it a queue"),
         (large, too_large),
         (nothing, "count gives 0 of x: a rate of 0"),

@@ -56,7 +56,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let least_ns = plan.least_ns(tasks.len());
     if within_ns < least_ns {
         return Err(ProbeError::Usage(format!(
-            "{} is too short for {} tasks under {} loads: give {:.0} s or more, or name fewer",
+            "{} is too short for {} tasks under {} loads: give {:.0} s or more, or select fewer",
             human(total_ns as f64, Unit::Nanoseconds),
             tasks.len(),
             plan.loads.len(),
@@ -113,7 +113,7 @@ fn task_attributes(host: &Host<'_>, params: &Params) -> Result<Attributes, Probe
     let everywhere = host.cpus == host.allowed;
     if matches!(policy, Policy::Fifo(99) | Policy::Rr(99)) {
         return Err(ProbeError::Usage(format!(
-            "policy {policy} leaves no priority for what has to stop a task: use {}:98",
+            "policy {policy} leaves no priority for the thread that stops a task: use {}:98",
             policy.name()
         )));
     }
@@ -126,7 +126,7 @@ fn task_attributes(host: &Host<'_>, params: &Params) -> Result<Attributes, Probe
 /// Applies attributes to a thread that ends at once: what is refused is refused before anything runs.
 fn try_it(attributes: &Attributes, of: &str) -> Result<(), ProbeError> {
     let tried = thread::on_its_own(|| attributes.apply());
-    let tried = tried.map_err(|e| ProbeError::Cannot(format!("a thread cannot be started: {e}")))?;
+    let tried = tried.map_err(|e| ProbeError::Cannot(format!("cannot start a thread: {e}")))?;
     tried.map_err(|e| ProbeError::Usage(format!("{of}{e}")))
 }
 

@@ -26,7 +26,9 @@ pub fn simulate(
     wake_cost_ns: u64,
 ) -> Result<Vec<Job>, String> {
     match stream.release {
-        Release::Periodic { period_ns: 0 } => Err("the period is 0; give one of at least 1 ns".to_owned()),
+        Release::Periodic { period_ns: 0 } => {
+            Err("the period is 0; give a period of at least 1 ns".to_owned())
+        }
         Release::Periodic { period_ns } => {
             // One more than are recorded: whether a release can still begin depends on the next one.
             let releases: Vec<u64> =
@@ -175,7 +177,7 @@ impl<'a> Simulated<'a> {
     fn execute(&mut self, number: u64, release_ns: u64, begins_ns: u64, behind: bool) -> Result<Job, String> {
         let unknown = |demand: Demand| {
             format!(
-                "job {number} asks for {demand:?}, whose CPU time is not known beforehand; give the demand as CPU time"
+                "job {number} demands {demand:?}, whose CPU time is not known in advance; give the demand as CPU time"
             )
         };
         let cpu_of = |demand: Demand| demand.cpu_ns(number).ok_or_else(|| unknown(demand));

@@ -15,13 +15,13 @@ use super::tasks::{Choices, MOST_BUFFERS, TASKS, TaskInfo, find};
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Tasks: names, classic, all, -NAME takes one out; names are those of machmeter list tasks, classic is audio, video, x, gaming, those of interbench.
+    /// Tasks: names, classic, all, -NAME to exclude one; names as in machmeter list tasks; classic is audio, video, x, gaming; these are the tasks of interbench.
     #[arg(long, value_name = "LIST", default_value = "classic", allow_hyphen_values = true)]
     pub tasks: String,
-    /// Loads: names, usual, all, -NAME takes one out; names are those of machmeter list loads, usual is all that are safe, classic those of interbench.
+    /// Loads: names, usual, all, -NAME to exclude one; names as in machmeter list loads; usual is all safe loads, classic those of interbench.
     #[arg(long, value_name = "LIST", default_value = "usual", allow_hyphen_values = true)]
     pub loads: String,
-    /// Real-time mode: audio, video, custom as fifo:50; or as --prio says.
+    /// Real-time mode: audio, video, custom as fifo:50; or with the policy of --prio.
     #[arg(long)]
     pub rt: bool,
     /// CPU share of the custom task and load.
@@ -30,22 +30,22 @@ pub struct Params {
     /// Interval of the custom task and load; 100us to 10s.
     #[arg(long, value_name = "DUR", value_parser = interval)]
     pub custom_interval: Option<String>,
-    /// Buffered periods of audio tasks; those of today, deadlines are counted against it.
+    /// Buffered periods of audio-desktop and audio-pro; the buffer sets their deadlines.
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BUFFERS)))]
     pub audio_buffers: u32,
-    /// Fixed work: turns of the loop per ms of demand; instead of CPU time, to compare machines.
+    /// Fixed work: loop turns per ms of demand; instead of CPU time, to compare machines.
     #[arg(long, value_name = "PER_MS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub loops: Option<u64>,
-    /// What happens to late releases: drop, queue or skip, instead of the task's own.
+    /// Handling of late releases: drop, queue or skip, instead of the task's own.
     #[arg(long, value_name = "POLICY", value_parser = ["drop", "queue", "skip"], hide_short_help = true)]
     pub overload: Option<String>,
-    /// Policy of the loads: other:10, batch, fifo:10; this program's own when not given.
+    /// Policy of the loads: other:10, batch, fifo:10; the policy of this program by default.
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub load_prio: Option<String>,
-    /// CPUs of the loads; all when not given.
+    /// CPUs of the loads; all by default.
     #[arg(long, value_name = "LIST")]
     pub load_cpus: Option<String>,
-    /// Threads of burn, jobs of compile; one per CPU when not given.
+    /// Threads of burn, jobs of compile; one per CPU by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub load_threads: Option<u32>,
     /// Scheduler slice of the tasks (EEVDF, 100us to 100ms).
@@ -54,7 +54,7 @@ pub struct Params {
     /// Scheduler slice of the loads.
     #[arg(long, value_name = "DUR", value_parser = duration_text, hide_short_help = true)]
     pub load_slice: Option<String>,
-    /// Utilization clamp of the tasks, LEAST-MOST of 1024.
+    /// Utilization clamp of the tasks, MIN-MAX of 1024.
     #[arg(long, value_name = "A-B", value_parser = clamp, hide_short_help = true)]
     pub task_clamp: Option<String>,
     /// Utilization clamp of the loads.
@@ -66,16 +66,16 @@ pub struct Params {
     /// Control group of the loads.
     #[arg(long, value_name = "LIMITS", hide_short_help = true)]
     pub load_cgroup: Option<String>,
-    /// Where loads make files; each in a directory of its own, here when not given.
+    /// Directory for files of the loads; each load uses its own subdirectory; the current directory by default.
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// Bytes of files that a load may keep, in MiB; never more than 5 % of what is free.
+    /// Disk space for files of a load, in MiB; at most 5 % of the free space.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1_048_576), hide_short_help = true)]
     pub disk_budget: u64,
-    /// Bytes of memory that memload may use, in MiB; chosen by what is free when not given.
+    /// Memory for memload, in MiB; chosen by free memory by default.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=1_073_741_824), hide_short_help = true)]
     pub memory_budget: Option<u64>,
-    /// A line for the record.
+    /// Comment for the record.
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub comment: Option<String>,
     /// Predict from a noise run instead of measuring; last, a tag, a file.
@@ -106,7 +106,7 @@ fn clamp(text: &str) -> Result<String, String> {
 }
 
 fn clamp_of(text: &str) -> Result<(u16, u16), String> {
-    let bad = || format!("'{text}' is no utilization clamp: write LEAST-MOST, each 0 to 1024");
+    let bad = || format!("'{text}' is not a utilization clamp: write MIN-MAX, each 0 to 1024");
     let (a, b) = text.split_once('-').ok_or_else(bad)?;
     match (a.trim().parse(), b.trim().parse()) {
         (Ok(least), Ok(most)) if least <= most && most <= 1024 => Ok((least, most)),
@@ -314,7 +314,7 @@ pub(crate) mod tests {
             (&["--custom-cpu", "-3"], "percentage"),
             (&["--custom-interval", "1us"], "outside 100us to 10s"),
             (&["--load-prio", "fifo:0"], "outside 1..99"),
-            (&["--task-clamp", "9-1"], "LEAST-MOST"),
+            (&["--task-clamp", "9-1"], "MIN-MAX"),
             (&["--audio-buffers", "9"], "1..=8"),
             (&["--overload", "wait"], "drop, queue, skip"),
         ] {

@@ -230,8 +230,8 @@ fn read_jobs(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
         let target = at(cell[i])
             .and_then(|c| cells.get_mut(c))
             .and_then(|c| at(segment[i]).and_then(|s| c.segments.get_mut(s)));
-        let jobs = &mut target.ok_or_else(|| bad("there is no such segment"))?.jobs;
-        let fate = Fate::from_number(fate[i]).ok_or_else(|| bad("its fate is none that is known"))?;
+        let jobs = &mut target.ok_or_else(|| bad("no such segment"))?.jobs;
+        let fate = Fate::from_number(fate[i]).ok_or_else(|| bad("its fate is unknown"))?;
         let mut values = [0; JOB_NUMBERS.len()];
         for (value, column) in values.iter_mut().zip(&numbers) {
             *value = u64::try_from(column[i]).map_err(|_| bad("a time is negative"))?;

@@ -54,7 +54,7 @@ impl TaskInfo {
 pub const TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "audio",
-        description: "audio player: every 50 ms 5 % of a CPU",
+        description: "audio player: 5 % of a CPU, every 50 ms",
         classic: true,
         real_time: true,
         kind: Kind::Audio,
@@ -91,7 +91,7 @@ pub const TASKS: &[TaskInfo] = &[
     },
     TaskInfo {
         name: "custom",
-        description: "share of a CPU and interval as given",
+        description: "CPU share and interval from --custom-cpu and --custom-interval",
         classic: true,
         real_time: true,
         kind: Kind::Plain,
@@ -102,7 +102,7 @@ pub const TASKS: &[TaskInfo] = &[
     },
     TaskInfo {
         name: "gaming",
-        description: "unlocked game: frames of 10 ms of CPU time back to back, no deadlines",
+        description: "game without frame limit: frames of 10 ms of CPU time back to back, no deadlines",
         classic: true,
         real_time: false,
         kind: Kind::Frames,
@@ -116,7 +116,7 @@ pub const TASKS: &[TaskInfo] = &[
     },
     TaskInfo {
         name: "launch",
-        description: "start of a program (fork, exec, exit) ten times a second, done within 100 ms",
+        description: "program starts (fork, exec, exit): 10 a second, deadline 100 ms",
         classic: false,
         real_time: false,
         kind: Kind::Plain,
@@ -124,7 +124,7 @@ pub const TASKS: &[TaskInfo] = &[
     },
     TaskInfo {
         name: "typing",
-        description: "keys at random moments, 8 a second, 1 ms of work each, shown within 50 ms",
+        description: "keystrokes at random times: 8 a second, 1 ms of work each, deadline 50 ms",
         classic: false,
         real_time: false,
         kind: Kind::Plain,
@@ -147,7 +147,7 @@ pub const TASKS: &[TaskInfo] = &[
     },
     TaskInfo {
         name: "video144",
-        description: "game locked to 144 frames a second, 40 % of a CPU",
+        description: "game limited to 144 frames a second, 40 % of a CPU",
         classic: false,
         real_time: true,
         kind: Kind::Frames,
@@ -163,7 +163,7 @@ pub const TASKS: &[TaskInfo] = &[
     },
     TaskInfo {
         name: "x",
-        description: "window dragged: every 100 ms a step of a ramp from 0 to 100 % of a CPU",
+        description: "dragged window: a ramp from 0 to 100 % of a CPU, one step every 100 ms",
         classic: true,
         real_time: false,
         kind: Kind::Plain,

@@ -12,8 +12,8 @@ const STRETCH_NS: u64 = 1_000_000;
 pub(crate) static BURN: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "burn",
-        description: "Threads that compute all the time, one per CPU unless told otherwise.",
-        work: "stretches of 1 ms CPU time",
+        description: "Threads that compute all the time, by default one per CPU.",
+        work: "intervals of 1 ms CPU time",
         ..LoadEntry::USUAL.info
     },
     run: Some(|work| {

@@ -12,7 +12,7 @@ const PERIOD_MAX_NS: u64 = 60_000_000_000;
 pub(crate) static CUSTOM: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "custom",
-        description: "A periodic load of your own: so much of a CPU, so often.",
+        description: "A periodic load with the CPU share and interval of --custom-cpu and --custom-interval.",
         work: "jobs",
         by_default: false,
         ..LoadEntry::USUAL.info
@@ -25,13 +25,13 @@ pub(crate) static CUSTOM: LoadEntry = LoadEntry {
 fn demand(request: &LoadRequest) -> Result<(f64, u64), LoadError> {
     let refused = |why: String| Err(usage(request, why));
     let Some((share, period_ns)) = request.custom else {
-        return refused("say how much of a CPU it wants, and how often".to_owned());
+        return refused("give the CPU share (--custom-cpu) and the interval (--custom-interval)".to_owned());
     };
     if !(share > 0.0 && share <= 1.0) {
-        return refused(format!("{} % of a CPU: more than 0 and at most 100 are possible", share * 100.0));
+        return refused(format!("{} % of a CPU: it must be above 0 and at most 100", share * 100.0));
     }
     if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
-        return refused(format!("an interval of {period_ns} ns: 50 us to 60 s are possible"));
+        return refused(format!("an interval of {period_ns} ns: it must be 50 us to 60 s"));
     }
     Ok((share, period_ns))
 }

@@ -12,7 +12,7 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 pub(crate) fn create(path: &Path) -> Result<File, LoadError> {
     let parent = path.parent().unwrap_or(path).display();
     abandoned::create(path)
-        .map_err(|e| LoadError::Usage(format!("directory {parent}: no files can be made there: {e}")))
+        .map_err(|e| LoadError::Usage(format!("directory {parent}: cannot create files there: {e}")))
 }
 
 /// Removes the directory; follows no links. Whether it is gone; until `deadline_ns`, since a dying process may add to it.

@@ -37,7 +37,7 @@ const LOOK_EVERY_NS: u64 = 20_000_000;
 pub(crate) static HACK: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "hack",
-        description: "Groups of 20 threads that send to 20 others through socket pairs (hackbench), 10 groups at most.",
+        description: "At most 10 groups of 20 threads that send to 20 other threads through socket pairs (hackbench).",
         work: "messages of 100 bytes",
         by_default: false,
         ..LoadEntry::USUAL.info
@@ -56,7 +56,9 @@ pub(crate) static HACK: LoadEntry = LoadEntry {
         let counts: Vec<_> = (0..groups * RECEIVERS).map(|receiver| work.count(receiver)).collect();
         talk(groups, &stop, &|receiver, messages| counts[receiver].add(messages), &|begun| {
             if begun < groups {
-                work.caveat(format!("{begun} of {groups} groups: the system gave no more threads"));
+                work.caveat(format!(
+                    "only {begun} of {groups} groups run: the system allowed no more threads"
+                ));
             }
             work.ready();
         })
@@ -76,11 +78,13 @@ fn groups_that_fit(work: &Work, asked: usize) -> Result<usize, LoadError> {
     };
     if groups == 0 {
         return Err(LoadError::Cannot(format!(
-            "not even one group of {GROUP_THREADS} threads leaves enough for others: {why}"
+            "even one group of {GROUP_THREADS} threads would leave too little for other programs: {why}"
         )));
     }
     if groups < asked {
-        work.caveat(format!("{groups} of {asked} groups, to leave enough for others: {why}"));
+        work.caveat(format!(
+            "only {groups} of {asked} groups run, to leave enough for other programs: {why}"
+        ));
     }
     Ok(groups)
 }
@@ -174,7 +178,7 @@ fn talk(groups: usize, stop: &AtomicBool, add: &Add<'_>, begun: &dyn Fn(usize)) 
             complete += 1;
         }
         if complete == 0 {
-            return Err(LoadError::Cannot(format!("the system gave no {GROUP_THREADS} threads")));
+            return Err(LoadError::Cannot(format!("the system did not allow {GROUP_THREADS} threads")));
         }
         begun(complete);
         drop(shut);

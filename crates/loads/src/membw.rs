@@ -78,8 +78,8 @@ fn array_length(work: &Work, threads: usize) -> usize {
     let total_bytes = total_bytes(cache_bytes, available_bytes, most_bytes);
     if total_bytes < TIMES_CACHE * cache_bytes {
         work.caveat(format!(
-            "arrays of {} MiB in all do not exceed the last caches ({} MiB) {TIMES_CACHE} times, so some of the traffic \
-             may stay in them",
+            "arrays of {} MiB in total are smaller than the last caches ({} MiB) times {TIMES_CACHE}: some of the \
+             traffic may stay in the caches",
             total_bytes >> 20,
             cache_bytes >> 20
         ));

@@ -37,14 +37,14 @@ const SIGKILL: i32 = 9;
 pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "memload",
-        description: "Memory pressure: allocates, touches, moves and frees, in a memory group of its own where there is one.",
+        description: "Memory pressure: allocates, touches, moves and frees memory, in its own memory control group if possible.",
         work: "bytes touched",
         unit: Unit::BytesPerSecond,
         ..LoadEntry::USUAL.info
     },
     check: |request| match request.memory_bytes {
         Some(bytes) if bytes < LEAST_BYTES => {
-            let why = format!("{bytes} bytes of memory are too little: give at least {LEAST_BYTES}");
+            let why = format!("{bytes} bytes of memory are too few: give at least {LEAST_BYTES}");
             Err(usage(request, why))
         }
         _ => Ok(()),
@@ -66,20 +66,22 @@ fn run(work: &Work) -> Result<(), LoadError> {
     let load = match own_group(work, limit_bytes) {
         Ok(group) => {
             if let Some(why) = why_no_file {
-                work.caveat(format!("no file beside the memory: {why}"));
+                work.caveat(format!("without a file: {why}"));
             }
             Memload::grouped(work, left, limit_bytes, file_most_bytes, group)
         }
         Err(e) => {
             work.caveat(format!(
-                "no memory group of its own ({e}): at most half of the available memory is used"
+                "no own memory control group ({e}): at most half of the available memory is used"
             ));
             Memload::ungrouped(work, left)?
         }
     };
     if let Some(asked) = asked_bytes.filter(|asked| *asked >= load.limit_bytes + BLOCK_BYTES) {
         let (asked, given) = (asked >> 20, load.limit_bytes >> 20);
-        work.caveat(format!("{given} MiB instead of {asked} MiB: never more than half of what is available"));
+        work.caveat(format!(
+            "{given} MiB instead of {asked} MiB: at most half of the available memory is used"
+        ));
     }
     load.run()
 }
@@ -112,11 +114,11 @@ impl<'w> Memload<'w> {
     ) -> Self {
         let set = WorkingSet::for_limit(limit_bytes, left.swap_free_bytes, file_most_bytes);
         if left.swap_free_bytes < limit_bytes / 2 {
-            work.caveat("too little swap space: its group reclaims page cache, and pages nothing out");
+            work.caveat("too little swap space: its group reclaims page cache only, and pages nothing out");
         }
         if set.bytes() <= limit_bytes {
             work.caveat(format!(
-                "its group of {} MiB has nothing to reclaim: {} MiB memory and {} MiB of a file fit into it",
+                "its group of {} MiB has nothing to reclaim: {} MiB of memory and {} MiB of a file fit into it",
                 limit_bytes >> 20,
                 set.anonymous_bytes >> 20,
                 set.file_bytes >> 20
@@ -131,7 +133,7 @@ impl<'w> Memload<'w> {
             work.caveat("no swap space: memory is allocated and freed, and nothing is paged out");
         }
         if let Err(why) = pressure::of_machine(&FsRoot::host(), Resource::Memory) {
-            work.caveat(format!("only the available memory is watched, not its pressure: {why}"));
+            work.caveat(format!("only the available memory is monitored, not memory pressure: {why}"));
         }
         let set = WorkingSet { anonymous_bytes: limit_bytes, file_bytes: 0 };
         Ok(Self { work, group: None, limit_bytes, set, ready: false })
@@ -150,9 +152,9 @@ impl<'w> Memload<'w> {
             }
             let kills = self.kills();
             if status.signal() != Some(SIGKILL) || kills == before {
-                ended = Err(format!("the process that takes the memory ended early ({status})"));
+                ended = Err(format!("the process that allocates the memory ended early ({status})"));
             } else if restarts == RESTARTS_MAX {
-                ended = Err(format!("it was killed {restarts} times for want of memory in its group"));
+                ended = Err(format!("it was killed {restarts} times because its group ran out of memory"));
             }
             if ended.is_err() {
                 break;
@@ -163,7 +165,7 @@ impl<'w> Memload<'w> {
         }
         if self.kills() > 0 {
             self.work.side_effect(format!(
-                "{} out-of-memory kills in its own group; it began again {restarts} times",
+                "{} out-of-memory kills in its own group; it restarted {restarts} times",
                 self.kills()
             ));
         }
@@ -222,10 +224,7 @@ impl<'w> Memload<'w> {
 fn file_allowed_bytes(work: &Work) -> Result<u64, String> {
     let directory = work.directory().map_err(|e| e.to_string())?;
     if lies_in_memory(directory).map_err(|e| format!("{}: {e}", directory.display()))? {
-        return Err(format!(
-            "{} lies in memory itself (tmpfs); choose a directory on a disk",
-            directory.display()
-        ));
+        return Err(format!("{} is in memory (tmpfs); choose a directory on a disk", directory.display()));
     }
     crate::write::allowed_bytes(directory, work.request.disk_bytes).map_err(|e| e.to_string())
 }

@@ -7,8 +7,8 @@ use crate::work::LoadEntry;
 pub(crate) static NONE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "none",
-        description: "Nothing: the machine as it is.",
-        work: "nothings",
+        description: "No load: the machine as it is.",
+        work: "no work",
         ..LoadEntry::USUAL.info
     },
     run: None,

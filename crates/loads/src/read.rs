@@ -22,7 +22,7 @@ const LEAST_BUDGET_BYTES: u64 = 64 << 10;
 pub(crate) static READ: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "read",
-        description: "Reads a file from end to end again and again, past the page cache where possible.",
+        description: "Reads a whole file repeatedly, with direct I/O if possible.",
         work: "bytes",
         unit: Unit::BytesPerSecond,
         ..LoadEntry::USUAL.info

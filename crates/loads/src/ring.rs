@@ -14,13 +14,13 @@ const THREADS_MAX: u32 = 400;
 pub(crate) static RING: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "ring",
-        description: "Threads that pass a token round through pipes, one per CPU and at least two unless told otherwise.",
+        description: "Threads that pass a token around through pipes: by default one per CPU, at least two.",
         work: "passes of the token",
         ..LoadEntry::USUAL.info
     },
     check: |request| match request.threads {
         Some(n) if !(THREADS_MIN as u32..=THREADS_MAX).contains(&n) => {
-            Err(usage(request, format!("{n} threads: {THREADS_MIN} to {THREADS_MAX} are possible")))
+            Err(usage(request, format!("{n} threads: give {THREADS_MIN} to {THREADS_MAX}")))
         }
         _ => Ok(()),
     },

@@ -19,7 +19,7 @@ const PERIOD_MAX_NS: u64 = 1_000_000_000;
 pub(crate) static RT_HOG: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "rt-hog",
-        description: "A FIFO real-time thread that takes 2 ms of every 20 ms on one CPU; needs real-time rights.",
+        description: "A FIFO real-time thread that takes 2 ms of every 20 ms on one CPU. Requires permission for real-time policies.",
         work: "bursts",
         classic: false,
         ..LoadEntry::USUAL.info
@@ -32,11 +32,11 @@ fn check(request: &LoadRequest) -> Result<(), LoadError> {
     let (share, period_ns) = request.custom.unwrap_or(DUTY);
     if !(share > 0.0 && share <= SHARE_MAX) {
         let (duty, most) = (share * 100.0, SHARE_MAX * 100.0);
-        let why = format!("a duty of {duty} %: more than 0 and at most {most} are possible");
+        let why = format!("a duty of {duty} %: it must be above 0 and at most {most}");
         return Err(usage(request, why));
     }
     if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
-        return Err(usage(request, format!("a period of {period_ns} ns: 100 us to 1 s are possible")));
+        return Err(usage(request, format!("a period of {period_ns} ns: it must be 100 us to 1 s")));
     }
     let policy = policy(request)?;
     // On a thread that ends at once, so that a refusal comes before anything runs.
@@ -49,7 +49,7 @@ fn policy(request: &LoadRequest) -> Result<Policy, LoadError> {
     match request.attributes.policy().map_err(|e| usage(request, e))? {
         _ if request.attributes.policy.is_none() => Ok(Policy::Fifo(PRIORITY)),
         policy @ (Policy::Fifo(_) | Policy::Rr(_)) => Ok(policy),
-        other => Err(usage(request, format!("the policy {other} is no real-time one: use fifo or rr"))),
+        other => Err(usage(request, format!("the policy {other} is not a real-time policy: use fifo or rr"))),
     }
 }
 
@@ -60,7 +60,7 @@ fn hog(work: &Work) -> Result<(), LoadError> {
     affinity::pin(cpu).map_err(|e| usage(request, e))?;
     sched::apply(policy(request)?).map_err(|e| usage(request, e))?;
     work.side_effect(format!(
-        "CPU {cpu} belonged to a real-time thread for {} us of every {} us",
+        "a real-time thread occupied CPU {cpu} for {} us of every {} us",
         (share * period_ns as f64 / 1e3).round(),
         period_ns / 1_000
     ));

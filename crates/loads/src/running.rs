@@ -72,7 +72,7 @@ impl Running {
             (Some(text), true) => LoadError::Usage(text),
             (Some(text), false) => LoadError::Cannot(format!("load '{name}': {text}")),
             (None, _) => LoadError::Cannot(format!(
-                "load '{name}' did not begin to work within {} s",
+                "load '{name}' did not start to work within {} s",
                 START_WITHIN_NS / 1_000_000_000
             )),
         })
@@ -121,7 +121,7 @@ impl Running {
         self.leader.kill();
         let _ = self.leader.peer_mut().wait(REMOVE_WITHIN_NS);
         if !ended {
-            self.report.failure.get_or_insert_with(|| "it did not end when asked and was killed".to_owned());
+            self.report.failure.get_or_insert_with(|| "it did not end on request and was killed".to_owned());
         }
         self.report.work = self.work();
         if !directory::remove(&self.directory, monotonic_ns() + REMOVE_WITHIN_NS) {

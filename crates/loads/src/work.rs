@@ -68,14 +68,14 @@ impl LoadEntry {
 /// Checks what every load has in common, then what this one wants.
 pub(crate) fn check(entry: &LoadEntry, request: &LoadRequest) -> Result<(), LoadError> {
     if let Some(n) = request.threads.filter(|n| *n == 0 || *n > THREADS_MAX) {
-        return Err(usage(request, format!("{n} threads: 1 to {THREADS_MAX} are possible")));
+        return Err(usage(request, format!("{n} threads: give 1 to {THREADS_MAX}")));
     }
     match request.attributes.policy().map_err(|e| usage(request, e))? {
         Policy::Fifo(99) | Policy::Rr(99) => {
-            return Err(usage(request, "priority 99 is kept for what has to stop it: use 1 to 98"));
+            return Err(usage(request, "priority 99 is reserved for the thread that stops it: use 1 to 98"));
         }
         Policy::Deadline { .. } if !crate::ONLY_THREADS.contains(&entry.info.name) => {
-            let why = "it starts processes, which the kernel forbids to the deadline policy";
+            let why = "it starts processes, which the kernel forbids under the deadline policy";
             return Err(usage(request, why));
         }
         _ => {}

@@ -28,7 +28,7 @@ const LEAST_FILE_BYTES: u64 = 64 << 10;
 pub(crate) static WRITE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "write",
-        description: "Streaming writes of incompressible data to a file, past the page cache where possible.",
+        description: "Streaming writes of incompressible data to a file, with direct I/O if possible.",
         work: "bytes",
         unit: Unit::BytesPerSecond,
         ..LoadEntry::USUAL.info
@@ -74,7 +74,7 @@ pub(crate) fn file_bytes(directory: &Path, budget_bytes: u64) -> Result<u64, Loa
         return Ok(allowed_bytes);
     }
     Err(LoadError::Cannot(format!(
-        "{}: 5 % of the free space is {allowed_bytes} bytes, fewer than the {LEAST_FILE_BYTES} that are needed: \
+        "{}: 5 % of the free space is {allowed_bytes} bytes, but {LEAST_FILE_BYTES} are needed: \
          choose another directory",
         directory.display()
     )))
@@ -94,14 +94,14 @@ pub(crate) fn say_how(
     part: fn(&DeviceTraffic) -> u64,
 ) {
     if let Some(why) = file.why_buffered() {
-        work.caveat(format!("files are {done} through the page cache and then dropped from it: {why}"));
+        work.caveat(format!("files are {done} through the page cache, then dropped from it: {why}"));
     }
     let after = DeviceTraffic::of_current_thread();
     if let (Some(before), Some(after)) = (before, after)
         && part(&after.since(&before)) == 0
     {
         work.caveat(format!(
-            "the kernel saw no device at work when files were {done}: the directory may lie in memory or on another machine"
+            "no device was active when files were {done}: the directory may be in memory or on another machine"
         ));
     }
 }

@@ -14,7 +14,7 @@ const DEMAND: Demand = Demand::Ramp { most_ns: PERIOD_NS, steps: STEPS };
 pub(crate) static X: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "x",
-        description: "A user interface whose demand climbs from 0 to 100 % of a CPU in 1 s, again and again.",
+        description: "A user interface with a repeated ramp from 0 to 100 % of a CPU in 1 s.",
         work: "redraws",
         ..LoadEntry::USUAL.info
     },

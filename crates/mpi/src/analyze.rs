@@ -56,7 +56,11 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out.warnings.extend(of_pairs.warnings);
     if rows.facts.get(&OVERSUBSCRIBED) == Some(true) {
         out.metrics.iter_mut().for_each(|m| m.flag(info::OVERSUBSCRIBED.id));
-        out.warnings.push(info::OVERSUBSCRIBED.note("ranks shared CPUs: times are those of the scheduler"));
+        out.warnings.push(
+            info::OVERSUBSCRIBED.note(
+                "ranks shared CPUs: the times are those of the scheduler, start at most one rank per CPU",
+            ),
+        );
     }
     if let Some(why) = rows.facts.get(&ENDED_EARLY) {
         out.warnings.push(info::ENDED_EARLY.note(why.join("; ")));

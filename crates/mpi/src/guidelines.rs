@@ -81,7 +81,7 @@ impl Compared<'_> {
         let text = format!("{call} of {size} at p = {ranks} costs {ratio:.2} times {others}");
         let excess = human(self.own.ns - self.sum_ns(), Unit::Nanoseconds);
         let of = if self.own.launches > 2 { "and launches" } else { "of one launch" };
-        let evidence = vec![format!("isolated, {excess} more: beyond chance by the errors of samples {of}")];
+        let evidence = vec![format!("isolated, {excess} more: beyond the error of samples {of}")];
         let warning = GUIDELINE.note(text.clone());
         let [id, verdict] = ["mpi.guideline", "present"].map(str::to_owned);
         (Finding { id, verdict, text, evidence }, warning)

@@ -6,91 +6,92 @@ use machmeter_engine::disturbance::placement::MOVES;
 machmeter_data::metrics! {
     ["operation", "size_bytes", "ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         COST = "mpi.cost"
-            "Time of an operation, one after the other: what a loop of it takes a turn. Of a rank's bytes.";
+            "Time of an operation in a loop, one after the other. size_bytes: bytes of one rank.";
         ISOLATED = "mpi.isolated"
-            "Time of an operation by itself: ranks begin at an agreed moment of one clock; of a collective one until the last is through.";
+            "Time of a single operation. The ranks start at an agreed moment of one clock. A collective ends when its last rank finishes.";
     }
     ["operation", "term", "from_bytes", "ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         COEFFICIENT = "mpi.coefficient"
-            "Factor of a term (1, d, p, log(p), ...) in the law of an operation's cost, ns per unit of the term; for sizes from one on.";
+            "Factor of a term (1, d, p, log(p), ...) in the law of an operation's cost, in ns per unit of the term, for sizes from from_bytes on.";
     }
     ["operation", "from_bytes", "ranks", "library"] One Neither weakened by [Frequency, Preemption, SharedCore, Clock] {
         FIT = "mpi.fit"
-            "Q: how often errors as large as those known would scatter points further from their law by chance. Below 0.001 the law is wrong.";
+            "Goodness of fit Q: the probability that known errors alone scatter the points this far from their law. Below 0.001 the law is wrong.";
     }
     ["operation", "from_bytes", "ranks", "library"] One Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         MISFIT = "mpi.misfit"
-            "How far the measured cost farthest from the law lies from it, relative: what reading the law instead of the points may cost.";
+            "Largest relative distance of a measured cost from the law: the possible error of using the law instead of the points.";
     }
     ["receiver", "library"] Bytes Neither weakened by [Preemption] {
         THRESHOLD = "mpi.threshold"
-            "Largest message that a blocking send hands over while the receiver sleeps (inline limit), or polls for another (eager limit).";
+            "Largest message that a blocking send completes while the receiver sleeps (inline limit), or polls for another message (eager limit).";
     }
     ["receive", "from_bytes", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         LATENCY = "mpi.latency"
-            "L of LogGPS of two ranks: time of the first byte on its way, without the overheads of either rank.";
+            "L of LogGPS between two ranks: transit time of the first byte, without the overheads of the ranks.";
         OVERHEAD_SEND = "mpi.overhead_send"
-            "o_s of LogGPS of two ranks: time in the send of a message after a pause, of the smallest message of a range of sizes.";
+            "o_s of LogGPS between two ranks: time in the send of a message after a pause, for the smallest message of a size range.";
         OVERHEAD_RECV = "mpi.overhead_recv"
-            "o_r of LogGPS of two ranks: time in the calls that receive a message that is there, posted before it came or after (unexpected).";
+            "o_r of LogGPS between two ranks: time in the calls that receive a message that has arrived. The receive was posted before it \
+             arrived, or after (unexpected).";
         GAP = "mpi.gap"
-            "g of LogGPS of two ranks: least time from one message to the next; not known where the CPUs set the pace.";
+            "g of LogGPS between two ranks: shortest time between messages. Unknown if the CPUs limit the rate.";
         MESSAGE_TIME = "mpi.message_time"
-            "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace.";
+            "Time per message in a train of 16, for the smallest message of a size range, whether link or CPUs limit the rate.";
     }
     ["receive", "from_bytes", "library"] NanosecondsPerByte Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         GAP_PER_BYTE = "mpi.gap_per_byte"
-            "G of LogGPS of two ranks: time per further byte of a train of messages, for messages from a size on.";
+            "G of LogGPS between two ranks: time per additional byte in a train of messages, for sizes from from_bytes on.";
     }
     ["ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         LINK_LATENCY = "mpi.link_latency"
-            "Half a round trip of a small message between two ranks: the median of all pairs, in rounds in which all ranks are at work.";
+            "Half a round trip of a small message between two ranks while all ranks communicate: the median of all pairs.";
     }
     ["pairs", "size_bytes", "ranks", "library"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         PAIR_LATENCY = "mpi.pair_latency"
-            "Half a round trip between two ranks, while so many random pairs of ranks do the same: mean of the pairs.";
+            "Half a round trip between two ranks while the given number of random pairs does the same: mean of the pairs.";
     }
     ["pairs", "size_bytes", "ranks", "library"] BytesPerSecond Higher weakened by [Frequency, Preemption, SharedCore, Clock] {
         PAIR_BANDWIDTH = "mpi.pair_bandwidth"
-            "Bytes that so many random pairs of ranks stream together, 16 messages and an answer each; of as many pairs as make all ranks that of a bisection.";
+            "Bandwidth of the given number of random pairs together, streams of 16 messages and an answer. With all ranks in pairs, it is the bisection bandwidth.";
     }
 }
 
 machmeter_data::code! { pub(crate) NOT_MEASURED = "W510" "MPI not measured",
-    what: "MPI could not be measured; the reason is in the text.",
+    what: "MPI was not measured; the text gives the reason.",
     why: "Its figures are missing, not zero.",
     how: "The ranks did not start, or ended before their first sample.",
-    next: "`machmeter doctor` lists the MPI libraries there are; `-n P` starts ranks, or start machmeter under the library's own mpirun.",
+    next: "`machmeter doctor` lists the installed MPI libraries. `-n P` starts ranks; or start machmeter under the library's own mpirun.",
 }
 
 machmeter_data::code! { pub(crate) ENDED_EARLY = "W511" "ranks ended early",
     what: "A launch of ranks ended before its time.",
-    why: "Figures are of the samples until then: intervals are wider, and what launches differ by may not be known.",
-    how: "Rank 0 hands its samples on after each round; what came before the end counts.",
-    next: "Look at what the launcher said on stderr; dmesg tells whether memory had run out.",
+    why: "The figures use the samples until then. Intervals are wider, and the variation between launches may be unknown.",
+    how: "Rank 0 delivers its samples after each round. Rounds before the end count.",
+    next: "Read the launcher's messages on stderr. dmesg shows whether memory ran out.",
 }
 
 machmeter_data::code! { pub(crate) OVERSUBSCRIBED = "W512" "more ranks than CPUs",
     what: "Ranks shared CPUs.",
-    why: "A rank that waits keeps its CPU busy, so that the one it waits for cannot run: times are those of the scheduler, up to milliseconds.",
-    how: "Ranks of this machine against the CPUs that were given.",
-    next: "Start no more ranks than CPUs; for laws over many ranks measure on many machines.",
+    why: "A waiting rank keeps its CPU busy, so the rank it waits for cannot run. The times are those of the scheduler, up to milliseconds.",
+    how: "Ranks of this machine against the available CPUs.",
+    next: "Start no more ranks than CPUs. For laws over many ranks, measure on several machines.",
 }
 
-machmeter_data::code! { pub(crate) GUIDELINE = "W513" "call dearer than others",
-    what: "A collective call costs more than other calls that do the same together.",
-    why: "The library chose an algorithm that is not the best for this size and number of ranks; programs pay the difference.",
-    how: "Isolated costs: more than samples and launches differ by chance once in a thousand runs, over all sizes; at the size where it is worst.",
-    next: "Try the library's other algorithms: OMPI_MCA_coll_tuned_use_dynamic_rules and coll_tuned_CALL_algorithm of Open MPI, \
-           MPIR_CVAR_CALL_INTRA_ALGORITHM of MPICH.",
+machmeter_data::code! { pub(crate) GUIDELINE = "W513" "call slower than alternatives",
+    what: "A collective call costs more than a combination of other calls with the same result.",
+    why: "The library's algorithm is not the best for this size and number of ranks. Programs pay the difference.",
+    how: "Isolated costs at the worst size. The difference exceeds the variation of samples and launches: chance alone causes it once in a thousand \
+          runs, over all sizes.",
+    next: "Try the library's other algorithms: OMPI_MCA_coll_tuned_use_dynamic_rules and coll_tuned_CALL_algorithm of Open MPI, MPIR_CVAR_CALL_INTRA_ALGORITHM of MPICH.",
 }
 
 machmeter_data::code! { pub(crate) SLOW_PAIRS = "W514" "slow ranks or links",
-    what: "Messages of some ranks, or between two, take longer than those of the others.",
-    why: "Who waits for all waits for the slowest: collective calls and programs pay it everywhere.",
-    how: "Half a round trip of every pair of ranks beside the median of pairs on one machine, or between machines. What is named is further from it than \
-          one of all pairs and ranks is by chance once in a thousand runs, by the robust spread of all; direction by stamps of both ends.",
-    next: "Run it again: a slow CPU or cable stays slow, a disturbance moves. Look at the machine named with `machmeter noise` and `machmeter doctor`.",
+    what: "Messages of some ranks, or between two ranks, take longer than those of the other ranks.",
+    why: "A collective call waits for the slowest rank, so every rank pays the delay.",
+    how: "Half a round trip of every pair of ranks against the median of pairs on one machine, or between machines. A named pair or rank is farther off \
+          than chance makes any pair or rank once in a thousand runs, by the robust spread of all. Time stamps of both ends give the direction.",
+    next: "Run again: a slow CPU or cable stays slow, a disturbance moves. Check the named machine with `machmeter noise` and `machmeter doctor`.",
 }
 
 machmeter_data::rows! { ROWS:
@@ -113,11 +114,12 @@ machmeter_data::rows! { ROWS:
 
 pub(crate) const INFO: Info = Info {
     name: "mpi",
-    question: "What does every message-passing call cost?",
-    method: "Ranks play scripts: back to back as batches of two lengths, whose order over MPI cancels, and isolated in windows that begin \
-             at agreed moments of one clock. Several launches one after the other, since they differ by more than their samples tell. Costs over ranks \
-             and bytes get a law of the fewest terms, with intervals of its coefficients and goodness of fit Q; a law breaks where the protocol \
-             changes. Two sizes from which a send waits are bisected to the byte. Pairs of ranks meet in rounds of a tournament, and at random.",
+    question: "The cost of every MPI call, as a law over bytes and ranks",
+    method: "Ranks execute scripts of calls: back to back in batches of two lengths, whose own control messages cancel, and isolated in windows \
+             that start at agreed times of one clock. There are several launches, because launches differ by more than the samples of one launch \
+             show. A law with the fewest terms fits the costs over ranks and bytes, with intervals of its coefficients and goodness of fit Q. A \
+             law breaks where the protocol changes. The two sizes at which a send starts to wait are bisected to the byte. Pairs of ranks \
+             communicate in rounds of a tournament, and at random.",
     references: &[
         "F. Howell: Approaches to Parallel Performance Prediction, PhD thesis, University of Edinburgh, 1996",
         "S. Hunold, A. Carpen-Amarie: Reproducible MPI benchmarking is still not as easy as you think, TPDS 27, 2016",

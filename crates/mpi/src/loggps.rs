@@ -78,7 +78,7 @@ pub(crate) fn analyze(found: &[Found], library: &str) -> (Vec<Metric>, Vec<Datas
         Dataset::new(id, title, caption, Curve::shape(x, y, rows))
     };
     let half = "Half of a round trip of one message there and one back, back to back.";
-    let train = "What one message more of a train of 16 costs.";
+    let train = "Cost of one more message of a train of 16.";
     let one_way = curve("mpi.one_way", "One way between ranks", "one way", half, one_way);
     let gaps =
         curve("mpi.time_per_message", "Time per message between ranks", "time per message", train, gaps);

@@ -18,29 +18,29 @@ const MOST_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Ranks to start, on as many CPUs; a rank a CPU when not given. Under a launcher its ranks count.
+    /// Ranks to start; one per CPU by default. Under a launcher, its ranks are used.
     #[arg(short = 'n', long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=4096))]
     #[serde(default)]
     pub ranks: Option<u32>,
-    /// Operations: send, pingpong, bcast, ...; all when not given.
+    /// Operations: send, pingpong, bcast, ...; all by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub ops: Vec<String>,
     /// Message sizes, from and to, bytes: 0-1M.
     #[arg(long, value_name = "FROM-TO", default_value = "0-1M")]
     pub sizes: String,
-    /// Starts of the ranks, one after the other; what they differ by is in every interval, and Q needs three.
+    /// Launches of the ranks, one after the other; every interval includes their variation, and Q needs three.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub launches: u32,
-    /// MPI library to use; the launcher's or the system's when not given.
+    /// MPI library; by default that of the launcher or the system.
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub lib: Option<PathBuf>,
-    /// Of costs, loggps, shmem, pairs; when not given costs,loggps, and pairs of more than two ranks. shmem starts another library, which slows MPI.
+    /// Parts: costs, loggps, shmem, pairs; costs,loggps by default, and pairs for more than two ranks. shmem slows MPI by starting another library.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Allow more ranks than CPUs; every figure is marked: ranks that wait take the CPU from those that work.
+    /// Allow more ranks than CPUs; every figure is marked, because waiting ranks take the CPU from working ones.
     #[arg(long)]
     #[serde(default)]
     pub oversubscribe: bool,
@@ -78,11 +78,11 @@ impl Params {
         let wrong = |why: String| ProbeError::Usage(format!("--sizes {}: {why}", self.sizes));
         let (from, to) = self.sizes.split_once('-').unwrap_or((&self.sizes, &self.sizes));
         let [from, to] = [from, to].map(|text| parse_bytes(text.trim()));
-        let form = || wrong("two sizes in bytes are wanted, as in 0-64K".to_owned());
+        let form = || wrong("give two sizes in bytes, such as 0-64K".to_owned());
         let (from, to) = (from.ok_or_else(form)?, to.ok_or_else(form)?);
         if to < from || to > MOST_BYTES {
             let most = human(MOST_BYTES as f64, Unit::Bytes);
-            return Err(wrong(format!("sizes are 0 B to {most}, the smaller one first")));
+            return Err(wrong(format!("sizes must be 0 B to {most}, the smaller one first")));
         }
         Ok((from, to))
     }

@@ -62,12 +62,12 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
 /// What cannot be measured with so many ranks; whether there are more than CPUs.
 fn refuse(params: &Params, ranks: usize, local: usize, cpus: usize) -> Result<bool, ProbeError> {
     if ranks < 2 {
-        let what = format!("MPI between {ranks} rank: give -n 2 or more, and as many CPUs (-c)");
+        let what = format!("MPI needs two ranks, has {ranks}: give -n 2 or more, and at least two CPUs (-c)");
         return Err(ProbeError::Usage(what));
     }
     if local > cpus && !params.oversubscribe {
         return Err(ProbeError::Usage(format!(
-            "{local} ranks on {cpus} CPU{}: ranks that wait keep a CPU busy and would time each other; give -n {} or --oversubscribe",
+            "{local} ranks on {cpus} CPU{}: a waiting rank keeps its CPU busy and delays the others; give -n {} or --oversubscribe",
             if cpus == 1 { "" } else { "s" },
             cpus.max(2)
         )));
@@ -94,15 +94,14 @@ fn plan(host: &Host<'_>, params: &Params, ranks: usize, local: usize) -> Result<
     let there = MemoryLeft::of_this_process(&FsRoot::host()).map(|m| m.available_bytes).ok();
     if let Some(there) = there.filter(|there| needed as f64 > MEMORY_SHARE * *there as f64) {
         return Err(ProbeError::Usage(format!(
-            "--sizes {}: buffers of {local} ranks take {}, more than half of the {} there is; give smaller sizes or fewer ranks",
+            "--sizes {}: buffers of {local} ranks take {}, more than half of the {} of memory; give smaller sizes or fewer ranks",
             params.sizes,
             human(needed as f64, Unit::Bytes),
             human(there as f64, Unit::Bytes)
         )));
     }
     if matches!(host.priority, Priority::Asked(Policy::Fifo(1) | Policy::Rr(1))) {
-        let what =
-            "--prio: ranks are one below what was asked for, so that their launcher can run; give 2 or more";
+        let what = "--prio: ranks run one priority below the given one, so that their launcher can run; give 2 or more";
         return Err(ProbeError::Usage(what.to_owned()));
     }
     Ok(plan)
@@ -254,7 +253,7 @@ fn converse(
             Ok(Reply::Row(index, row)) => merge(rows, index, *row),
             Ok(Reply::Ended(None)) => return about.ok_or_else(|| "the ranks did not start".to_owned()),
             Ok(Reply::Ended(Some(why))) => return Err(why),
-            Err(RoleError::Late) if stop_requested() => return Err("a signal asked to stop".to_owned()),
+            Err(RoleError::Late) if stop_requested() => return Err("stopped by a signal".to_owned()),
             Err(RoleError::Late) if monotonic_ns() < last_ns => {}
             Err(e) => return Err(lost(e)),
         }

@@ -229,7 +229,7 @@ impl Found {
     fn unpredicted(&self) -> Option<Warning> {
         let (median, worst) = self.prediction_error().filter(|(median, _)| *median > FAR_OFF)?;
         Some(UNPREDICTED.warning(format!(
-            "{}: {} trains kept back are off by {:.0} % (median), {:.0} % (worst)",
+            "{}: predictions for {} trains outside the fit are off by {:.0} % (median), {:.0} % (worst)",
             self.name(),
             self.kept_back.len(),
             100.0 * median,
@@ -311,7 +311,8 @@ fn not_reached(metrics: &[Metric]) -> Option<Warning> {
         format!("{figure}{}{}", text("transport"), text("wait"))
     };
     let names: Vec<String> = metrics.iter().filter(is_late).map(name).collect();
-    (!names.is_empty()).then(|| NOT_REACHED.warning(format!("no time for: {}", names.join(", "))))
+    (!names.is_empty())
+        .then(|| NOT_REACHED.warning(format!("the time was over before these figures: {}", names.join(", "))))
 }
 
 fn left_out(found: &[Found]) -> Option<Warning> {
@@ -320,5 +321,6 @@ fn left_out(found: &[Found]) -> Option<Warning> {
         Some(format!("{} from {bytes} on", f.name()))
     };
     let told: Vec<String> = found.iter().filter_map(from).collect();
-    (!told.is_empty()).then(|| LEFT_OUT.warning(format!("large messages were left out: {}", told.join(", "))))
+    (!told.is_empty())
+        .then(|| LEFT_OUT.warning(format!("large messages have no figure: {}", told.join(", "))))
 }

@@ -36,7 +36,7 @@ fn run(arguments: &[OsString]) -> u8 {
 fn opened(words: &str) -> Result<Box<dyn Link>, String> {
     let mut parts = words.split(':');
     let (Some(transport), Some(wait), Some(fds)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(format!("'{words}' is no link"));
+        return Err(format!("'{words}' is not a link"));
     };
     let fds: Result<Vec<i32>, _> = fds.split(',').map(str::parse).collect();
     let wait = if wait == "sleeping" { Wait::Sleeping } else { Wait::Polling };

@@ -6,70 +6,72 @@ use machmeter_engine::disturbance::placement::MOVES;
 machmeter_data::metrics! {
     ["transport", "direction", "from_bytes", "peer"] Nanoseconds Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         LATENCY = "net.latency"
-            "L of LogGPS: time of the first byte on its way, without the overheads of either end, for messages from a size on.";
+            "L of LogGPS: transit time of the first byte, without the overheads of the two ends, for sizes from from_bytes on.";
         OVERHEAD_SEND = "net.overhead_send"
-            "o_s of LogGPS: time that the sender's CPU is busy with a message, after a pause as long as a message takes or longer.";
+            "o_s of LogGPS: time that a message occupies the sender's CPU, after a pause of at least one message time.";
         OVERHEAD_RECV = "net.overhead_recv"
-            "o_r of LogGPS: time that the receiver's CPU is busy with a message that is there already.";
+            "o_r of LogGPS: time that a message which has arrived occupies the receiver's CPU.";
         GAP = "net.gap"
-            "g of LogGPS: least time from one message to the next, of the smallest message of a range of sizes; not known where the CPUs set the pace.";
+            "g of LogGPS: shortest time between messages, for the smallest message of a size range. Unknown if the CPUs limit the rate.";
         MESSAGE_TIME = "net.message_time"
-            "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace.";
+            "Time per message in a train of 16, for the smallest message of a size range, whether link or CPUs limit the rate.";
         ONE_WAY = "net.one_way"
-            "Half of a round trip of one message there and one back, both ends polling, of the smallest message of a range of sizes: L, o_s, o_r and its bytes together.";
+            "Half of a round trip of one message each way with both ends polling, for the smallest message of a size range: the sum of L, \
+             o_s, o_r and the time of its bytes.";
     }
     ["transport", "direction", "from_bytes", "peer"] NanosecondsPerByte Lower weakened by [Frequency, Preemption, SharedCore, Clock] {
         GAP_PER_BYTE = "net.gap_per_byte"
-            "G of LogGPS: time per further byte of a train of messages, for messages from a size on.";
+            "G of LogGPS: time per additional byte in a train of messages, for sizes from from_bytes on.";
         ONE_WAY_PER_BYTE = "net.one_way_per_byte"
-            "Time per further byte of one message alone, one way, for messages from a size on: above G where ends move bytes one after the other.";
+            "Time per additional byte of a single message, one way, for sizes from from_bytes on. It is above G if the two ends move bytes one after the other.";
     }
     ["transport"] Bytes Neither weakened by [Preemption] {
         THRESHOLD = "net.sync_threshold"
-            "S of LogGPS: largest message that a send hands to a fresh link while nobody receives; the sender of a larger one waits.";
+            "S of LogGPS: largest message that a send completes on a fresh link while no process receives. The sender of a larger message waits.";
     }
     ["transport", "wait", "load", "peer"] Nanoseconds Lower weakened by [Frequency, Preemption, WakeUp, SharedCore, Clock] {
         ROUND_TRIP = "net.round_trip"
-            "Round trip of one byte, each timed by itself: median and quantiles, with ends that poll or that sleep.";
+            "Round trip of one byte, each timed separately: median and quantiles, with polling or sleeping ends.";
     }
     ["transport", "direction", "peer"] One Lower weakened by [Preemption, SharedCore] {
         PREDICTION_ERROR = "net.prediction_error"
-            "Median distance between trains that were kept back from the fit and what net.one_way and net.message_time with their times per byte predict for them, relative.";
+            "Median relative error of the prediction for trains that were kept back from the fit. The prediction uses net.one_way, \
+             net.message_time and their times per byte.";
     }
 }
 
 machmeter_data::code! { pub(crate) NOT_MEASURED = "W460" "links not measured",
-    what: "Links could not be measured; the reason is in the text.",
+    what: "Links were not measured; the text gives the reason.",
     why: "Their figures are missing, not zero.",
     how: "The probe ended with an error before its first sample, or the far end of a link failed.",
-    next: "Give it what it lacks: two CPUs, rights to open sockets.",
+    next: "Remove the cause: the probe needs two CPUs and permission to open sockets.",
 }
 
 machmeter_data::code! { pub(crate) LEFT_OUT = "W461" "sizes left out",
-    what: "The largest messages have no figure: their trains would have taken the time of all others, or got too few samples.",
-    why: "The gap per byte of the last range comes from smaller messages, and is marked: larger ones may take another.",
-    how: "A first look at round trips of up to four sizes, times the visits that the fit needs; sizes of the plan that have no figure.",
+    what: "The largest messages have no figure: their trains would have used the time of all others, or got too few samples.",
+    why: "The gap per byte of the last range comes from smaller messages, and is marked. Larger messages may differ.",
+    how: "A first look at round trips of up to four sizes, times the visits that the fit needs; and sizes of the plan without a figure.",
     next: "Measure longer (-t), or fewer transports (--transports).",
 }
 
 machmeter_data::code! { pub(crate) UNPREDICTED = "W462" "parameters do not predict",
-    what: "Trains that were kept back from the fit took another time than its parameters say.",
-    why: "Predictions for programs will be off by as much, or more.",
-    how: "Trains of 4 messages at sizes between those of the fit; the median of their distances is above 10 %.",
-    next: "Repeat it in a quiet hour; look at the picture of the time per message for sizes that follow no line.",
+    what: "The fitted parameters do not predict the trains that were kept back from the fit.",
+    why: "Predictions for programs will be off by the same amount, or more.",
+    how: "Trains of 4 messages at sizes between those of the fit: the median error is above 10 %.",
+    next: "Repeat at a quieter time. The chart of the time per message shows sizes that do not lie on a line.",
 }
 
-machmeter_data::code! { pub(crate) LOAD_WEAKENED = "W463" "load of round trips",
-    what: "The load beside which round trips were timed says something of itself.",
-    why: "Round trips beside it are those of a weaker or another load.",
-    how: "Each load tells at its end what it could not do here and what it did to the machine.",
-    next: "`machmeter list loads` tells what each needs; another load is --load NAME.",
+machmeter_data::code! { pub(crate) LOAD_WEAKENED = "W463" "load of round trips restricted",
+    what: "The load during the round trips reported a restriction or a side effect.",
+    why: "The round trips under this load are those of a weaker or different load.",
+    how: "Each load reports at its end what it could not do here, and what it changed on the machine.",
+    next: "`machmeter list loads` describes the loads. Choose another one with --load NAME.",
 }
 
-machmeter_data::code! { pub(crate) NOT_REACHED = "W464" "no time",
-    what: "Figures are missing because the time was over before they had their samples.",
-    why: "They are not known: no line of the page has them.",
-    how: "Each figure needs several visits of its link; other links and other load on the CPUs take the time of some.",
+machmeter_data::code! { pub(crate) NOT_REACHED = "W464" "out of time",
+    what: "Figures are missing: the time was over before they had enough samples.",
+    why: "These figures are unknown, and no line of the page shows them.",
+    how: "Each figure needs several visits of its link. Other links and other load on the CPUs use part of the time.",
     next: "Measure longer (-t), or fewer transports (--transports).",
 }
 
@@ -117,11 +119,11 @@ machmeter_data::rows! { ROWS:
 
 pub(crate) const INFO: Info = Info {
     name: "net",
-    question: "What does a message cost between two processes?",
-    method: "Parametrized round trips: a train of messages there and one message back, timed by the sender's clock alone, over sizes in \
-             equal ratios, refined around breaks and bisected to the byte where the time per message jumps. Work between messages gives \
-             the overhead of a send, a far end that waits until messages are there that of a receive. Only ends that poll are \
-             fitted; those that sleep get round trips. What cannot be told is a bound with its reason.",
+    question: "The cost of a message between two processes or machines",
+    method: "Parametrized round trips: a train of messages one way and one message back, timed by the sender's clock alone. Sizes are in equal \
+             ratios, refined around breaks, and bisected to the byte where the time per message jumps. Work between messages gives the \
+             overhead of a send. A receiver that starts after the messages have arrived gives the overhead of a receive. The fit uses polling \
+             ends only; sleeping ends get round trips. A parameter that cannot be determined is a bound with a reason.",
     references: &[
         "D. Culler et al.: LogP: towards a realistic model of parallel computation, PPoPP 1993",
         "A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman: LogGP: incorporating long messages into the LogP model, SPAA 1995",

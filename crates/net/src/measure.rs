@@ -42,7 +42,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let cpus = at.cpus();
     if cpus.len() < 2 && peer.is_none() {
         return Err(ProbeError::Cannot(format!(
-            "a link needs two CPUs, one for each end, and CPU {} is one",
+            "a link needs two CPUs, one for each end, but only CPU {} is selected",
             at.host.cpus
         )));
     }
@@ -86,7 +86,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         if params.peer.is_none() {
             links.push(ThresholdCell::new(transport, at.host.level == Level::Quick));
         } else {
-            let why = "left out: a search takes dozens of fresh links, and a peer gives one";
+            let why = "left out: a search needs dozens of fresh links, and a peer offers only one";
             at.rows.push(way("there").row(Operation::THRESHOLD).refused(why));
         }
         let segment_bytes = near.borrow().links[link].link.segment_bytes();
@@ -102,7 +102,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
             let most = cost.most_sizes(&sizes.all, share_ns);
             if most < sizes.all.len() {
                 let row = way(direction).train(sizes.all[most], TRAIN, 0);
-                at.rows.push(row.refused("left out: its trains would take the time of the others"));
+                at.rows.push(row.refused("left out: its trains would use the time of the other sizes"));
                 sizes.all.truncate(most);
                 let last = sizes.all.last().copied().unwrap_or(0);
                 sizes.overheads.retain(|s| *s <= last);
@@ -158,7 +158,7 @@ fn first_look(near: &RefCell<Near>, link: usize, sizes: &[u64]) -> Result<Cost, 
             break;
         }
     }
-    Cost::of(&seen).ok_or_else(|| "no message came back".to_owned())
+    Cost::of(&seen).ok_or_else(|| "no message returned".to_owned())
 }
 
 /// Share of the time of the probe that they take, the start of the load not counted.
@@ -235,7 +235,7 @@ fn measure_loaded(
     let rate = load.work().saturating_sub(work_before) as f64 / seconds;
     let infos = at.host.loads.infos();
     let work = infos.iter().find(|i| i.name == request.name).map_or("units of work", |i| i.work);
-    at.facts.set(&WORK, format!("{}: {rate:.4} {work} a second beside the round trips", request.name));
+    at.facts.set(&WORK, format!("{}: {rate:.4} {work} a second during the round trips", request.name));
     let report = load.stop();
     let notes = report.failure.into_iter().chain(report.caveats).chain(report.side_effects);
     at.facts.set(&NOTES, notes.map(|n| format!("{}: {n}", request.name)).collect());

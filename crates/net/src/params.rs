@@ -19,7 +19,7 @@ const DEFAULT_SIZES: &str = "1-1M";
 
 const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// Which way the train goes; the single reply goes the other way.
+/// Direction of the train; the single reply goes the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -36,29 +36,29 @@ pub enum Direction {
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Of shm, unix, tcp, tcp-nagle, udp, seqpacket, pipe; shm,unix,tcp when not given, tcp,udp with --peer.
+    /// Transports: shm, unix, tcp, tcp-nagle, udp, seqpacket, pipe; shm,unix,tcp by default, tcp,udp with --peer.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub transports: Vec<String>,
     /// Message sizes, from and to, bytes: 1-64K.
     #[arg(long, value_name = "FROM-TO", default_value = DEFAULT_SIZES)]
     pub sizes: String,
-    /// Which way trains of messages go.
+    /// Direction of the trains of messages.
     #[arg(long, value_enum, default_value_t)]
     pub direction: Direction,
-    /// Other end on another machine, where `machmeter serve` runs; port 7117 when not given.
+    /// Other machine, where `machmeter serve` runs; default port 7117.
     #[arg(long, value_name = "HOST:PORT", requires = "token_file")]
     #[serde(default)]
     pub peer: Option<String>,
-    /// File with the token that `machmeter serve` made; its owner alone may read it.
+    /// File with the token printed by `machmeter serve`; readable by its owner only.
     #[arg(long, value_name = "FILE", requires = "peer")]
     #[serde(default)]
     pub token_file: Option<PathBuf>,
-    /// Congestion control of TCP: cubic, reno, ...; the system's when not given.
+    /// TCP congestion control: cubic, reno, ...; that of the system by default.
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub congestion: Option<String>,
-    /// Also round trips beside this load; `machmeter list loads`.
+    /// Also measure round trips under this load; see `machmeter list loads`.
     #[arg(long, value_name = "LOAD")]
     #[serde(default)]
     pub load: Option<String>,
@@ -88,7 +88,7 @@ impl Params {
             let fits = |t: &&Transport| t.crosses_machines || self.peer.is_none();
             let Some(transport) = Transport::named(name.trim()).filter(fits) else {
                 let known: Vec<&str> = TRANSPORTS.iter().filter(fits).map(|t| t.name).collect();
-                let between = if self.peer.is_some() { ", which are those between machines" } else { "" };
+                let between = if self.peer.is_some() { ", the transports between machines" } else { "" };
                 return Err(ProbeError::Usage(format!(
                     "--transports: '{name}' is not one of {}{between}",
                     known.join(", ")
@@ -106,10 +106,10 @@ impl Params {
         let wrong = |why: String| ProbeError::Usage(format!("--sizes {}: {why}", self.sizes));
         let (from, to) = self.sizes.split_once('-').unwrap_or((&self.sizes, &self.sizes));
         let [from, to] = [from, to].map(|text| parse_bytes(text.trim()));
-        let form = || wrong("two sizes in bytes are wanted, as in 1-64K".to_owned());
+        let form = || wrong("give two sizes in bytes, such as 1-64K".to_owned());
         let (from, to) = (from.ok_or_else(form)?, to.ok_or_else(form)?);
         if from == 0 || to < from || to > MOST_BYTES {
-            return Err(wrong(format!("from 1 to {MOST_BYTES} B, the smaller one first")));
+            return Err(wrong(format!("sizes must be 1 to {MOST_BYTES} B, the smaller one first")));
         }
         Ok((from, to))
     }

@@ -63,7 +63,7 @@ impl Token {
         let file = fs::File::open(path).map_err(wrong)?;
         let mode = file.metadata().map_err(wrong)?.permissions().mode();
         if mode & 0o077 != 0 {
-            return Err(format!("token file {name} can be read by others: chmod 600 {name}"));
+            return Err(format!("token file {name} is readable by other users: chmod 600 {name}"));
         }
         let mut text = String::new();
         file.take(TOKEN_FILE_BYTES).read_to_string(&mut text).map_err(wrong)?;
@@ -158,10 +158,10 @@ pub(crate) fn connect(
     let within = || Some(monotonic_ns() + STEP.as_nanos() as u64);
     let greeting = greetings
         .next(within())
-        .map_err(|e| cannot(format!("what answers there is no `machmeter serve`: it {e}")))?;
+        .map_err(|e| cannot(format!("the program there is not `machmeter serve`: it {e}")))?;
     if greeting.machmeter_net != PROTOCOL {
         return Err(cannot(format!(
-            "version {} is there, which speaks another protocol ({}, not {PROTOCOL}): use one version of machmeter",
+            "version {} there uses protocol {}, not {PROTOCOL}: use the same version of machmeter",
             printable(&greeting.version),
             greeting.machmeter_net
         )));
@@ -179,7 +179,7 @@ pub(crate) fn connect(
             ports.into_iter()
         }
         Ok(Admission::Granted { .. }) => {
-            return Err(cannot("it does not know the token: this is not the machine meant".to_owned()));
+            return Err(cannot("it does not have the token: this may be the wrong machine".to_owned()));
         }
         Ok(Admission::Refused(why)) => {
             return Err(cannot(format!("it refuses: {}", printable(&why))));
@@ -211,7 +211,7 @@ pub(crate) fn connect(
 /// The first of the addresses of a name that answers.
 fn reach(address: &str) -> Result<(TcpStream, SocketAddr), String> {
     let resolved = address.to_socket_addrs().or_else(|_| (address, PORT).to_socket_addrs());
-    let resolved = resolved.map_err(|e| format!("is no HOST:PORT: {e}"))?;
+    let resolved = resolved.map_err(|e| format!("is not HOST:PORT: {e}"))?;
     let mut why = "the name has no address".to_owned();
     for at in resolved {
         match TcpStream::connect_timeout(&at, STEP) {
@@ -219,7 +219,7 @@ fn reach(address: &str) -> Result<(TcpStream, SocketAddr), String> {
                 let ready = stream.set_nodelay(true).and_then(|()| stream.set_write_timeout(Some(STEP)));
                 return ready.map(|()| (stream, at)).map_err(|e| e.to_string());
             }
-            Err(e) => why = format!("{e}; is `machmeter serve` running there?"),
+            Err(e) => why = format!("{e}; start `machmeter serve` there"),
         }
     }
     Err(why)
@@ -243,5 +243,5 @@ fn knock(there: SocketAddr, proof: &Proof, is_answer: impl Fn(&Proof) -> bool) -
             _ => {}
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "datagrams do not arrive: is UDP let through?"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "datagrams do not arrive: a firewall may block UDP"))
 }

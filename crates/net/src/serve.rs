@@ -136,7 +136,7 @@ impl Server {
     fn admit(&self, request: &Request, session: &Session) -> Result<Vec<(&'static Transport, Wait)>, String> {
         if request.machmeter_net != PROTOCOL {
             return Err(format!(
-                "version {} here speaks another protocol ({PROTOCOL}, not {}): use one version of machmeter",
+                "version {} here uses protocol {PROTOCOL}, not {}: use the same version of machmeter",
                 self.version, request.machmeter_net
             ));
         }
@@ -150,7 +150,7 @@ impl Server {
         let kinds: Option<Vec<_>> = request.links.iter().map(kind).collect();
         kinds
             .filter(|k| (1..=2 * TRANSPORTS.len()).contains(&k.len()))
-            .ok_or_else(|| "links that are not to be had between machines".to_owned())
+            .ok_or_else(|| "the requested links do not exist between machines".to_owned())
     }
 
     /// The connection that shows itself as this link of the session; strangers are passed over.

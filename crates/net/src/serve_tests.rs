@@ -131,12 +131,12 @@ fn strangers_are_turned_away_in_bounded_time_and_the_next_is_served() {
     let why: Vec<_> = seen.iter().map(|s| if let Served::Refused(_, why) = s { why } else { "" }).collect();
     let wanted = [
         "the tokens differ",
-        "it sent what cannot be read",
+        "it sent an unreadable message",
         "it sent a line of more than 4096 bytes",
         "it did not answer in time",
         "it closed its output",
-        "links that are not to be had",
-        "links that are not to be had",
+        "the requested links do not exist",
+        "the requested links do not exist",
         "it did not open its links",
         "",
     ];
@@ -171,10 +171,10 @@ fn a_near_end_believes_no_stranger_either() {
     let granted = line(&Admission::Granted { proof: [0; 32], ports: Vec::new() });
     let refused = line(&Admission::Refused("no\u{7}".to_owned()));
     for (answers, said) in [
-        (vec![b"220 mail\n".to_vec()], "is no `machmeter serve`"),
+        (vec![b"220 mail\n".to_vec()], "is not `machmeter serve`"),
         (vec![vec![b'y'; 9_000]], "a line of more than 4096 bytes"),
-        (vec![greeting(PROTOCOL + 1)], "version 9[2J is there, which speaks another protocol"),
-        (vec![greeting(PROTOCOL), granted], "it does not know the token"),
+        (vec![greeting(PROTOCOL + 1)], "version 9[2J there uses protocol"),
+        (vec![greeting(PROTOCOL), granted], "it does not have the token"),
         (vec![greeting(PROTOCOL), refused], "it refuses: no"),
         (vec![greeting(PROTOCOL)], "it closed its output"),
     ] {
@@ -183,7 +183,7 @@ fn a_near_end_believes_no_stranger_either() {
     }
     let free = TcpListener::bind(ANY).unwrap().local_addr().unwrap();
     let why = near(free, &right(), &["tcp"]).err().unwrap();
-    assert!(why.contains("is `machmeter serve` running there?"), "{why}");
+    assert!(why.contains("start `machmeter serve` there"), "{why}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_token_is_long_and_of_its_owner_alone() {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         Token::read(&path).err().unwrap()
     };
-    assert!(why(0o640, "0123456789abcdef").contains("can be read by others: chmod 600"));
+    assert!(why(0o640, "0123456789abcdef").contains("is readable by other users: chmod 600"));
     assert!(why(0o600, " short \n").contains("16 characters or more"));
     let (a, b) = (Token::fresh().unwrap().1, Token::fresh().unwrap().1);
     assert!(a.len() == 32 && a != b);

@@ -170,7 +170,7 @@ fn time_per_message(found: &[Found]) -> Option<Dataset> {
         [measured, curve(f, format!("{}, fitted", f.name()), |p| Some(fitted_ns(f, p)))]
     };
     let rows = found.iter().flat_map(of).collect();
-    let caption = "What one message more of a train costs, (PRTT(16) - PRTT(1)) / 15, and the lines whose level and slope are g and G.";
+    let caption = "Cost of one more message of a train, (PRTT(16) - PRTT(1)) / 15. The level and slope of the lines are g and G.";
     let names = ["net.time_per_message", "Time per message"];
     over_size(Axis::log("time per message", Unit::Nanoseconds), rows, names, caption)
 }

@@ -236,7 +236,7 @@ fn figures_without_time_have_a_line() {
     let rows = machmeter_engine::cost::Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Default::default() };
     let a = crate::analyze::analyze(&params(&[]), &rows, 1);
     let [w] = &a.warnings[..] else { panic!("{:?}", a.warnings) };
-    assert_eq!(w.text, "no time for: message time tcp, round trip tcp polling");
+    assert_eq!(w.text, "the time was over before these figures: message time tcp, round trip tcp polling");
 }
 
 /// The same over 300 links: `cargo test -p machmeter-net -- --ignored --nocapture`, two minutes.

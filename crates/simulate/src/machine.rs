@@ -54,7 +54,7 @@ pub fn of_record(record: &Record, link: Option<&str>, dialect: Dialect) -> Resul
         None => all.iter().find(|l| l.transport == "shm").or(all.first()),
     };
     let why = match link.filter(|_| found.is_none() && !all.is_empty()) {
-        None => "the record has no parameters of links: machmeter net measures them, beside other load with --prio fifo:5 or a longer -t".to_owned(),
+        None => "the record has no parameters of links: measure them with machmeter net; next to other load use --prio fifo:5 or a longer -t".to_owned(),
         Some(wanted) => {
             let known = all.iter().map(Link::name).collect::<Vec<_>>().join(", ");
             format!("no link '{wanted}' in the record: {known}")
@@ -79,7 +79,7 @@ fn of_range(r: &Range, mut assume: impl FnMut(&str)) -> Segment {
     let cpu_moves = r.latency_ns.is_none() && r.send_ns.is_some();
     let known_ns = r.send_ns.or(r.recv_ns);
     let send_ns = known_ns.unwrap_or_else(|| {
-        assume("the overheads were not measured: the time per message, or half of one way, is used for both");
+        assume("the overheads were not measured: the time per message, or half of the one-way time, is used for both");
         message_ns.min(r.one_way_ns.map_or(message_ns, |ns| ns / 2.0))
     });
     let recv_ns = r.recv_ns.unwrap_or(send_ns);
@@ -87,11 +87,11 @@ fn of_range(r: &Range, mut assume: impl FnMut(&str)) -> Segment {
     let way_ns = r.one_way_ns.unwrap_or(send_ns + latency_ns + recv_ns + bytes_ns);
     let busy_ns = (send_ns + recv_ns).min(way_ns);
     if busy_ns < send_ns + recv_ns {
-        assume("both overheads together take longer than one way: as much of each is used as fills it");
+        assume("both overheads together exceed the one-way time: both are reduced to fit");
     }
     if r.latency_ns.is_none() {
-        let used = if r.one_way_ns.is_some() { "what they leave of one way" } else { "0" };
-        assume(&format!("L cannot be told from the overheads: {used} is used"));
+        let used = if r.one_way_ns.is_some() { "the one-way time minus the overheads" } else { "0" };
+        assume(&format!("L cannot be separated from the overheads: {used} is used"));
     }
     // No more than what one byte leaves of it.
     let latency_ns = latency_ns.min(way_ns - busy_ns).min((way_ns - way_per_byte * further).max(0.0));
@@ -109,7 +109,7 @@ fn of_range(r: &Range, mut assume: impl FnMut(&str)) -> Segment {
         line(share * (busy_ns - by_cpus * further), share * by_cpus)
     };
     let gap_ns = r.gap_ns.unwrap_or_else(|| {
-        assume("the CPUs set the pace: g is at most the time per message, which is used");
+        assume("the CPUs limit the rate: g is at most the time per message, which is used");
         message_ns
     });
     Segment {

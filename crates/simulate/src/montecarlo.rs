@@ -101,7 +101,7 @@ impl std::str::FromStr for Share {
         let parsed = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
         match parsed {
             Some((part, of)) if part >= 1 && part <= of => Ok(Self { part, of }),
-            _ => Err(format!("'{text}' is no part K/N with K from 1 to N, such as 2/3")),
+            _ => Err(format!("'{text}' is not a share K/N with K from 1 to N, such as 2/3")),
         }
     }
 }

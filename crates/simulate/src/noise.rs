@@ -122,8 +122,10 @@ impl Machine {
     /// The CPUs of a recording, each of which was free at some time.
     pub fn recorded(tables: &[machmeter_data::Table]) -> Result<Self, String> {
         let gaps = Gaps::find(tables).map_err(|e| match e {
-            GapsError::Missing(what) => format!("no list of gaps: {what}"),
-            GapsError::EndsBeforeStart(row) => format!("no list of gaps: row {row} ends before it starts"),
+            GapsError::Missing(what) => format!("the run has no list of gaps: {what}"),
+            GapsError::EndsBeforeStart(row) => {
+                format!("the list of gaps is damaged: row {row} ends before it starts")
+            }
         })?;
         let ps = |ns: f64| (ns * 1000.0).round() as u64;
         let of_cpu = |cpu: i32| {

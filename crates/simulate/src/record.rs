@@ -15,8 +15,7 @@ machmeter_data::metrics! {
             "Simulated time until the last rank ends: of a quiet run, or the mean of runs with noise.";
     }
     ["pattern", "ranks", "noise"] One Lower weakened by [] {
-        SLOWDOWN = "simulate.slowdown"
-            "Mean simulated time with noise as a multiple of that without.";
+        SLOWDOWN = "simulate.slowdown" "Mean simulated time with noise over the time without noise.";
     }
 }
 
@@ -118,7 +117,7 @@ fn scale(steps: &[Step]) -> Dataset {
     let noisy = Some(curve("with noise", noisy)).filter(|r| !r.x.is_empty());
     let rows = [quiet].into_iter().chain(noisy).collect();
     let (x, y) = (Axis::log("ranks", Unit::Count), Axis::log("time", Unit::Nanoseconds));
-    let caption = "Time until the last rank ends. Where the curves part, noise sets the time.";
+    let caption = "Time until the last rank ends. Past the point where the curves part, noise sets the time.";
     Dataset::new("simulate.scale", "Simulated time by ranks", caption, Curve::shape(x, y, rows))
 }
 

@@ -8,10 +8,10 @@ use machmeter_engine::disturbance::placement::MOVES;
 use machmeter_engine::part::SHARED_CORE;
 
 machmeter_data::code! { pub(super) NOT_MEASURED = "W400" "memory part not measured",
-    what: "A part of the memory probe could not be measured; the reason is in the text.",
+    what: "A part of the memory probe was not measured; the text gives the reason.",
     why: "Its figures are missing, not zero.",
     how: "The part ended with an error before its first sample.",
-    next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
+    next: "The other parts are valid. Remove the cause, then repeat this part with --parts.",
 }
 
 machmeter_data::rows! { ROWS:
@@ -73,11 +73,11 @@ machmeter_data::rows! { ROWS:
 /// The probe's description.
 pub const INFO: Info = Info {
     name: "memory",
-    question: "What does a load cost, and how much fits through?",
-    method: "Each cost comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
-             difference. Only the bytes that a load moves beside a chase are counted instead, over the time of such a pair. \
-             Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
-             counted and left out. All rows are visited in random order, several times.",
+    question: "Memory latency and bandwidth at every cache level",
+    method: "Each cost comes from pairs of batches of n and 2n turns of one operation; constant costs cancel in their difference. \
+             The bandwidth of a load during a latency measurement is its bytes over the time of such a pair. \
+             Batches are rejected and counted if a thread was switched out, was moved, or waited for a stopped partner. \
+             All rows are visited several times in random order.",
     references: &[
         "R. H. Saavedra-Barrera, A. J. Smith: Measuring cache and TLB performance and their effect on benchmark runtimes, IEEE Transactions on Computers 44, 1995",
         "L. McVoy, C. Staelin: lmbench: portable tools for performance analysis, USENIX 1996",

@@ -8,47 +8,47 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Parts: ladder, bandwidth, loaded, table; all when not given.
+    /// Parts: ladder, bandwidth, loaded, table; all by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Largest working set of the ladder: 64M, 1G; four times the last cache when not given, at most 128 MiB at the level quick and 256 MiB at standard.
+    /// Largest working set of the ladder: 64M, 1G; four times the last cache by default, at most 128 MiB at level quick and 256 MiB at standard.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub max_bytes: Option<String>,
     /// Pages of the ladder: small, huge, both.
     #[arg(long, value_name = "SIZE", default_value = "both")]
     pub pages: String,
-    /// Working sets per octave; as the time allows when not given.
+    /// Working sets per octave; by default the time decides.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     #[serde(default)]
     pub ladder_points: Option<u32>,
-    /// Latency over strides of 64 to 4096 bytes as well.
+    /// Also measure latency over strides of 64 to 4096 bytes.
     #[arg(long)]
     #[serde(default)]
     pub surface: bool,
-    /// Kernels of bandwidth: read, copy, read.avx2, ...; families or single widths, its own choice when not given.
+    /// Bandwidth kernels: read, copy, read.avx2, ...; families or single widths; a selection by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub kernels: Vec<String>,
-    /// Most CPUs that move memory at once; all measured ones when not given.
+    /// Largest number of CPUs for bandwidth; all measured CPUs by default.
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// Memory that each CPU's kernels walk over: 64M, 1G; four times the last cache when not given, at most 128 MiB at the level quick and 256 MiB at standard.
+    /// Buffer of each CPU's bandwidth kernels: 64M, 1G; four times the last cache by default, at most 128 MiB at level quick and 256 MiB at standard.
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,
-    /// Contents: random or zeros; of the memory whose bandwidth is measured.
+    /// Contents: random or zeros; of the bandwidth buffers.
     #[arg(long, value_name = "KIND", default_value = "random")]
     pub data: String,
-    /// Models of table: threads, processes, user-threads; threads when not given.
+    /// Models of table: threads, processes, user-threads; threads by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub models: Vec<String>,
-    /// Size of the last cache, for table: 32M; its buffers are twice as large, as the system claims it when not given.
+    /// Size of the last cache, for table: 32M; its buffers are twice as large; by default the size that the system claims.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub cache_size: Option<String>,
-    /// Distance of table's accesses: 64; the line as the system claims it when not given.
+    /// Distance of table's accesses: 64; by default the line size that the system claims.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub block_size: Option<String>,

@@ -43,10 +43,10 @@ machmeter_data::rows! { ROWS:
 /// The probe's description.
 pub const INFO: Info = Info {
     name: "ops",
-    question: "What does a call cost: system, processes, files, arithmetic?",
-    method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
-             difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
-             counted and left out. All rows are visited in random order, several times.",
+    question: "The cost of system calls, processes, files and arithmetic",
+    method: "Each figure comes from pairs of batches of n and 2n turns of one operation; constant costs cancel in their difference. \
+             Batches are rejected and counted if a thread was switched out, was moved, or waited for a stopped partner. \
+             All rows are visited several times in random order.",
     references: &[
         "L. McVoy, C. Staelin: lmbench: portable tools for performance analysis, USENIX 1996",
         "A. Abel, J. Reineke: nanoBench: a low-overhead tool for running microbenchmarks on x86 systems, ISPASS 2020 (two lengths)",

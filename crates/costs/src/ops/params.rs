@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Parts: arithmetic, calls, processes, decades; all when not given.
+    /// Parts: arithmetic, calls, processes, decades; all by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Table of operations in whole powers of ten; the logarithm cut off.
+    /// Table of operations in whole powers of ten; the logarithm is truncated.
     #[arg(long)]
     #[serde(default)]
     pub truncate_decades: bool,
-    /// Where files are made and removed; the directory for temporary files when not given.
+    /// Directory for test files; by default the directory for temporary files.
     #[arg(long, value_name = "DIR")]
     #[serde(default)]
     pub directory: Option<String>,
-    /// Program to start instead of /bin/true; in place of this one, too, it must end by itself with exit code 0.
+    /// Program to start instead of /bin/true; it must end by itself with exit code 0, even if started by exec.
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub exec_target: Option<String>,
@@ -32,10 +32,10 @@ pub struct Params {
 impl Params {
     pub(super) fn check(&self) -> Result<(), ProbeError> {
         if let Some(d) = self.directory.as_ref().filter(|d| !Path::new(d).is_dir()) {
-            return Err(ProbeError::Usage(format!("--directory {d}: there is no such directory")));
+            return Err(ProbeError::Usage(format!("--directory {d}: no such directory")));
         }
         if let Some(p) = self.exec_target.as_ref().filter(|p| !Path::new(p).is_file()) {
-            return Err(ProbeError::Usage(format!("--exec-target {p}: there is no such program")));
+            return Err(ProbeError::Usage(format!("--exec-target {p}: no such program")));
         }
         Ok(())
     }

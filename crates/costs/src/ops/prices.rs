@@ -193,9 +193,7 @@ impl Process {
             Err(RoleError::Late) => {
                 let given = self.setting.exec_target.clone().filter(|_| row.text("program") == "given");
                 let (what, limit_ms) = (given.unwrap_or_else(|| table::name(row)), self.limit_ns / 1_000_000);
-                Some(format!(
-                    "{what} did not end within {limit_ms} ms and was killed with all it had started"
-                ))
+                Some(format!("{what} did not end within {limit_ms} ms and was killed with all its processes"))
             }
             Err(e) => Some(self.said(&e)),
         };
@@ -205,7 +203,7 @@ impl Process {
     }
 
     fn said(&self, e: &RoleError) -> String {
-        format!("the process that prices {} {e}", self.setting.part)
+        format!("the process that measures {} {e}", self.setting.part)
     }
 
     fn start(&mut self) -> Result<(), RoleError> {

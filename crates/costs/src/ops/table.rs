@@ -44,11 +44,7 @@ impl<'a> Priced<'a> {
 
     /// Its cost, with the tail and the modes of single turns.
     pub(super) fn metrics(&self) -> Vec<Metric> {
-        let mut key: Params = params([
-            ("operation", self.row.operation.as_str().into()),
-            ("kind", self.row.kind.name().into()),
-        ]);
-        key.extend(self.row.params.clone());
+        let key = key(self.row);
         let cost = self.cost.metric(&COST, key.clone());
         if cost.value.is_none() {
             return vec![cost];
@@ -66,14 +62,21 @@ pub(super) fn priced<'a>(rows: &'a Rows, part: &'a str) -> Vec<Priced<'a>> {
 }
 
 /// The start of a program that stands for all: its words, and its cost where known.
-pub(super) fn spawn(rows: &Rows) -> (&'static str, Option<Cost>) {
+pub(super) fn spawn(rows: &Rows) -> (&'static str, Option<&Row>) {
     let row = rows.rows.iter().find(|r| r.operation == "spawn");
     let words = match row.map(|r| r.text("program")).as_deref() {
         Some("machmeter") => "spawn machmeter",
         Some("given") => "spawn the program given",
         _ => "spawn /bin/true",
     };
-    (words, row.map(|r| rows.cost(r)))
+    (words, row)
+}
+
+/// Parameters of the metrics of a row.
+pub(super) fn key(row: &Row) -> Params {
+    let mut key = params([("operation", row.operation.as_str().into()), ("kind", row.kind.name().into())]);
+    key.extend(row.params.clone());
+    key
 }
 
 /// What a part says whose rows are prices: metrics, their table, and why there are none under the codes that rows fall under.

@@ -7,22 +7,21 @@ machmeter_data::metrics! {
     ["operation", "cpus", "distance_bytes", "model", "kind", "wake"]
     Nanoseconds Lower weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset] {
         COST = "sync.cost"
-            "Cost of an operation for each CPU that takes part; of a contended lock, time per acquisition, whoever got it. \
-             Distance: how far apart the words are (0: the same word). Wake: where the one who is woken is.";
+            "Cost of an operation for each participating CPU. Of a contended lock: time per acquisition, over all CPUs. Distance: bytes \
+             between the words (0: the same word). Wake: the place of the thread that is woken.";
     }
 }
 
 machmeter_data::code! { pub(super) NOT_MEASURED = "W420" "sync part not measured",
-    what: "A part of the sync probe could not be measured; the reason is in the text.",
+    what: "A part of the sync probe was not measured; the text gives the reason.",
     why: "Its figures are missing, not zero.",
     how: "The part ended with an error before its first sample.",
-    next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
+    next: "The other parts are valid. Remove the cause, then repeat this part with --parts.",
 }
 
 machmeter_data::code! { pub(super) ONE_CPU = "W422" "one CPU only",
-    what: "What takes two CPUs was not measured: there is only one CPU to measure on. The text names the parts.",
-    why: "On one CPU every lock is free when a thread gets to run, and nobody is woken beside the waker: the figures would be \
-          those of the scheduler.",
+    what: "Operations between two CPUs were not measured: only one CPU is selected. The text names the parts.",
+    why: "On one CPU, a lock is always free when a thread runs, and no thread wakes beside the waker. The figures would be those of the scheduler.",
     how: "The number of selected CPUs.",
     next: "Select more CPUs (--cpus), or widen the affinity mask (taskset) or the cgroup's cpuset.",
 }

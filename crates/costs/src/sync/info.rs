@@ -57,10 +57,11 @@ machmeter_data::rows! { ROWS:
 
 pub const INFO: Info = Info {
     name: "sync",
-    question: "What do two CPUs pay to agree: a line, a lock, a wake-up?",
-    method: "Where members spin: pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
-             difference. Where they may sleep: each turn by itself, and how often they slept. Transfers and contention: single batches, long against a reading of the clock. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
-             counted and left out. All rows are visited in random order, several times.",
+    question: "The cost of sharing a cache line, a lock or a wake-up",
+    method: "Spinning members are timed in pairs of batches of n and 2n turns of one operation; constant costs cancel in their difference. \
+             Members that may sleep are timed turn by turn, with a count of their sleeps. Transfers and contention use single batches that \
+             are long against a read of the clock. Batches are rejected and counted if a thread was switched out, was moved, or waited for a \
+             stopped partner. All rows are visited several times in random order.",
     references: &[
         "T. E. Anderson: The performance of spin lock alternatives for shared-memory multiprocessors, IEEE TPDS 1, 1990",
         "J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9, 1991 (MCS)",

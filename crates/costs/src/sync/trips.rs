@@ -21,12 +21,12 @@ const GAP: f64 = 3.0;
 machmeter_data::metrics! {
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake"] Count Neither weakened by [Preemption, SharedCore] {
         SLEEPS = "sync.sleeps"
-            "Sleeps of all members per operation, as the kernel counted them: 0 where everybody spins, 1 where each operation wakes a sleeper.";
+            "Sleeps of all members per operation, counted by the kernel: 0 if all members spin, 1 if each operation wakes a sleeping thread.";
     }
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"]
     Nanoseconds Lower weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset] {
         MODE = "sync.mode"
-            "Median of the trips of one mode, where those of a row fall into several (spinning, sleeping); mode 1 is the quickest.";
+            "Median of the trips of one mode, if the trips of a row form several modes (spinning, sleeping). Mode 1 is the fastest.";
     }
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"]
     One Neither weakened by [Preemption, WakeUp, SharedCore] {

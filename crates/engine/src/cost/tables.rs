@@ -98,7 +98,7 @@ impl Rows {
 
     /// From the tables of [`Self::to_tables`].
     pub fn from_tables<'t>(probe: &str, tables: &'t [Table]) -> Result<Self, ProbeError> {
-        let wrong = |what: &str| ProbeError::Usage(format!("these samples are no {probe} samples: {what}"));
+        let wrong = |what: &str| ProbeError::Usage(format!("these samples are not {probe} samples: {what}"));
         let find = |name: String| {
             tables.iter().find(|t| t.name == name).ok_or_else(|| wrong(&format!("table {name} is missing")))
         };

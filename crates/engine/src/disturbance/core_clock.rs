@@ -15,16 +15,12 @@ const SLOW_SHARE: f64 = 0.05;
 /// Share of the quickest and of the slowest looks that say nothing of the clock: something stood in their way.
 const LEFT_OUT: f64 = 0.1;
 
-machmeter_data::code! { pub SLOW_CLOCK = "W449" "slow clock of the core",
-    what: "During part of the samples the core ran slower than it did in the rest of the run, or in an earlier run on this kind of \
-           machine.",
-    why: "What a core executes costs more by as much as its clock is slower; what waits for memory or for the host costs about the \
-          same. Figures are told at the quick clock of the run (core_hz), which programs did not have all the time; their quantiles \
-          are of all clocks.",
-    how: "Additions of which each needs the one before take one cycle; they are timed before, between and after the two batches \
-          of each pair of samples.",
-    next: "Look for the governor, a limit of power or temperature, or on a rented machine for a host that is short of either; then \
-           measure again.",
+machmeter_data::code! { pub SLOW_CLOCK = "W449" "slow core clock",
+    what: "The core ran slower during part of the samples than in the rest of the run, or than in an earlier run on this kind of machine.",
+    why: "Operations that the core executes slow down with its clock. Operations that wait for memory or for the host hardly change. Figures refer to \
+          the quick clock of the run (core_hz), which programs did not have all the time. Quantiles include all clocks.",
+    how: "Chains of dependent additions, one cycle each, are timed before, between and after the two batches of each pair of samples.",
+    next: "Check the governor and the power and temperature limits. On a rented machine the host may be at such a limit. Then measure again.",
 }
 
 /// Clock of the core beside pairs, Hz, in whole MHz; `None` where nobody looked. A look knows it to 1 % and in steps of the machine's
@@ -58,7 +54,7 @@ pub(crate) fn warning(probe: &str, rows: &Rows) -> Option<Warning> {
     let told = |ns: f64| human(1e9 / ns, Unit::Hertz);
     let slow_ns = median_of(&slow)? * rows.ns_per_tick();
     Some(SLOW_CLOCK.note(format!(
-        "the core ran slower than it can: at {} instead of {} during {:.0} % of {} samples of {probe}",
+        "the core ran below its quick clock: at {} instead of {} during {:.0} % of {} samples of {probe}",
         told(slow_ns),
         told(least_ns),
         share * 100.0,

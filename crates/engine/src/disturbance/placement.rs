@@ -12,11 +12,11 @@ use crate::part::PartContext;
 use crate::team::Seats;
 use crate::team::sampler::HostClock;
 
-machmeter_data::code! { pub MOVES = "W421" "placement moves",
-    what: "The host moved the CPUs while they were measured: what a cache line costs from one to the other jumped.",
-    why: "One figure for all of the time would describe none of it. Costs of everything two CPUs share follow the level.",
-    how: "Levels of the logarithm of compare-and-swap latency at least a factor of 1.5 apart, each proven by its samples.",
-    next: "Read the figures placement by placement; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
+machmeter_data::code! { pub MOVES = "W421" "placement changed",
+    what: "The host moved the CPUs during the measurement: the latency of a cache line between them jumped.",
+    why: "No single figure describes the whole run. The cost of everything that two CPUs share follows the placement.",
+    how: "Levels of the logarithm of compare-and-swap latency, at least a factor of 1.5 apart, each confirmed by its samples.",
+    next: "Read the figures of each placement separately. On a virtual machine, request pinned CPUs; else measure longer until the shares settle.",
 }
 
 /// The placement is looked at again after so many times what the last look took.

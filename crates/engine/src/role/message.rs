@@ -25,7 +25,7 @@ pub enum RoleError {
     #[error("sent a line of more than {0} bytes")]
     TooLong(usize),
     /// A line that is no message.
-    #[error("sent what cannot be read: {0}")]
+    #[error("sent an unreadable message: {0}")]
     Invalid(String),
     /// Nothing comes any more; how the process ended, where that is known.
     #[error("{}", .0.as_ref().map_or("closed its output".to_owned(), |how| format!("ended: {how}")))]

@@ -116,11 +116,11 @@ fn the_end_says_how_the_process_ended_and_half_a_message_is_none() {
 fn a_line_that_is_no_message_is_one_clear_line_and_ends_belief() {
     let long = &[b'x'; MAX_BYTES + 1];
     for (bytes, why) in [
-        (&b"garbage\n"[..], "sent what cannot be read: expected value"),
-        (b"{\"sum\":-1}\n", "sent what cannot be read: invalid value"),
-        (b"{\"\\u001b[2J\\n\":1}\n", "sent what cannot be read: unknown variant"),
-        (b"{\"sum\":\xff}\n", "sent what cannot be read: expected value"),
-        (b"{\"\xff\":1}\n", "sent what cannot be read: invalid unicode"),
+        (&b"garbage\n"[..], "sent an unreadable message: expected value"),
+        (b"{\"sum\":-1}\n", "sent an unreadable message: invalid value"),
+        (b"{\"\\u001b[2J\\n\":1}\n", "sent an unreadable message: unknown variant"),
+        (b"{\"sum\":\xff}\n", "sent an unreadable message: expected value"),
+        (b"{\"\xff\":1}\n", "sent an unreadable message: invalid unicode"),
         (long, "sent a line of more than 40 bytes"),
     ] {
         let mut role = role(&[(0, bytes), (0, b"\n{\"sum\":1}\n")]);

@@ -68,7 +68,7 @@ impl Settings {
                 Ok(None)
             }
             Ok(Reply::Failed(why)) => Err(why),
-            Err(e) => Err(format!("what guards it {e}")),
+            Err(e) => Err(format!("the process that guards it {e}")),
         }
     }
 
@@ -79,7 +79,7 @@ impl Settings {
             Ok(Reply::Stays(_)) => return Ok(()),
             Ok(Reply::Failed(why)) => why,
             Ok(Reply::Done) => "is not running".to_owned(),
-            Err(e) => format!("what guards it {e}"),
+            Err(e) => format!("the process that guards it {e}"),
         };
         let setting = *setting;
         self.end();

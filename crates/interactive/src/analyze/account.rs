@@ -34,7 +34,7 @@ pub(super) fn of_cell(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Vec<M
     }
     let mut out = Vec::new();
     if !view.back_to_back() {
-        out.push(median_metric(view, &info::WAKE, &wakes(view), "no executed job had slept"));
+        out.push(median_metric(view, &info::WAKE, &wakes(view), "no executed job slept before its release"));
     }
     out.push(preempt(view));
     let cpu = view.series(|j| j.ran().then_some(j.cpu_ns as f64));

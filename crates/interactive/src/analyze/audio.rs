@@ -70,8 +70,7 @@ pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
     let known = periods(counts.len());
     out.extend((counts.len() as u32 + 1..=MOST_BUFFERS).map(|k| {
         let p = view.params_with("buffers", i64::from(k).into());
-        let why =
-            format!("the task gives up what is later than {known}: a longer buffer would have played it");
+        let why = format!("the task drops jobs later than {known}, which a longer buffer would have played");
         Metric::rejected(&info::XRUNS, p, "none", &why)
     }));
     let estimator = "fewest periods without an xrun";

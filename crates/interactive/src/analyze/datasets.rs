@@ -71,7 +71,7 @@ fn met(views: &[CellView<'_>]) -> Option<Dataset> {
         Dataset::new(
             "interactive.met",
             "Deadlines met",
-            "Share of all scheduled releases that were done in time, per task (row) and load (column). What was dropped was missed.",
+            "Share of all scheduled releases that were done in time, per task (row) and load (column). A dropped release counts as missed.",
             Shape::Matrix(Matrix::named("load", loads, rows, Axis::linear("deadlines met", Unit::One), values)),
         )
     })
@@ -200,8 +200,9 @@ fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
     table(
         "interactive.audio",
         "Audio buffers",
-        "Times a buffer of so many periods ran dry in the recording, and the smallest that never did. Consecutive late periods are one \
-         xrun. A task that gives up what is late tells nothing of longer buffers than that.",
+        "How often a buffer of each size ran dry in the recording, and the smallest size that never did. Consecutive late periods are one \
+         xrun. A run of late periods that a small buffer counts once can be several in a larger one. A task that drops its backlog shows \
+         nothing beyond the length of that backlog.",
         columns,
         rows,
     )

@@ -122,7 +122,7 @@ pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
     };
     let (sum_num, sum_den): (f64, f64) = (num.iter().sum(), den.iter().sum());
     if sum_den <= 0.0 {
-        return view.refuse(&info::DESIRED_CPU, "no CPU time was asked for");
+        return view.refuse(&info::DESIRED_CPU, "no CPU time was requested");
     }
     let m = view.metric(&info::DESIRED_CPU, sum_num / sum_den, estimator, num.len());
     let mut m = with_estimate(m, &ratio_interval(&num, &den, &view.lengths, LEVEL), method::MEAN);

@@ -127,13 +127,12 @@ fn misses(views: &[CellView<'_>]) -> Vec<Found> {
 fn not_whole(index: usize, view: &CellView<'_>) -> Option<Found> {
     let bad: Vec<_> = view.cell.segments.iter().filter(|s| s.trouble.is_some() || !whole(s)).collect();
     let first = bad.first()?;
-    let why = first
-        .trouble
-        .clone()
-        .unwrap_or_else(|| format!("{} of {} releases are accounted for", first.jobs.len(), first.scheduled));
+    let why = first.trouble.clone().unwrap_or_else(|| {
+        format!("only {} of {} releases were recorded", first.jobs.len(), first.scheduled)
+    });
     let left_out = bad.iter().filter(|s| !whole(s)).count();
     let text = format!(
-        "{}: {} of {} segments not whole, {left_out} left out of the figures: {why}",
+        "{}: {} of {} segments are incomplete, {left_out} left out of the figures: {why}",
         view.name(),
         bad.len(),
         view.cell.segments.len()
@@ -156,7 +155,7 @@ pub(super) fn few(metrics: &[Metric]) -> Option<Warning> {
         })
         .collect();
     let text = format!(
-        "{} no interval, the run is too short: {}",
+        "{} no interval, because the run is too short: {}",
         if named.len() == 1 { "1 figure has".to_owned() } else { format!("{} figures have", named.len()) },
         list(&named)
     );
@@ -170,11 +169,11 @@ fn disagree(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Fou
         let off = (a.least_ns - a.kernel_ns).max(a.kernel_ns - a.most_ns);
         let (name, kernel) = (views[i].name(), ns(a.kernel_ns));
         let (least, most) = (ns(a.least_ns.max(0.0)), ns(a.most_ns));
-        let text = format!("{name}: {least} to {most} by our clock, {kernel} by the kernel's");
+        let text = format!("{name}: {least} to {most} recorded, {kernel} by the kernel");
         (off > 0.1 * a.kernel_ns && off > a.length_ns / 1000.0).then_some((i, text))
     };
     let bad = accounts.iter().enumerate().filter_map(say).collect();
-    let text = "waits for a CPU differ from the kernel's account:";
+    let text = "recorded waits for a CPU contradict the kernel's run delay:";
     about("W315", text, bad, &["interactive.wake", "interactive.preempt", "interactive.kernel_wait_ratio"])
 }
 
@@ -187,7 +186,7 @@ fn dose(views: &[CellView<'_>]) -> Option<Found> {
         let off = median_of(&v.jobs.iter().filter_map(ratio).collect::<Vec<_>>())? - 1.0;
         (off.abs() > DOSE).then(|| format!("{} {:+.1} %", v.name(), off * 100.0))
     });
-    let text = "CPU time of the median job off the request:";
+    let text = "the CPU time of the median job differs from the request:";
     about("W316", text, bad, &["interactive.cpu", "interactive.desired_cpu"])
 }
 
@@ -202,7 +201,7 @@ fn steal(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
     bad.sort_by(|a, b| b.1.total_cmp(&a.1));
     let say = |(i, s): (usize, f64)| (i, format!("{} {}", views[i].name(), human(s, Unit::One)));
     let hurts = &["interactive.lateness", "interactive.lateness_quantile", "interactive.deadlines_met"];
-    let text = "the hypervisor took part of the CPUs in segments of";
+    let text = "the hypervisor took CPU time (steal) in segments of";
     about("W317", text, bad.into_iter().map(say).collect(), hurts)
 }
 
@@ -218,7 +217,7 @@ fn held_back(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
         lengths_ms.iter().any(is_like).then(|| format!("{} {} ms", v.name(), digits(longest_ms)))
     });
     let text = format!(
-        "the longest waits are as long as what the kernel takes from real-time threads ({}):",
+        "the longest waits equal the time that the kernel takes from real-time threads ({}):",
         taking.join("; ")
     );
     about("W318", &text, bad, &["interactive.lateness", "interactive.wake", "interactive.preempt"])

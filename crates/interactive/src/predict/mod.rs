@@ -50,7 +50,7 @@ pub fn predict(
     let mut caveats = Vec::new();
     if recording.may_be_held_back {
         caveats.push(format!(
-            "CPU {} was recorded as {} and nobody saw when the kernel held the loop back: a task that sleeps is spared that",
+            "CPU {} was recorded with policy {}, but not when the kernel throttled the loop: a sleeping task is not throttled",
             recording.cpu, recording.policy
         ));
     }
@@ -81,7 +81,7 @@ pub fn predict(
         Some(ns) => {
             format!("a wake-up takes {}, as by the record without load", human(ns as f64, Unit::Nanoseconds))
         }
-        None => "the record does not say what a wake-up takes: lateness is without it".to_owned(),
+        None => "the record has no cost of a wake-up: the lateness excludes it".to_owned(),
     };
     let mut conditions = vec![recording.describe(), wake];
     conditions.extend(refused);
@@ -159,7 +159,7 @@ pub fn jobs(stream: &Stream, away: &[Away], length_ns: u64, wake_cost_ns: u64) -
 
 /// Period, mean interval, or the time that an undisturbed turn of a closed loop takes; ns.
 fn pace_ns(stream: &Stream) -> Result<u64, String> {
-    let unknown = || "the CPU time it takes is not known beforehand".to_owned();
+    let unknown = || "its CPU time is not known in advance".to_owned();
     let cpu_ns = stream.cpu_ns(1).ok_or_else(unknown)?;
     let pace_ns = match stream.release {
         Release::Closed { think_ns } => cpu_ns + think_ns,

@@ -129,7 +129,7 @@ fn ramps_keep_their_steps_and_open_and_closed_loops_work() {
     let share = late_ns as f64 / swept.length_ns as f64;
     assert!((share - 0.25).abs() < 0.01, "{share}");
     let launch = Stream { demand: Demand::Launch, ..x };
-    assert!(jobs(&launch, &[], 1_000_000 * MS, 0).unwrap_err().contains("not known beforehand"));
+    assert!(jobs(&launch, &[], 1_000_000 * MS, 0).unwrap_err().contains("not known in advance"));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn recordings_that_are_short_or_may_hold_the_meters_own_gaps_are_said_to_be() {
     let samples = predict(&stored(&away, 10, "fifo:95"), &video(), &"1".parse().unwrap(), "last").unwrap();
     let w = warnings(&samples);
     assert!(w.iter().all(|w| w.code == "W319") && w.len() == 2, "{w:?}");
-    assert!(w[0].text.starts_with("CPU 1 was recorded as fifo:95 and nobody saw"), "{w:?}");
+    assert!(w[0].text.starts_with("CPU 1 was recorded with policy fifo:95, but not when"), "{w:?}");
     assert!(w[1].text.starts_with("video: the recording has"), "{w:?}");
 }
 

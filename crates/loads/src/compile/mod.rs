@@ -55,7 +55,7 @@ const FAILURES_IN_A_ROW: usize = 8;
 pub(crate) static COMPILE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "compile",
-        description: "A build: processes, pipes and small files, one job per CPU, with a light burn, writes and reads.",
+        description: "A build: processes, pipes and small files, one job per CPU, with some computation, writes and reads.",
         work: "units built",
         ..LoadEntry::USUAL.info
     },
@@ -98,7 +98,7 @@ fn jobs(work: &Work, allowed_bytes: u64) -> Result<usize, LoadError> {
     let asked = work.threads_or_one_per_cpu()?.min(JOBS_MAX);
     if allowed_bytes < LEAST_BYTES {
         return Err(LoadError::Cannot(format!(
-            "{}: {allowed_bytes} bytes may be used (the budget, and 5 % of the free space at most), {LEAST_BYTES} are \
+            "{}: {allowed_bytes} bytes are allowed (the budget, at most 5 % of the free space), but {LEAST_BYTES} are \
              needed: choose another directory",
             work.request.directory.display()
         )));
@@ -113,10 +113,12 @@ fn jobs(work: &Work, allowed_bytes: u64) -> Result<usize, LoadError> {
         limit = room.limit;
     }
     if jobs == 0 {
-        return Err(LoadError::Cannot(format!("no room for the processes of one job: {limit}")));
+        return Err(LoadError::Cannot(format!("the limit does not allow the processes of one job: {limit}")));
     }
     if jobs < asked {
-        work.caveat(format!("{jobs} of {asked} jobs, to leave enough for others: {limit}"));
+        work.caveat(format!(
+            "only {jobs} of {asked} jobs run, to leave processes for other programs: {limit}"
+        ));
     }
     Ok(jobs)
 }
@@ -258,7 +260,7 @@ impl Build<'_> {
     fn process(&self, step: &Step) -> Option<Result<(), String>> {
         let mut role = match stages::start(step, &[]) {
             Ok(role) => role,
-            Err(e) => return Some(Err(format!("no process to be had: {e}"))),
+            Err(e) => return Some(Err(format!("cannot start a process: {e}"))),
         };
         let end = loop {
             match role.receive(monotonic_ns() + LOOK_EVERY_NS) {
@@ -285,8 +287,7 @@ impl Build<'_> {
     fn say_failures(&self) {
         let state = self.state();
         if let Some(why) = &state.first_failure {
-            self.work
-                .caveat(format!("steps of the build that failed: {}, the first one: {why}", state.failures));
+            self.work.caveat(format!("failed steps of the build: {}, the first one: {why}", state.failures));
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn limit(asked_bytes: Option<u64>, left: MemoryLeft, grouped: bool) -
     let bytes = asked_bytes.unwrap_or(default_bytes).min(half_bytes) / BLOCK_BYTES * BLOCK_BYTES;
     if bytes < LEAST_BYTES || is_low(left) {
         return Err(format!(
-            "only {} MiB of {} MiB memory are available, too little to take some without harm",
+            "only {} MiB of {} MiB of memory are available, too little for this load",
             left.available_bytes >> 20,
             left.total_bytes >> 20
         ));

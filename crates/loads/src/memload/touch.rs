@@ -102,11 +102,11 @@ impl Toucher {
                 self.wanted_bytes = self.held_bytes();
                 self.allowed_bytes = self.wanted_bytes;
                 let mib = self.wanted_bytes >> 20;
-                Message::Caveat(format!("the system gives it no more than {mib} MiB: {e}")).send(to);
+                Message::Caveat(format!("the system allows it at most {mib} MiB: {e}")).send(to);
             }
             if let Err(e) = self.pass_over_file() {
                 self.scratch = None;
-                Message::Caveat(format!("the file beside the memory was given up: {e}")).send(to);
+                Message::Caveat(format!("it stopped using the file: {e}")).send(to);
             }
             if !ready && (!growing || monotonic_ns() > ready_at_ns) {
                 ready = true;
@@ -130,7 +130,7 @@ impl Toucher {
         if budget::must_yield(seen.left, stall, self.grouped) {
             self.look.calm_until_ns = monotonic_ns() + CALM_NS;
             if !std::mem::replace(&mut self.yielded, true) {
-                let text = "memory ran short on the machine: it gave back a part of its own";
+                let text = "the machine ran short of memory: the load released a part of its memory";
                 Message::Caveat(text.to_owned()).send(to);
             }
         } else if monotonic_ns() < self.look.calm_until_ns {

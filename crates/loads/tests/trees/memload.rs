@@ -165,7 +165,7 @@ fn without_rights() {
     let report: LoadReport = serde_json::from_slice(&output.stdout).unwrap();
     println!("without rights: {report:?}");
     assert!(report.work > 100 * MIB, "{report:?}");
-    assert!(report.caveats.iter().any(|c| c.contains("no memory group of its own (")), "{report:?}");
+    assert!(report.caveats.iter().any(|c| c.contains("no own memory control group (")), "{report:?}");
     assert_eq!(oom::kills_of_machine(&FsRoot::host()), kills);
     assert!(workers().is_empty() && entries(directory.path()).is_empty());
 }

@@ -125,7 +125,7 @@ impl Pairs<'_> {
         let values = sorted(&self.links.iter().map(|l| l.ns).collect::<Vec<f64>>());
         match values.ok().and_then(|v| Some((median(&v)?, v))) {
             None => {
-                let why = "no pair was reached in the time given";
+                let why = "the time was over before any pair was measured";
                 out.push(Metric::rejected(&LINK_LATENCY, keys(&[]), "median of pairs", why));
             }
             Some((middle, all)) => {
@@ -201,8 +201,8 @@ impl Pairs<'_> {
         let rows = self.at_once().into_iter().map(row).collect();
         let columns = [format!("half a round trip, {small}"), format!("all streams together, {large}")];
         let columns = columns.map(|label| TableColumn::new(label, None)).into();
-        let caption = "Pairs of ranks at work at once, drawn at random at each visit. A stream is 16 messages and an answer. As many pairs as make all \
-                       ranks are a bisection: its bandwidth is the mean over random ones.";
+        let caption = "Random pairs of ranks that communicate at the same time, drawn again at each visit. A stream is 16 messages and an answer. If all ranks \
+                       are in pairs, they form a bisection. Its bandwidth is the mean over random bisections.";
         let shape = Shape::CostTable(CostTable { columns, rows });
         Dataset::new("mpi.pairs", "Pairs of ranks at once", caption, shape)
     }
@@ -219,7 +219,7 @@ impl Pairs<'_> {
         let names = || (0..self.ranks).map(|rank| rank.to_string()).collect::<Vec<String>>();
         let cell = Axis::log("half a round trip", Unit::Nanoseconds);
         let shape = Shape::Matrix(Matrix::named("rank", names(), names(), cell, values));
-        let caption = format!("{}, measured in rounds in which all ranks are at work.", self.counted());
+        let caption = format!("{}, measured in rounds in which all ranks communicate.", self.counted());
         Some(Dataset::new("mpi.links", "Latency of pairs of ranks", caption, shape))
     }
 
@@ -228,7 +228,7 @@ impl Pairs<'_> {
         let of_ranks = all.iter().filter(|s| s.ranks.len() == 1).count();
         let of_links = all.len() - of_ranks;
         let (verdict, text) = match found {
-            None => ("unknown", format!("{counted} of {ranks} ranks: too few to tell a slow one.")),
+            None => ("unknown", format!("{counted} of {ranks} ranks: too few to detect a slow rank.")),
             Some([]) => ("none_seen", format!("No rank is slow, and no link of {counted}.")),
             Some(_) => ("present", format!("Slow: {of_ranks} of {ranks} ranks, {of_links} of {counted}.")),
         };

@@ -40,7 +40,7 @@ impl Binder<'_> {
     fn node(&self, expr: &Expr) -> Made {
         match expr {
             Expr::Number(value, dimension) => Ok((Node::Number(*value), *dimension)),
-            Expr::Text(text) => Err(ExprError::new(format!("'{text}' in quotes is no number"))),
+            Expr::Text(text) => Err(ExprError::new(format!("'{text}' in quotes is not a number"))),
             Expr::Negative(of) => {
                 let (of, dimension) = self.node(of)?;
                 Ok((Node::Negative(Box::new(of)), dimension))
@@ -59,7 +59,7 @@ impl Binder<'_> {
             '^' => power(a, b, &right)?,
             _ => same(a, b).ok_or_else(|| {
                 ExprError::new(format!("character {at}: {} {operator} {}", unit(a), unit(b)))
-                    .help("times have a unit: 20us")
+                    .help("a time needs a unit: 20us")
             })?,
         };
         Ok((Node::Two { operator, of: Box::new([left, right]), at }, dimension))
@@ -93,7 +93,7 @@ impl Binder<'_> {
     fn key(&self, name: &str, key: Option<&str>, value: &Expr) -> Result<(String, String), ExprError> {
         let Some(key) = key else {
             return Err(ExprError::new(format!("{name}: an argument without its key"))
-                .help(format!("{name}(key=value), as in ops.cost(operation=getppid)")));
+                .help(format!("write {name}(key=value), such as ops.cost(operation=getppid)")));
         };
         let text = match value {
             Expr::Text(text) => text.clone(),
@@ -103,11 +103,11 @@ impl Binder<'_> {
                     return Err(ExprError::new(format!(
                         "{name} has no law: its {key} cannot be the variable {word}"
                     ))
-                    .help("laws of p and d are those of records of machmeter mpi and simulate --table"));
+                    .help("records of machmeter mpi and simulate --table have laws of p and d"));
                 }
                 word.clone()
             }
-            _ => return Err(ExprError::new(format!("{name}: {key} is no name or number"))),
+            _ => return Err(ExprError::new(format!("{name}: {key} is not a name or a number"))),
         };
         Ok((key.to_owned(), text))
     }
@@ -161,6 +161,9 @@ fn power(base: Dimension, exponent: Dimension, node: &Node) -> Result<Dimension,
         (Some(d), Some(n)) if exponent_is_number && n.fract() == 0.0 && n.abs() <= 8.0 => {
             Ok(Some(d.saturating_mul(n as i32)))
         }
-        _ => Err(ExprError::new(format!("{} to the power of what is no whole number up to 8", unit(base)))),
+        _ => Err(ExprError::new(format!(
+            "{} to the power of a number that is not an integer up to 8",
+            unit(base)
+        ))),
     }
 }

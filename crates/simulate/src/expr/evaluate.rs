@@ -78,14 +78,16 @@ impl Outside {
             let (name, asked) = (&o.name, range(*asked));
             if !is_ranks {
                 let known = range(o.sizes().unwrap_or_default());
-                return format!("{name} of {asked} B lies beyond the known sizes ({known} B): extrapolated");
+                return format!("{name} of {asked} B is extrapolated: measured sizes are {known} B");
             }
             let (first, last) = o.ranks().unwrap_or_default();
             let known = range((first.into(), last.into()));
             if o.laws.contains_key(&None) {
-                format!("{name} of {asked} ranks lies beyond the known ones ({known}): extrapolated")
+                format!("{name} of {asked} ranks is extrapolated: measured numbers of ranks are {known}")
             } else {
-                format!("{name} of {asked} ranks has no law: the nearest cost is used ({known} ranks)")
+                format!(
+                    "{name} of {asked} ranks has no law: the nearest measured cost is used ({known} ranks)"
+                )
             }
         };
         self.0.iter().map(line).collect()
@@ -155,8 +157,8 @@ impl Walk<'_> {
                         let found = self.value(node)?;
                         let fits = found.fract() == 0.0 && (least..=most).contains(&found);
                         fits.then_some(Some(found as u64)).ok_or_else(|| {
-                            ExprError::new(format!("{}: {what} = {found} is none that can be", o.name))
-                                .help("p is a whole number from 1 on, d one from 0 on")
+                            ExprError::new(format!("{}: {what} = {found} is not possible", o.name))
+                                .help("p must be an integer from 1 on, d an integer from 0 on")
                         })
                     }
                 };
@@ -191,7 +193,7 @@ impl Walk<'_> {
         if value.is_finite() {
             Ok(value)
         } else {
-            Err(ExprError::new("a value on the way is no finite number"))
+            Err(ExprError::new("an intermediate value is not a finite number"))
         }
     }
 

@@ -55,8 +55,8 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExprError> {
             let end = run(of_digits, &|c| c.is_ascii_alphanumeric() || c == '_');
             let (digits, unit) = (part(i, of_digits), part(of_digits, end));
             let token = number(&digits, &unit).ok_or_else(|| {
-                ExprError::new(format!("character {at}: '{digits}{unit}' is no number"))
-                    .help("numbers as 100, 1e6, 8K (2^10), 64M, 20us")
+                ExprError::new(format!("character {at}: '{digits}{unit}' is not a number"))
+                    .help("write numbers such as 100, 1e6, 8K (2^10), 64M, 20us")
             })?;
             (token, end)
         } else if c.is_ascii_alphabetic() || c == '_' {
@@ -77,12 +77,12 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExprError> {
             };
             (Token::Sign(sign), at)
         } else {
-            return Err(ExprError::new(format!("character {at}: '{c}' means nothing here")));
+            return Err(ExprError::new(format!("character {at}: '{c}' is not allowed here")));
         };
         i = end;
         all.push((at, token));
         if all.len() > MOST_TOKENS {
-            return Err(ExprError::new(format!("over {MOST_TOKENS} numbers, names and signs")));
+            return Err(ExprError::new(format!("more than {MOST_TOKENS} numbers, names and signs")));
         }
     }
     Ok(all)
@@ -143,9 +143,7 @@ impl Parser<'_> {
 
     fn deeper<T>(&mut self, of: impl FnOnce(&mut Self) -> Result<T, ExprError>) -> Result<T, ExprError> {
         if self.depth == DEEPEST {
-            return Err(ExprError::new(format!(
-                "over {DEEPEST} brackets, signs and powers within each other"
-            )));
+            return Err(ExprError::new(format!("more than {DEEPEST} nested brackets, signs and powers")));
         }
         self.depth += 1;
         let found = of(self);
@@ -276,8 +274,8 @@ mod tests {
             ("(1", "character 1: a bracket without its end"),
             ("f(1,", "ends where"),
             ("*2", "character 1: a number or name is missing before '*'"),
-            ("2 $ 3", "character 3: '$' means nothing"),
-            ("3x", "character 1: '3x' is no number"),
+            ("2 $ 3", "character 3: '$' is not allowed here"),
+            ("3x", "character 1: '3x' is not a number"),
             ("1..2", "an operator is missing"),
             ("'open", "a quote without its end"),
         ] {

@@ -101,7 +101,7 @@ fn without_interval(bound: &Bound<'_>, answers: &[(f64, Answer)]) -> Option<Stri
     let more = bare.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let listed = bare.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    (!bare.is_empty()).then(|| format!("Intervals leave out what has none: {listed}{more}."))
+    (!bare.is_empty()).then(|| format!("The intervals ignore figures without an interval: {listed}{more}."))
 }
 
 fn curve(text: &str, unit: Unit, variable: &str, answers: &[(f64, Answer)]) -> Dataset {
@@ -117,6 +117,6 @@ fn curve(text: &str, unit: Unit, variable: &str, answers: &[(f64, Answer)]) -> D
     let has_logarithm = rows.iter().flat_map(|r| &r.y).all(|y| *y > 0.0);
     let y = if has_logarithm { Axis::log(label, unit) } else { Axis::linear(label, unit) };
     let shape = Curve::shape(Axis::log(variable, Unit::Count), y, rows);
-    let caption = format!("{text} over {variable}, with what the intervals of its figures make of it.");
+    let caption = format!("{text} over {variable}, with the interval from the intervals of its figures.");
     Dataset::new("predict.expression", "Expression", caption, shape)
 }

@@ -175,7 +175,7 @@ impl Sheet {
                 let values: BTreeSet<String> = own.iter().map(|i| value(i, key)).collect();
                 (values.len() > 1).then(|| format!("{key} ({})", listed(values)))
             });
-            format!("say {}", told.take(3).collect::<Vec<_>>().join(", or "))
+            format!("choose by {}", told.take(3).collect::<Vec<_>>().join(", or "))
         };
         ExprError::new(format!("{name} is {} figures", own.len())).help(help)
     }
@@ -227,7 +227,7 @@ impl Sheet {
         } else {
             format!("similar: {}", similar.join(", "))
         };
-        ExprError::new(format!("nothing is called '{name}'")).help(help)
+        ExprError::new(format!("no cost or law '{name}'")).help(help)
     }
 }
 

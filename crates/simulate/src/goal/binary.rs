@@ -125,7 +125,7 @@ impl File<'_> {
         })?;
         builder.end_rank().map_err(|op| {
             let at = first_node + NODE_BYTES * op as usize;
-            self.wrong(at, "the operation requires itself, by way of others")
+            self.wrong(at, "the operation requires itself through other operations")
         })?;
         self.roots(builder, start, first_node, roots)
     }

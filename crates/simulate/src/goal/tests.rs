@@ -63,7 +63,7 @@ fn malformed_texts_are_refused_with_their_place() {
         ("l1 needs l2", "line 3, column 1: expected `send`, `recv`, `calc` or a requirement, found `l1`"),
         (
             "a: calc 1\nb: calc 1\nc: calc 1\nd: calc 1\na requires b\nb irequires c\nc requires b\nd requires a",
-            "line 5, column 1: rank 0: this operation requires itself, by way of others",
+            "line 5, column 1: rank 0: this operation requires itself through other operations",
         ),
         ("}", "line 4, column 1: expected `rank 1` of 2, found `}`"),
         ("{", "line 3, column 1: expected an operation, a label or `}`, found `{`"),

@@ -26,7 +26,7 @@ pub fn read_text(text: &[u8]) -> Result<Goal, String> {
             reader.statement()?;
         }
         if let Err(op) = reader.builder.end_rank() {
-            let text = format!("rank {rank}: this operation requires itself, by way of others");
+            let text = format!("rank {rank}: this operation requires itself through other operations");
             return Err(at_place(reader.lines[op as usize], 1, &text));
         }
     }

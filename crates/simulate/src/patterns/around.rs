@@ -5,14 +5,14 @@ use super::{Pattern, PatternInfo, Peer, Shape};
 pub(super) const RING: PatternInfo = PatternInfo {
     name: "ring",
     aliases: &["allgather"],
-    description: "allgather: in each of P - 1 steps each rank sends to the next and receives from the one before",
+    description: "allgather: in each of P - 1 steps, each rank sends to the next rank and receives from the previous one",
     make: |shape| Box::new(Around { shape, steps: shape.ranks - 1, lanes: 1 }),
 };
 
 pub(super) const LINEAR: PatternInfo = PatternInfo {
     name: "linear",
     aliases: &["alltoall"],
-    description: "all to all: each rank posts all its receives and sends at once, the next rank's first",
+    description: "all-to-all: each rank posts all receives and sends at once, starting with the next rank",
     make: |shape| Box::new(Around { shape, steps: 1, lanes: shape.ranks - 1 }),
 };
 

@@ -7,7 +7,7 @@ use super::{Pattern, PatternInfo, Peer};
 pub(super) const INFO: PatternInfo = PatternInfo {
     name: "bisection",
     aliases: &["random-bisection"],
-    description: "random pairs of ranks exchange; an odd one waits",
+    description: "random pairs of ranks exchange; an unpaired rank waits",
     make: |shape| {
         let mut order: Vec<u32> = (0..shape.ranks).collect();
         Random::new(shape.seed).shuffle(&mut order);

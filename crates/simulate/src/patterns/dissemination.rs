@@ -5,7 +5,7 @@ use super::{Pattern, PatternInfo, Peer, Shape, doublings};
 pub(super) const INFO: PatternInfo = PatternInfo {
     name: "dissemination",
     aliases: &["barrier"],
-    description: "barrier: in step k each rank sends to the rank 2^k further on",
+    description: "barrier: in step k, each rank r sends to rank r + 2^k",
     make: |shape| Box::new(Dissemination { shape, steps: doublings(shape.ranks) }),
 };
 

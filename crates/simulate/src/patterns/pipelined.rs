@@ -5,7 +5,7 @@ use super::{Pattern, PatternInfo, Peer};
 pub(super) const INFO: PatternInfo = PatternInfo {
     name: "pipelined",
     aliases: &["chain"],
-    description: "broadcast along the chain of ranks in segments, each sent on as it comes",
+    description: "broadcast along the chain of ranks in segments, each forwarded on arrival",
     make: |shape| {
         let segment = shape.segment_bytes.clamp(1, shape.bytes.max(1));
         let segments = shape.bytes.max(1).div_ceil(segment).min(u64::from(u32::MAX / 4)) as u32;

@@ -5,7 +5,7 @@ use super::{Pattern, PatternInfo, Peer, Shape};
 pub(super) const INFO: PatternInfo = PatternInfo {
     name: "recursive-doubling",
     aliases: &["allreduce"],
-    description: "allreduce: pairs at distance 2^k exchange; ranks beyond a power of 2 hand theirs over first",
+    description: "allreduce: pairs at distance 2^k exchange; ranks beyond a power of 2 first send their part to another rank",
     make: |shape| {
         let doublings = shape.ranks.ilog2();
         Box::new(RecursiveDoubling { shape, doublings, rest: shape.ranks - (1 << doublings) })

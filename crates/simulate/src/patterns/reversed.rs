@@ -5,14 +5,14 @@ use super::{Pattern, PatternInfo, Peer, binomial, scatter};
 pub(super) const REDUCE: PatternInfo = PatternInfo {
     name: "reduce",
     aliases: &[],
-    description: "reduction to rank 0 along a binomial tree, the broadcast backward",
+    description: "reduction to rank 0 along a binomial tree: the reversed broadcast",
     make: |shape| Box::new(Reversed((binomial::INFO.make)(shape))),
 };
 
 pub(super) const GATHER: PatternInfo = PatternInfo {
     name: "gather",
     aliases: &[],
-    description: "rank 0 receives from each other rank, one after the other: the scatter backward",
+    description: "rank 0 receives from each other rank, one after the other: the reversed scatter",
     make: |shape| Box::new(Reversed((scatter::INFO.make)(shape))),
 };
 

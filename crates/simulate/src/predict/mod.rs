@@ -55,7 +55,7 @@ impl std::str::FromStr for Variation {
             (0.0..=1e6).contains(&factor).then_some(Self { part: *part, factor })
         });
         parsed.ok_or_else(|| {
-            format!("'{text}' is none of L, o, g, G with a factor from 0x to 1000000x, as L=2x")
+            format!("'{text}' is not L, o, g or G with a factor from 0x to 1000000x, such as L=2x")
         })
     }
 }

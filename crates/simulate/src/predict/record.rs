@@ -15,7 +15,7 @@ use super::{PARAMETERS, Times, Variation};
 machmeter_data::metrics! {
     ["ranks", "change"] Nanoseconds Lower weakened by [] {
         WALL = "predict.wall"
-            "Predicted time of a traced program until its last rank ends: the median of runs with costs and noise drawn.";
+            "Predicted time of a traced program until its last rank ends: the median of runs with random costs and noise.";
     }
     ["part"] One Neither weakened by [] {
         SHARE = "predict.share"
@@ -23,11 +23,11 @@ machmeter_data::metrics! {
     }
     ["parameter"] Count Neither weakened by [] {
         SENSITIVITY = "predict.sensitivity"
-            "Derivative of the predicted time by a parameter: messages on the critical path for L, o and g, bytes at G for G. At least that where priced collectives are on it: prices do not vary.";
+            "Derivative of the predicted time with respect to a parameter: messages on the critical path for L, o and g, bytes at G for G. A \
+             lower bound if collectives with measured costs are on the path, because these costs do not vary.";
     }
     ["rank"] One Neither weakened by [] {
-        PATH = "predict.path"
-            "Share of the critical path on a rank, with what it has under way.";
+        PATH = "predict.path" "Share of the critical path on a rank, including its messages in transit.";
     }
 }
 
@@ -139,7 +139,7 @@ fn priced(split: &Split, names: &[&str]) -> Option<String> {
     let share = priced_ps(split) as f64 / split.end.ps().max(1) as f64;
     (share > 0.0).then(|| {
         format!(
-            "{} of the critical path is {} at a price that varies with none of these: --algorithm OP=PATTERN replays messages instead",
+            "{} of the critical path is {} at its measured cost, which does not vary: --algorithm OP=PATTERN replays messages instead",
             percent(share),
             names.join(", ")
         )
@@ -150,7 +150,7 @@ fn sensitivities(record: &mut Record, split: &Split) -> String {
     let mut words = Vec::new();
     let (method, least) = match priced_ps(split) {
         0 => ("gradient of the median run", ""),
-        _ => ("gradient of the median run without its priced collectives", ">= "),
+        _ => ("gradient of the median run without collectives of measured cost", ">= "),
     };
     for (name, part) in PARAMETERS {
         let mut count = split.end.count(part);
@@ -195,7 +195,7 @@ fn of_ranks(ranks: &[OfRank]) -> Dataset {
         columns: TIMES.map(|(label, _)| TableColumn::new(label, Unit::Nanoseconds)).to_vec(),
         rows: ranks.iter().enumerate().take(MAX_ROWS).map(row).collect(),
     };
-    let caption = "What the time of each rank is made of in the median run, of all its threads together.";
+    let caption = "Parts of the time of each rank in the median run, over all its threads.";
     Dataset::new("predict.ranks", "Predicted time by rank", caption, Shape::CostTable(table))
 }
 
@@ -208,7 +208,7 @@ fn curve(varied: &[(Variation, Times)]) -> Option<Dataset> {
     };
     let rows: Vec<CurveRow> = PARAMETERS.iter().map(row).filter(|r| r.x.len() > 1).collect();
     let (x, y) = (Axis::linear("factor", Unit::One), Axis::linear("time", Unit::Nanoseconds));
-    let caption = "Predicted time where one parameter is a multiple of what was measured.";
+    let caption = "Predicted time if one parameter is a multiple of its measured value.";
     (!rows.is_empty()).then(|| {
         Dataset::new("predict.vary", "Predicted time by parameter", caption, Curve::shape(x, y, rows))
     })

@@ -65,7 +65,7 @@ impl Calls {
             let own = u32::try_from(rank[row]).ok().filter(|r| (*r as usize) < MAX_RANKS);
             let own = own.ok_or_else(|| wrong(format!("rank {}", rank[row])))?;
             let index = usize::try_from(operation[row]).ok().and_then(|o| *known.get(o)?);
-            let index = index.ok_or_else(|| wrong(format!("operation {} is not known", operation[row])))?;
+            let index = index.ok_or_else(|| wrong(format!("unknown operation {}", operation[row])))?;
             let start_ns = u64::try_from(start[row]).map_err(|_| wrong(format!("start {}", start[row])))?;
             let call = Call {
                 operation: index,

@@ -12,17 +12,16 @@ use crate::record::curve;
 machmeter_data::metrics! {
     ["operation", "size_bytes", "ranks"] Nanoseconds Lower weakened by [] {
         COST = "simulate.cost"
-            "Simulated time of an operation, one after the other, at the size of the table. Of a rank's bytes.";
+            "Simulated time of an operation in a loop, one after the other, at the size of the table. size_bytes: bytes of one rank.";
         ISOLATED = "simulate.isolated"
-            "Simulated time of an operation by itself, until the last rank is through, at the size of the table.";
+            "Simulated time of a single operation until its last rank finishes, at the size of the table.";
     }
     ["operation", "term", "from_bytes", "to_bytes", "ranks"] Nanoseconds Lower weakened by [] {
         COEFFICIENT = "simulate.coefficient"
-            "Factor of a term (1, d, p, log(p), ...) in the law of an operation's simulated cost, ns per unit of the term, for sizes from one to another.";
+            "Factor of a term (1, d, p, log(p), ...) in the law of an operation's simulated cost, in ns per unit of the term, for sizes from from_bytes to to_bytes.";
     }
     ["operation", "from_bytes", "ranks"] One Lower weakened by [] {
-        MISFIT = "simulate.misfit"
-            "How far the simulated cost farthest from the law lies from it, relative.";
+        MISFIT = "simulate.misfit" "Largest relative distance of a simulated cost from the law.";
     }
 }
 

@@ -87,10 +87,13 @@ fn a_value_is_that_of_its_laws_and_costs_and_its_interval_holds_all_ends() {
 #[test]
 fn beyond_what_was_measured_it_warns_always() {
     for (text, about) in [
-        ("allreduce(p=P,d=8)", "allreduce of 4096 ranks lies beyond the known ones (2 to 64)"),
-        ("allreduce(p=8,d=1M)", "allreduce of 1048576 B lies beyond the known sizes (8 to 8192 B)"),
-        ("allreduce(p=8,d=0)", "allreduce of 0 B lies beyond"),
-        ("barrier(p=P)", "barrier of 4096 ranks has no law: the nearest cost is used (2 ranks)"),
+        (
+            "allreduce(p=P,d=8)",
+            "allreduce of 4096 ranks is extrapolated: measured numbers of ranks are 2 to 64",
+        ),
+        ("allreduce(p=8,d=1M)", "allreduce of 1048576 B is extrapolated: measured sizes are 8 to 8192 B"),
+        ("allreduce(p=8,d=0)", "allreduce of 0 B is extrapolated"),
+        ("barrier(p=P)", "barrier of 4096 ranks has no law: the nearest measured cost is used (2 ranks)"),
     ] {
         let lines = ask(text, 4096.0).unwrap().2;
         assert!(lines.len() == 1 && lines[0].contains(about), "{text}: {lines:?}");
@@ -107,28 +110,28 @@ fn beyond_what_was_measured_it_warns_always() {
 #[test]
 fn what_has_no_meaning_is_refused_with_what_to_do() {
     for (text, about, help) in [
-        ("allredce(p=2,d=8)", "nothing is called 'allredce'", "similar: allreduce"),
-        ("getpid", "nothing is called 'getpid'", "similar: getppid"),
-        ("Q", "nothing is called 'Q'", "names here:"),
-        ("getppid", "getppid is 2 figures", "say code (inline, libc)"),
+        ("allredce(p=2,d=8)", "no cost or law 'allredce'", "similar: allreduce"),
+        ("getpid", "no cost or law 'getpid'", "similar: getppid"),
+        ("Q", "no cost or law 'Q'", "names here:"),
+        ("getppid", "getppid is 2 figures", "choose by code (inline, libc)"),
         ("getppid(code=rust)", "no getppid with code=rust", "code is inline, libc"),
         ("getppid(cod=libc)", "no getppid with cod=libc", "getppid has no cod: its keys are code, kind"),
         ("getppid(code=P)", "its code cannot be the variable P", "laws of p and d"),
         ("net.gap", "net.gap{transport=shm} has no value: at most 5 ns", ""),
         ("allreduce(d=8)", "allreduce needs p=", "known: 2 to 64 ranks"),
         ("allreduce(p=2)", "allreduce needs d=", "known: 8 to 8192 B"),
-        ("allreduce(p=2.5,d=8)", "p = 2.5 is none that can be", "from 1 on"),
-        ("allreduce(p=0,d=8)", "p = 0 is none", "from 1 on"),
+        ("allreduce(p=2.5,d=8)", "p = 2.5 is not possible", "from 1 on"),
+        ("allreduce(p=0,d=8)", "p = 0 is not possible", "from 1 on"),
         ("allreduce(p=2,d=barrier)", "d is a time", ""),
         ("1/(barrier-barrier)", "character 2: division by zero", ""),
         ("1/0", "character 2: division by zero", ""),
         ("barrier + 5", "character 9: a time + a number", "20us"),
         ("sqrt(barrier)", "sqrt of a time", ""),
         ("barrier^P", "to the power of", ""),
-        ("(0-1)^0.5", "no finite number", ""),
+        ("(0-1)^0.5", "not a finite number", ""),
         ("min(1, barrier)", "min of a number and a time", ""),
         ("log(1,2)", "log takes one argument", ""),
-        ("10^300*10^300", "no finite number", ""),
+        ("10^300*10^300", "not a finite number", ""),
     ] {
         let found = ask(text, 4.0).unwrap_err();
         assert!(found.what.contains(about) && found.help.contains(help), "{text}: {found:?}");

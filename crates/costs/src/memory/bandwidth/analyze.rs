@@ -195,7 +195,7 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             let times = rate / rates[0].1;
             let verdict = if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" };
             let (times, many, one) = (digits(times), shown(*rate), shown(rates[0].1));
-            let text = format!("{cpus} CPUs {family} {times} times what one does: {many} against {one}.");
+            let text = format!("{cpus} CPUs {family} {times} times as fast as one: {many} against {one}.");
             let evidence = rates.iter().map(|(c, r)| format!("{family} on {c}: {}", shown(*r))).collect();
             out.findings.push(show::finding("memory.scaling", verdict, text, evidence));
         }
@@ -225,11 +225,11 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
     let (verdict, text) = if let Some((z, (times, ..))) = quicker.max_by(|a, b| a.1.0.total_cmp(&b.1.0)) {
         let rate = human(z.rate().unwrap_or(0.0), Unit::BytesPerSecond);
         let (kernel, times) = (&z.row.operation, digits(*times));
-        let text = format!("{kernel} of zeros reaches {rate}, {times} times what random data gets.");
+        let text = format!("{kernel} of zeros reaches {rate}, {times} times the bandwidth of random data.");
         out.warnings.push(DATA_MATTERS.warning(text.clone()));
         ("present", text)
     } else if ratios.iter().any(|(_, (_, ci, _))| ci.high > DATA_RATIO) {
-        let text = "Zeros may be moved more than 1.2 times as fast: the intervals are too wide to tell.";
+        let text = "Zeros may be moved more than 1.2 times as fast: the intervals are too wide to decide.";
         ("unknown", text.to_owned())
     } else {
         ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned())
@@ -250,8 +250,9 @@ fn of_level(out: &mut Analysis, level: Level) -> impl Iterator<Item = &mut Metri
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     if let Some((bytes, last_bytes, false)) = buffer(rows) {
         let [taken, least] = [bytes, 4.0 * last_bytes].map(|b| human(b, Unit::Bytes));
-        let text =
-            format!("bandwidth of memory was taken over {taken}; four times the last cache are {least}");
+        let text = format!(
+            "the bandwidth of memory may include the last cache: the buffer is {taken}, four times the last cache is {least}"
+        );
         out.warnings.push(SMALL_BUFFER.warning(text));
         for m in of_level(out, Level::Memory) {
             m.flag(SMALL_BUFFER.id);
@@ -270,7 +271,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     let kept: u64 = tried().map(|f| f.row.pairs.len() as u64).sum();
     let lost: u64 = tried().map(|f| f.row.rejected.total()).sum();
     if lost > kept {
-        let text = format!("{kept} of {} samples with several CPUs were undisturbed", kept + lost);
+        let text = format!("only {kept} of {} samples with several CPUs were undisturbed", kept + lost);
         out.warnings.push(NOT_TOGETHER.warning(text));
     }
     let is_unreached = |f: &&Figure<'_>| {
@@ -279,7 +280,8 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     };
     let unreached = figures.all.iter().filter(is_unreached).count();
     if unreached > 0 {
-        let text = format!("{unreached} of {} rows of bandwidth have too few samples", figures.all.len());
+        let text =
+            format!("{unreached} of {} bandwidth rows have no figure: too few samples", figures.all.len());
         out.warnings.push(NOT_REACHED.warning(text));
     }
 }
@@ -291,7 +293,7 @@ fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis)
     let Some(f) = figures.all.iter().filter(beyond).find(|f| f.rate().is_some()) else { return };
     let [taken, there] = [f.working_set_bytes as f64, least as f64].map(|b| human(b, Unit::Bytes));
     let text = format!(
-        "bandwidth of the last cache was taken over {taken}, of which {there} were effectively there at times"
+        "the bandwidth of the last cache may include memory: the buffer is {taken}, but at times this run had only {there} of the cache"
     );
     out.warnings.push(LAST_DRIFTS.warning(text));
     of_level(out, Level::Last).for_each(|m| m.flag(LAST_DRIFTS.id));

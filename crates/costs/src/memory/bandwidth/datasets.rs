@@ -120,6 +120,6 @@ fn cpus(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
         Axis::log("CPUs at once", Unit::Count),
         Axis::linear("requested bytes, all CPUs", Unit::BytesPerSecond),
     ];
-    let caption = "Each CPU on memory of its own that it has touched first. Where a curve is flat, memory is the limit.";
+    let caption = "Each CPU uses its own memory, which it touched first. A flat curve is limited by memory.";
     show::curves(["memory.bandwidth_cpus", "Bandwidth over CPUs", caption], axes, rows, Vec::new())
 }

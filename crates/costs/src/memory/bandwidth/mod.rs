@@ -187,7 +187,7 @@ fn alone<'a>(at: &mut PartContext<'_>, plan: &Plan, first: &'a Buffer, extra: &'
 
 /// Whether (nearly) all of a mapping lies in huge pages; else one line.
 pub(super) fn granted(pages: &Pages) -> Result<(), String> {
-    let huge = pages.huge_bytes().map_err(|e| format!("whether huge pages were granted is not told: {e}"))?;
+    let huge = pages.huge_bytes().map_err(|e| format!("cannot read whether huge pages were granted: {e}"))?;
     if (huge as f64) < pages.bytes() as f64 * HUGE_SHARE {
         return Err(format!("huge pages granted for {huge} of {} bytes", pages.bytes()));
     }

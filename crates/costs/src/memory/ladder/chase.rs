@@ -211,13 +211,13 @@ pub(super) mod selftest {
         let measured = alternate(machine, &sizes.map(|s| s.1), slice_ns, options.seed);
         let stranger =
             measured.as_ref().ok().and_then(|m| m.1).filter(|share| *share > STRANGER).map(|share| {
-                format!("somebody else used the core in {:.0} % of the samples alone", share * 100.0)
+                format!("the core was shared in {:.0} % of the samples without neighbors", share * 100.0)
             });
         let disturbed = steal.told(&machine.here()).or(stranger);
         let known = |cost: &Cost| match cost {
             Cost::Known(k) => Ok(k.clone()),
             Cost::Unknown { why } => Err(why.clone()),
-            Cost::Below { .. } => Err("below what the clock can tell".to_owned()),
+            Cost::Below { .. } => Err("below the resolution of the clock".to_owned()),
         };
         let shown = |i: usize| -> Shown {
             let [q, b] = &measured.as_ref().map_err(Clone::clone)?.0[i];

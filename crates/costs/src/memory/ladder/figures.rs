@@ -245,7 +245,7 @@ fn savings(found: &Detection<'_>) -> Option<Dataset> {
     let caption =
         "Share of the latency that pages of 2 MiB take away, where each load goes to another page of 4 KiB.";
     let axes = [Axis::log("working set", Unit::Bytes), Axis::linear("saved", Unit::One)];
-    show::curves(["memory.huge_pages", "What huge pages save", caption], axes, row, Vec::new())
+    show::curves(["memory.huge_pages", "Time saved by huge pages", caption], axes, row, Vec::new())
         .filter(|_| found.huge_savings.len() > 2)
 }
 

@@ -65,7 +65,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let grounds: Vec<Ground<'_>> =
         small.into_iter().chain(huge.as_ref().and_then(|p| ground(p, huge_bytes))).collect();
     if grounds.is_empty() {
-        return Err(ProbeError::Cannot("no memory of the pages asked for".to_owned()));
+        return Err(ProbeError::Cannot("no memory in the requested page size".to_owned()));
     }
     let mut ladder = Ladder {
         grounds,

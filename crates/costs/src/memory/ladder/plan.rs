@@ -211,7 +211,7 @@ pub(super) fn huge(
         Ok(granted) => {
             at.facts.set(&HUGE_BYTES, [bytes as u64, granted.min(bytes as u64)]);
             if (granted as f64) < GRANTED * bytes as f64 {
-                let why = format!("huge pages were asked for {bytes} bytes and granted for {granted}");
+                let why = format!("huge pages were requested for {bytes} bytes and granted for {granted}");
                 return if request.small { Ok((None, 0)) } else { Err(ProbeError::Cannot(why)) };
             }
         }

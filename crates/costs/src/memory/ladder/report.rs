@@ -72,16 +72,16 @@ fn hierarchy(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Finding> {
     let differs: Vec<&str> = judged.iter().filter(|j| j.1 == DIFFERS).map(|j| j.0.name.as_str()).collect();
     let effective = judged.iter().find(|j| j.1 == EFFECTIVE_RANGE);
     let (word, text) = match (&differs[..], effective) {
-        ([], None) => (EQUAL, "The caches found are those that the system claims.".to_owned()),
+        ([], None) => (EQUAL, "The detected caches match the claims of the system.".to_owned()),
         ([], Some((c, _))) => {
             let (low, high) = c.end.range_bytes();
             let there = span(low, high);
-            let text = "Caches are as the system claims, but of the last one";
-            (EFFECTIVE_RANGE, format!("{text} {there} were effectively there."))
+            let text = "Caches match the claims of the system, but this run had only";
+            (EFFECTIVE_RANGE, format!("{text} {there} of the last one."))
         }
         (names, _) => {
             let text = format!(
-                "{} {} from what the system claims; whoever shares a cache, or the core, makes it look smaller.",
+                "{} {} from the claim of the system. A shared cache or core looks smaller.",
                 names.join(" and "),
                 if names.len() == 1 { "differs" } else { "differ" }
             );
@@ -112,15 +112,18 @@ fn huge(found: &Detection<'_>) -> Option<Finding> {
     let mut evidence = vec![format!("granted: {}", human(granted, Unit::One))];
     let (word, text) = match &found.huge_memory {
         _ if granted < GRANTED => {
-            ("denied", "Huge pages were asked for and not, or only partly, given.".to_owned())
+            ("denied", "Huge pages were requested, but not granted or only partly granted.".to_owned())
         }
-        Some(s) if gains_little(s) => ("not effective", format!("Huge pages were given and {}.", saved(s))),
+        Some(s) if gains_little(s) => ("not effective", format!("Huge pages were granted and {}.", saved(s))),
         Some(s) if s.share().1 >= EFFECTIVE => {
-            ("effective", format!("Huge pages were given and {}.", saved(s)))
+            ("effective", format!("Huge pages were granted and {}.", saved(s)))
         }
-        Some(s) => ("unknown", format!("Huge pages were given and {}: too close to tell.", saved(s))),
+        Some(s) => (
+            "unknown",
+            format!("Huge pages were granted and {}: too close to the threshold to decide.", saved(s)),
+        ),
         None => {
-            let text = "Huge pages were given; what they take off memory latency was not measured.";
+            let text = "Huge pages were granted; their effect on memory latency was not measured.";
             ("granted", text.to_owned())
         }
     };
@@ -128,7 +131,7 @@ fn huge(found: &Detection<'_>) -> Option<Finding> {
     evidence.extend(found.huge_savings.iter().map(|s| {
         let [small, huge] = [s.small.value_ns, s.huge.value_ns].map(|ns| human(ns, Unit::Nanoseconds));
         format!(
-            "one line per page of {}: {small} over small pages, {huge} over huge ones",
+            "one line per page of {}: {small} on small pages, {huge} on huge pages",
             human(s.bytes, Unit::Bytes)
         )
     }));
@@ -144,7 +147,7 @@ fn gains_little(s: &Saving) -> bool {
 fn saved(s: &Saving) -> String {
     let [small, huge] = [s.small.value_ns, s.huge.value_ns].map(|ns| human(ns, Unit::Nanoseconds));
     let share = human(s.share().0.max(0.0), Unit::One);
-    format!("take {share} off memory latency ({small} over small pages, {huge} over huge ones)")
+    format!("reduce memory latency by {share} ({small} on small pages, {huge} on huge pages)")
 }
 
 /// Pages that the buffers of translations reach, as far as they are known.
@@ -154,7 +157,7 @@ fn reaches(found: &Detection<'_>) -> Option<String> {
     let second = found.second_reach.map_or(String::new(), |(low, high)| {
         format!(", the second between {} and {}", pages(low), pages(high))
     });
-    Some(format!("the first translation buffer holds {} small pages{second}", pages(first.last)))
+    Some(format!("the first TLB holds {} small pages{second}", pages(first.last)))
 }
 
 pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warning> {
@@ -163,15 +166,15 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
     if let Some(why) = curves.all.facts.get(&HUGE_REFUSED) {
         out.push(super::NO_HUGE.warning(format!("no huge pages: {why}")));
     } else if let Some(granted) = found.huge_granted.filter(|s| *s < GRANTED) {
-        let text = format!("{} of the memory asked for came in huge pages", share(granted));
+        let text = format!("only {} of the requested memory came in huge pages", share(granted));
         out.push(super::NO_HUGE.warning(text));
     } else if let Some(s) = found.huge_memory.as_ref().filter(|s| gains_little(s)) {
         let reaches = reaches(found).map_or(String::new(), |text| format!("; {text}"));
-        let text = format!("huge pages were granted and gain little: they {}{reaches}", saved(s));
+        let text = format!("huge pages gain little: they {}{reaches}", saved(s));
         out.push(super::HUGE_NOT_EFFECTIVE.warning(text));
     }
     if let Some(change) = found.clock_change.filter(|c| *c > CLOCK_CHANGE) {
-        let text = format!("the core's clock moved by {} between rounds", share(change));
+        let text = format!("the clock of the core changed by {} between rounds", share(change));
         out.push(super::CLOCK_MOVED.warning(text));
     }
     for cache in found.caches.iter().filter(|c| c.shared) {
@@ -179,16 +182,19 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
         let claimed = cache.reported.map(|c| c.bytes as f64);
         if high / low > LAST_RATIO || claimed.is_some_and(|c| high < LAST_SHARE * c) {
             let of = claimed.map_or(String::new(), |c| format!(" of {} claimed", human(c, Unit::Bytes)));
-            let text = format!("the last cache was effectively {}{of}", span(low, high));
+            let text = format!(
+                "other programs or guests share the last cache: this run had {}{of}",
+                span(low, high)
+            );
             out.push(super::LAST_DRIFTS.note(text));
         }
     }
     if !found.memory_reached {
         let limit = curves.all.facts.get(&LIMIT).filter(|l| *l != Limit::None);
-        let because = limit.map_or(String::new(), |l| format!(", bounded by {}", l.name()));
+        let because = limit.map_or(String::new(), |l| format!(", limited by {}", l.name()));
         let rounds = curves.round_ends_ns.len();
         let text = format!(
-            "memory was not told from the caches: working sets up to {}{because}, {rounds} rounds",
+            "the ladder does not separate memory from the caches: working sets up to {}{because}, {rounds} rounds",
             human(found.most_bytes, Unit::Bytes)
         );
         out.push(super::SHORT_LADDER.warning(text));

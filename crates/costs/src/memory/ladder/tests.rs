@@ -303,7 +303,7 @@ fn conditions_that_weaken_it_are_told() {
     let mut short = short();
     short.facts.set(&plan::LIMIT, plan::Limit::Time);
     let a = analysis(&short);
-    let bounded = a.warnings.iter().any(|w| w.code == "W405" && w.text.contains("bounded by time"));
+    let bounded = a.warnings.iter().any(|w| w.code == "W405" && w.text.contains("limited by time"));
     assert!(bounded, "{:?}", a.warnings);
     assert!(a.metrics.iter().all(|m| m.params.get("level").is_none_or(|l| l.to_string() != "DRAM")));
 }

@@ -128,7 +128,9 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
         && chain < 2.0 * last
     {
         let [chain, twice] = [chain, 2.0 * last].map(|b| human(b, Unit::Bytes));
-        let text = format!("the chain has {chain} of lines; twice the last cache are {twice}");
+        let text = format!(
+            "the loaded latency may include cache hits: the chain has {chain} of lines, twice the last cache is {twice}"
+        );
         out.warnings.push(SMALL_CHAIN.warning(text));
         for m in out.metrics.iter_mut().filter(|m| m.id == LATENCY.id) {
             m.flag(SMALL_CHAIN.id);
@@ -137,7 +139,7 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
     let kept: u64 = points.iter().map(|p| p.row.pairs.len() as u64).sum();
     let lost: u64 = points.iter().map(|p| p.row.rejected.total()).sum();
     if lost > kept {
-        let text = format!("{kept} of {} samples were undisturbed", kept + lost);
+        let text = format!("only {kept} of {} samples of the loaded latency were undisturbed", kept + lost);
         out.warnings.push(LOAD_STOOD.warning(text));
     }
 }

@@ -35,26 +35,26 @@ machmeter_data::metrics! {
     ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"]
     Nanoseconds Lower weakened by [Frequency, SharedCore, MemoryPlacement, Clock] {
         LATENCY = "memory.loaded_latency"
-            "Latency of a dependent load in memory on one CPU while other CPUs run the load, with a pause after each 16 KiB.";
+            "Latency of a dependent load from memory on one CPU while other CPUs run the load, with a pause after each 16 KiB.";
     }
     ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"]
     BytesPerSecond Neither weakened by [Frequency, SharedCore, MemoryPlacement, Clock] {
         TRAFFIC = "memory.loaded_bandwidth"
-            "Bytes that the load requested per second in the windows in which the latency beside it was taken.";
+            "Bytes per second that the load requested while the latency was measured.";
     }
 }
 
-machmeter_data::code! { SMALL_CHAIN = "W412" "chain of the loaded latency small",
+machmeter_data::code! { SMALL_CHAIN = "W412" "short chain of the loaded latency",
     what: "The chain of dependent loads has fewer lines than twice the last cache that the system claims.",
-    why: "Some loads hit that cache while the machine is idle and miss it under load: the latency rises by more than memory's.",
-    how: "Lines of the chain, which time and free memory bound, against the claimed capacity.",
+    why: "Some loads hit that cache while the machine is idle and miss it under load. The latency then rises more than that of memory.",
+    how: "Lines of the chain against the claimed capacity. Time and free memory limit the chain.",
     next: "Give more time (-t), or measure this part alone (--parts loaded).",
 }
-machmeter_data::code! { LOAD_STOOD = "W413" "load seldom undisturbed",
-    what: "Most samples of the loaded latency were thrown away, because a thread was switched out meanwhile.",
-    why: "What is left are moments at which nothing else ran; there may be too few of them for a figure.",
-    how: "Samples kept against samples tried.",
-    next: "Stop what else runs on these CPUs.",
+machmeter_data::code! { LOAD_STOOD = "W413" "loaded latency disturbed",
+    what: "Most samples of the loaded latency were rejected: a thread was switched out during the sample.",
+    why: "The remaining samples are from moments when nothing else ran. They may be too few for a figure.",
+    how: "Samples kept against samples taken.",
+    next: "Stop other programs on these CPUs.",
 }
 
 const LINE_BYTES: usize = 64;

@@ -46,7 +46,7 @@ fn small(rows: &Rows) -> Option<Warning> {
     (main < 2.0 * last).then(|| {
         let [main, last] = [main, last].map(|b| human(b, Unit::Bytes));
         SMALL_BUFFER.warning(format!(
-            "the table of shared accesses walks over {main} per member, less than twice the last cache of {last} ({source})"
+            "the table of shared accesses may partly hit the cache: {main} per member is less than twice the last cache of {last} ({source})"
         ))
     })
 }
@@ -118,7 +118,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     let reasons = show::distinct(reasons);
     let thin = |why: &&String| why.contains("undisturbed samples") || why.contains("not reached");
     if let Some(first) = reasons.iter().find(thin) {
-        let text = format!("shared accesses, {model}: rows without a figure, for one: {first}");
+        let text = format!("shared accesses, {model}: some rows have no figure, for example: {first}");
         out.warnings.push(THIN.warning(text));
     }
     for why in reasons.iter().filter(|why| !thin(why)) {

@@ -59,7 +59,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let needed = (sizes.main_bytes as u64).saturating_mul(cpus.len() as u64);
     if needed > room {
         let said = format!(
-            "the table of shared accesses needs {needed} bytes, and may take {room}, a {MEMORY_SHARE}th of the memory available: give a smaller --cache-size"
+            "the table of shared accesses needs {needed} bytes, but may use {room}, a {MEMORY_SHARE}th of the available memory: give a smaller --cache-size"
         );
         let error = if params.cache_size.is_some() { ProbeError::Usage } else { ProbeError::Cannot };
         return Err(error(said));

@@ -47,7 +47,7 @@ impl Ladder {
         let fit = line(&x, &y, Weighting::Relative(&weights)).map_err(|e| e.to_string())?;
         let [intercept_ns, cycle_ns] = fit.coefficients;
         if !(cycle_ns > 0.0 && cycle_ns.is_finite()) {
-            return Err(format!("the slope of {cycle_ns} ns is no cycle"));
+            return Err(format!("the slope of {cycle_ns} ns is not a cycle"));
         }
         let slow_ns = empty_ns.unwrap_or(0.0);
         let distance = |r: &Rung| {

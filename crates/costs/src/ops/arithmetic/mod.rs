@@ -31,13 +31,12 @@ use machmeter_loops::ops::repeated::{Planned, filled};
 
 const PART_NAME: &str = "arithmetic";
 
-machmeter_data::code! { KNOWN_COSTS = "W441" "known costs do not fit",
-    what: "Dependent additions did not cost a whole number of cycles: the line through 1 to 64 of them leaves more than 1 %.",
-    why: "What the meter says about operations of known cost it says about all others: the processor's speed changed between \
-          rows, or something else shared the core.",
-    how: "Least squares through the costs of 4, 8, ... 64 additions per turn; residuals of these and of 1 and 2, which may be as \
-          slow as the empty loop; intercept.",
-    next: "Repeat on a quieter machine, or with a fixed frequency; read small differences between rows with care.",
+machmeter_data::code! { KNOWN_COSTS = "W441" "timing check failed",
+    what: "The timing check failed: 1 to 64 dependent additions do not lie on a line, or do not cost a whole number of cycles.",
+    why: "The same error can affect every other row. The processor's speed changed between rows, or the core was shared.",
+    how: "A least-squares line through the costs of 4, 8, ... 64 additions per turn: its intercept and residuals, limit 1 %. The costs of 1 and 2 \
+          additions may equal that of the empty loop.",
+    next: "Repeat on a quieter machine, or with a fixed frequency. Do not trust small differences between rows.",
 }
 
 pub(super) const PART: Part<Params> = Part {
@@ -182,7 +181,8 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
         Ok(ladder) => ladder,
         Err(why) => {
             let none = Metric::rejected(&COST, key, "least squares", &why);
-            let finding = told("unknown", format!("Known costs were not checked: {why}."), Vec::new());
+            let finding =
+                told("unknown", format!("Operations of known cost were not checked: {why}."), Vec::new());
             return (none, finding, None);
         }
     };
@@ -190,26 +190,30 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
         .with_ci(ladder.interval.clone())
         .with_population(population);
     let figures = format!(
-        "slope {:.4} ns a cycle, {:.3} of the longest chain's; intercept {:.3} cycles; largest residual {:.2} %",
+        "chains of additions are up to {:.2} % off a straight line (slope {:.4} ns per cycle, {:.3} of that of the longest chain; intercept {:.3} cycles)",
+        ladder.residual * 100.0,
         ladder.cycle_ns,
         ladder.against_longest,
-        ladder.intercept_cycles,
-        ladder.residual * 100.0
+        ladder.intercept_cycles
     );
     let cycles = |ns: f64| format!("{:.3} cycles", ns / ladder.cycle_ns);
     let chains = rungs.iter().map(|r| format!("{} dependent additions: {}", r.additions, cycles(r.turn_ns)));
     let empty = empty.map(|k| {
-        format!("a turn of the empty loop: {}, 95 % of them below {}", cycles(k.value_ns), cycles(k.slow_ns))
+        format!(
+            "a turn of the empty loop: {}, 95 % of the turns below {}",
+            cycles(k.value_ns),
+            cycles(k.slow_ns)
+        )
     });
     let evidence: Vec<String> = chains.chain(empty).collect();
     if ladder.holds() {
-        let text = format!("Operations of known cost come out right: {figures}.");
+        let text = format!("Operations of known cost are measured correctly: {figures}.");
         return (fitted, told("holds", text, evidence), None);
     }
     let text = format!(
-        "Operations of known cost do not come out right (more than {} % off): {figures}.",
+        "Operations of known cost are measured wrongly (more than {} % off): {figures}.",
         MOST_RESIDUAL * 100.0
     );
-    let warning = KNOWN_COSTS.warning(format!("dependent additions: {figures}"));
+    let warning = KNOWN_COSTS.warning(format!("the timing check failed: {figures}"));
     (fitted, told("fails", text, evidence), Some(warning))
 }

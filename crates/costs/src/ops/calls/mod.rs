@@ -27,17 +27,17 @@ use machmeter_loops::ops::repeated::{Planned, one_line};
 const PART_NAME: &str = "calls";
 
 machmeter_data::code! { HUGE_DENIED = "W443" "huge pages not granted",
-    what: "Memory was not given in huge pages although they were asked for, or not all of it.",
-    why: "A fault that gives a small page is no price of a huge one.",
-    how: "The second small page of each huge one is touched too: a fault there means that the first was small.",
+    what: "The system gave no huge pages, or too few of those requested.",
+    why: "A page fault that returns a small page does not show the cost of a huge one.",
+    how: "The second small page of each huge page is touched, too. A fault there shows that the first page was small.",
     next: "Allow transparent huge pages (/sys/kernel/mm/transparent_hugepage/enabled: madvise) and free memory.",
 }
 
 machmeter_data::code! { FAULT_GROUPS = "W444" "faults served in groups",
-    what: "First touches and faults are not one to one: the kernel served several pages by one fault, or the reverse.",
-    why: "Dividing the time by touches would give the price of something that did not happen that often.",
-    how: "The kernel's count of the thread's faults against the touches (getrusage).",
-    next: "Look at fault_around_bytes in debugfs and at large folios of the file system.",
+    what: "The number of page faults differs from the number of first touches: the kernel served several pages with one fault, or the reverse.",
+    why: "Time divided by touches would be the cost of an event that happened less often.",
+    how: "The kernel's count of the thread's faults (getrusage) against the touches.",
+    next: "Check fault_around_bytes in debugfs and large folios of the file system.",
 }
 
 pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };

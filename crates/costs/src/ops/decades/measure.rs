@@ -88,7 +88,7 @@ fn main_bytes(claimed_bytes: u64, left_bytes: u64) -> Result<usize, String> {
     let bytes = wanted.min(left_bytes / MEMORY_SHARE);
     if bytes < fewest {
         return Err(format!(
-            "too little memory: {fewest} bytes are larger than caches, and {left_bytes} are left, of which half may be taken"
+            "too little memory: more than the caches takes {fewest} bytes, but only half of the free {left_bytes} may be used"
         ));
     }
     usize::try_from(bytes).map_err(|_| format!("{bytes} bytes are more than this processor has addresses"))
@@ -169,7 +169,10 @@ mod tests {
         assert_eq!(bytes(8, 40), Ok(20));
         for (claimed, left) in [(32, 120), (8, 30), (260, 500), (0, 0)] {
             let why = bytes(claimed, left).unwrap_err();
-            assert!(why.contains(&format!("{} are left", left * MIB)) && !why.contains('\n'), "{why}");
+            assert!(
+                why.contains(&format!("half of the free {} may", left * MIB)) && !why.contains('\n'),
+                "{why}"
+            );
         }
     }
 

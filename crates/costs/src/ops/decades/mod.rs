@@ -5,15 +5,15 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
+use machmeter_data::metric::key_of;
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, DecadeRow, Decades, Shape};
 use machmeter_data::{Dataset, Unit};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::estimate::MARK;
-use machmeter_engine::cost::{Cost, Kind, Row, Rows};
+use machmeter_engine::cost::{Kind, Row, Rows};
 
 use super::Params;
-use super::cost::{NO_FIGURE, NO_FILES};
+use super::cost::{COST, NO_FIGURE, NO_FILES};
 use super::{arithmetic, processes, table};
 use machmeter_engine::part::Part;
 pub(super) use measure::with_all;
@@ -75,12 +75,19 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         warnings: table::warnings(&priced, &[NO_FILES, NO_FIGURE], code_of),
         ..Analysis::default()
     };
-    let rung = |name: &str, cost: &Cost| {
+    let rung = |name: &str, row: &Row| {
+        let cost = rows.cost(row);
         let k = cost.known()?;
-        let (low, high) = (Some(k.low_ns), Some(k.high_ns));
-        Some(DecadeRow { name: name.to_owned() + k.mark(), value: k.value_ns, low, high })
+        let metric = Some(key_of(COST.id, &table::key(row)));
+        Some(DecadeRow {
+            name: name.to_owned(),
+            metric,
+            value: k.value_ns,
+            low: Some(k.low_ns),
+            high: Some(k.high_ns),
+        })
     };
-    let shown = |(id, name): &(&str, &str)| rung(name, &rows.cost(row_of(rows, id)?));
+    let shown = |(id, name): &(&str, &str)| rung(name, row_of(rows, id)?);
     let mut ladder: Vec<DecadeRow> = OPERATIONS.iter().filter_map(shown).collect();
     if ladder.is_empty() {
         return out;
@@ -91,14 +98,14 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     for (id, name) in ALONGSIDE {
         let found = rows.rows.iter().find(|r| r.part != PART.name && r.operation == id);
-        ladder.extend(found.and_then(|r| rung(name, &rows.cost(r))));
+        ladder.extend(found.and_then(|r| rung(name, r)));
     }
     let (started, spawn) = table::spawn(rows);
-    ladder.extend(spawn.and_then(|cost| rung(started, &cost)));
+    ladder.extend(spawn.and_then(|row| rung(started, row)));
     let add = arithmetic::addition(rows);
     let (low, high) = add.ci.as_ref().map(|ci| (ci.low, ci.high)).unzip();
-    let name = "add".to_owned() + if add.is_shared() { MARK } else { "" };
-    ladder.extend(add.value.map(|value| DecadeRow { name, value, low, high }));
+    let (name, metric) = ("add".to_owned(), Some(add.key()));
+    ladder.extend(add.value.map(|value| DecadeRow { name, metric, value, low, high }));
     out.datasets.push(Dataset::new("ops.ladder", "Ten to the power minus", "What one operation costs, by the decade of its seconds; ~ marks what lies on the edge between two decades. \
                   Reads and writes are per word, one line apart, as fast as the machine overlaps them.", Shape::Decades(Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: ladder })));
     out

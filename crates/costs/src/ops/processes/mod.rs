@@ -35,11 +35,11 @@ const PART_NAME: &str = "processes";
 const PAIRS_PER_VISIT: usize = 2;
 const PACE: Pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
 
-machmeter_data::code! { NOT_STARTED = "W445" "processes not priced",
-    what: "Threads or processes could not be started, or did not end as they should; the rows have no figure.",
-    why: "A start that fails is quicker than one that works: its time would be a wrong price.",
+machmeter_data::code! { NOT_STARTED = "W445" "processes not measured",
+    what: "Threads or processes could not be started, or ended wrongly; their rows have no figure.",
+    why: "A start that fails is faster than one that works, so its time would be a wrong cost.",
     how: "Exit codes of all children, and a word that each thread writes.",
-    next: "Look at the limits of processes (ulimit -u, pids.max of the control group), and at the program given by --exec-target.",
+    next: "Check the limits on processes (ulimit -u, pids.max of the control group), and the program given with --exec-target.",
 }
 
 pub(super) const PART: Part<Params> = Part {

@@ -25,7 +25,7 @@ const UNFAIR_BELOW: f64 = 0.5;
 const SPREAD: [Operation; 2] = [Operation::FetchAdd, Operation::StoreLoad];
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let text = |_| "contention was not measured: it needs two CPUs, and there is 1".to_owned();
+    let text = |_| "contention was not measured: it needs two CPUs, has 1".to_owned();
     let (views, warnings) = Priced::all(rows, PART.name, text);
     let mut out = Analysis { warnings, ..Analysis::default() };
     for v in &views {
@@ -40,8 +40,9 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let worst = shared.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|w| w.0 < UNFAIR_BELOW);
     out.warnings.extend(worst.map(|(share, v)| {
         let (operation, cpus, share) = (&v.row.operation, v.cpus(), human(share, Unit::One));
-        UNFAIR
-            .warning(format!("{operation} by {cpus} CPUs: the slowest does {share} of what the fastest does"))
+        UNFAIR.warning(format!(
+            "{operation} by {cpus} CPUs: the slowest CPU does {share} of the operations of the fastest"
+        ))
     }));
     if views.iter().any(|v| v.cost.known().is_some()) {
         out.datasets.extend(table(&views).into_iter().chain(curve(&views)));

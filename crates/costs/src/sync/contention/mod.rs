@@ -16,19 +16,20 @@ pub(super) const PART: Part<Params> = Part {
 
 machmeter_data::metrics! {
     ["operation", "cpus", "distance_bytes", "model"] One Higher weakened by [Preemption, SharedCore] {
-        FAIRNESS = "sync.fairness" "Operations of the slowest CPU over those of the fastest at one word, median of batches.";
+        FAIRNESS = "sync.fairness"
+            "Operations of the slowest CPU over those of the fastest at one word: the median of batches.";
     }
     ["operation"] Bytes Lower weakened by [SharedCore, Clock] {
         FALSE_SHARING = "sync.false_sharing"
-            "Smallest distance measured from which on two CPUs leave each other's words alone: costs no more than half above words far apart.";
+            "Smallest measured distance without false sharing: words at this distance cost at most 1.5 times as much as words far apart.";
     }
 }
 
 machmeter_data::code! { pub(super) UNFAIR = "W425" "unfair line",
     what: "One CPU gets a contended line much more often than another.",
-    why: "The figure is that of the measuring CPU, by turns each of them; a thread on the slow side waits longer than it says.",
-    how: "Operations of the slowest over those of the fastest CPU in each batch, median below 0.5.",
-    next: "Use one counter per thread, or a fair lock, where every thread must advance.",
+    why: "The CPUs measure in turns, so the figure mixes fast and slow ones. A thread on the slow CPU waits longer.",
+    how: "Operations of the slowest CPU over those of the fastest in each batch: the median is below 0.5.",
+    next: "If every thread must make progress, use one counter per thread or a fair lock.",
 }
 
 #[cfg(test)]

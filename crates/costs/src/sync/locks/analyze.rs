@@ -22,8 +22,9 @@ const UNFAIR_BELOW: f64 = 0.8;
 const MAX_PAIRS: usize = 8;
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let (views, mut warnings) =
-        Priced::all(rows, NAME, |n| format!("{n} rows of locks and barriers need two CPUs."));
+    let (views, mut warnings) = Priced::all(rows, NAME, |n| {
+        format!("{n} rows of locks and barriers were not measured: they need two CPUs, have 1")
+    });
     let metrics: Vec<Metric> = metrics(&views);
     warnings.extend(broken_and_unfair(&views, &metrics));
     let (datasets, findings) = (datasets(&views), findings(&metrics));
@@ -117,7 +118,7 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
     ];
     let caption = "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval. Sleeps of all \
              members in one barrier.";
-    let names = ["sync.primitives", "Barriers, and operations when nobody waits", caption];
+    let names = ["sync.primitives", "Barriers, and uncontended operations", caption];
     out.extend(show::table(names, columns, others));
     out.extend(matrices(views).into_iter().map(|(lock, matrix)| {
         Dataset::new(
@@ -171,8 +172,8 @@ fn findings(metrics: &[Metric]) -> Vec<Finding> {
         FAIRNESS.id,
         if unfair { "uneven" } else { "even" },
         format!(
-            "The least even lock is {lock}: Jain's index {value:.2} of at most 1{}.",
-            if unfair { "; others are passed over while its holder takes it again" } else { "" }
+            "The most unfair lock is {lock}: Jain's index {value:.2} of at most 1{}.",
+            if unfair { "; its holder often takes it again before a waiting thread" } else { "" }
         ),
         fair.iter().filter_map(|m| Some(format!("{} {:.3}", m.key(), m.value?))).collect(),
     )]
@@ -184,7 +185,7 @@ fn broken_and_unfair(views: &[Priced<'_>], metrics: &[Metric]) -> Vec<Warning> {
         if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {
             let of = format!("{} ({}, {} CPUs)", v.row.operation, v.row.text("state"), v.cpus());
             let (missing, all) = (p.expected - p.seen, p.expected);
-            out.push(BROKEN.warning(format!("{of}: {missing} of {all} additions are missing.")));
+            out.push(BROKEN.warning(format!("the lock is broken: {of} lost {missing} of {all} additions")));
         }
     }
     let unfair: Vec<String> = metrics
@@ -197,7 +198,7 @@ fn broken_and_unfair(views: &[Priced<'_>], metrics: &[Metric]) -> Vec<Warning> {
         .collect();
     if !unfair.is_empty() {
         let unfair = unfair.join(", ");
-        out.push(UNFAIR.warning(format!("Uneven shares of contended locks (Jain's index): {unfair}.")));
+        out.push(UNFAIR.warning(format!("contended locks are unfair (Jain's index): {unfair}")));
     }
     out
 }

@@ -26,26 +26,27 @@ pub(super) const PART: Part<Params> = Part {
 
 machmeter_data::metrics! {
     ["lock", "from", "to", "model"] Nanoseconds Lower weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset] {
-        HANDOFF = "sync.handoff" "From the release of a lock on one CPU to its acquisition on the other: half a round trip.";
+        HANDOFF = "sync.handoff"
+            "Time from the release of a lock on one CPU to its acquisition on another: half a round trip.";
     }
     ["lock", "cpus", "model"] One Higher weakened by [Preemption, SharedCore] {
         FAIRNESS = "sync.lock_fairness"
-            "Jain's index of the acquisitions of all CPUs that want a lock, median over batches: 1 even, 1/cpus when one gets all.";
+            "Jain's index of the acquisitions of all CPUs that contend for a lock, the median of batches: 1 if even, 1/cpus if one CPU gets all.";
     }
 }
 
 pub(super) use plan::widths;
 
-machmeter_data::code! { pub(super) BROKEN = "W431" "lock does not exclude",
-    what: "A number protected by a lock did not come out exact; the lock's figures are left out.",
-    why: "Two holders at once: the machine, the library or this program is broken.",
-    how: "Members add 1 to a plain number under the lock and count for themselves; the sums differ.",
-    next: "Repeat; if it stays, report it with the record.",
+machmeter_data::code! { pub(super) BROKEN = "W431" "broken lock",
+    what: "A counter protected by a lock ended with a wrong sum. The figures of the lock are left out.",
+    why: "Two threads held the lock at once: the machine, the library or this program is broken.",
+    how: "Each member adds 1 to a plain number under the lock and counts its own additions. The sums differ.",
+    next: "Repeat the run. If the error persists, report it with the record.",
 }
 
 machmeter_data::code! { pub(super) UNFAIR = "W432" "unfair lock",
     what: "One CPU gets a contended lock much more often than another.",
-    why: "Time per acquisition looks good because the holder takes the lock again while its line is still near; the others wait.",
-    how: "Jain's index of the acquisitions in each undisturbed batch (up to 1 ms), median below 0.8.",
-    next: "Where waiting threads must advance, use a lock that queues, and compare hand-off instead of contended figures.",
+    why: "The time per acquisition looks short because the holder takes the lock again while its cache line is near. The other threads wait.",
+    how: "Jain's index of the acquisitions in each undisturbed batch (up to 1 ms): the median is below 0.8.",
+    next: "If waiting threads must make progress, use a lock that queues. Compare the hand-off figures, not the contended ones.",
 }

@@ -34,7 +34,7 @@ pub(super) const PART: Part<Params> = Part {
 
 machmeter_data::code! { pub(super) NO_USER_THREADS = "W437" "no user threads",
     what: "This program was built without user-level threads.",
-    why: "Their rows are missing.",
-    how: "The feature user-threads was off when it was compiled.",
+    why: "The rows of user-level threads are missing.",
+    how: "The feature user-threads was off at compile time.",
     next: "Build with the default features.",
 }

@@ -134,7 +134,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out.warnings.extend(moves(&views));
     let couples = rows.facts.get(&COUPLES).unwrap_or(0);
     if views.len() < couples {
-        let text = format!("{} of {couples} pairs of CPUs were measured", views.len());
+        let text = format!("only {} of {couples} pairs of CPUs were measured", views.len());
         out.warnings.push(SAMPLED.warning(text));
     }
     out.datasets = show::datasets(&views, rows);
@@ -154,7 +154,7 @@ fn refuse(rows: &Rows, out: &mut Analysis) {
         ]);
         out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "lower quartile of laps' lower batches", why));
     }
-    let text = |_| "core to core was not measured: it needs two CPUs, and there is 1".to_owned();
+    let text = |_| "core to core was not measured: it needs two CPUs, has 1".to_owned();
     out.warnings.extend(one_cpu(rows.part(PART.name), text));
 }
 
@@ -219,7 +219,7 @@ fn moves(views: &[View<'_>]) -> Option<Warning> {
     let (low, high, levels) = (first.low, first.high, levels_text(first));
     let more =
         if moving.len() > 1 { format!(", and {} other pairs", moving.len() - 1) } else { String::new() };
-    Some(MOVES.note(format!("{MOVED}: a line from CPU {low} to {high} took {levels}{more}")))
+    Some(MOVES.note(format!("{MOVED}: a cache line from CPU {low} to {high} took {levels}{more}")))
 }
 
 /// Both directions of the most frequent placement compared, kind by kind; the largest ratio is printed.
@@ -245,8 +245,7 @@ fn asymmetry(v: &View<'_>, rows: &Rows) -> Option<(Finding, Warning)> {
     }
     let (ratio, text) = largest?;
     let (low, high, times) = (v.low, v.high, digits(ratio));
-    let told =
-        format!("CPU {low} and {high} pay up to {times} times as much in one direction as in the other");
+    let told = format!("CPU {low} and {high}: one direction costs up to {times} times as much as the other");
     let id = format!("sync.asymmetry.{low}-{high}");
     let finding = crate::show::finding(&id, "asymmetric", told, evidence);
     Some((finding, ASYMMETRY.warning(text)))

@@ -32,27 +32,25 @@ pub(super) const PART: Part<Params> = Part {
 machmeter_data::metrics! {
     ["from", "to", "kind", "placement"] Nanoseconds Lower weakened by [Frequency, SharedCore, Clock, ClockOffset] {
         CORE_TO_CORE = "memory.core_to_core"
-            "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
-             read of a line that the other CPU holds (read_dirty, read_clean). Placements are named by rising cost: near is the cheapest \
-             that the run saw, or the only one, far the dearest of several.";
+            "Latency of a cache line between two CPUs: half a round trip (cas, store_load_1, store_load_2), or one dependent read of a line \
+             that the other CPU holds (read_dirty, read_clean). Placements have names by rising cost: near is the cheapest or only one in the \
+             run, far the most expensive of several.";
     }
     ["from", "to", "placement"] One Neither weakened by [Preemption, SharedCore] {
-        REGIME_SHARE = "sync.regime_share"
-            "Share of the time that two CPUs spent at one placement.";
+        REGIME_SHARE = "sync.regime_share" "Share of the time that two CPUs spent at one placement.";
     }
 }
 
 machmeter_data::code! { pub(super) ASYMMETRY = "W423" "asymmetric pair",
-    what: "Two CPUs pay differently depending on which of them owns the memory and asks first.",
-    why: "A round trip is the same both ways; what differs is where the line lives (memory node, slice of the cache) or how \
-          fast the two CPUs are.",
-    how: "Both directions at the same level, intervals apart, ratio above 1.25.",
-    next: "Place shared data on the memory node of the side with the cheaper figure.",
+    what: "The latency between two CPUs depends on which of them owns the memory and starts.",
+    why: "A round trip is symmetric. The difference comes from the home of the line (memory node, cache slice) or from the speed of the two CPUs.",
+    how: "Both directions at the same level: their intervals do not overlap, and the ratio is above 1.25.",
+    next: "Place shared data on the memory node of the CPU with the lower figure.",
 }
 machmeter_data::code! { pub(super) SAMPLED = "W424" "pairs sampled",
-    what: "Only some of the pairs of CPUs were measured.",
-    why: "The time given did not allow all; what was not measured is null in the matrix.",
-    how: "Pairs measured against pairs there are. One of each class of neighborhood comes first.",
+    what: "Only some pairs of CPUs were measured.",
+    why: "The time did not allow all pairs. Pairs without a measurement are null in the matrix.",
+    how: "Pairs measured against all pairs. One pair of each class of distance is measured first.",
     next: "Measure longer (-t), or select fewer CPUs (--cpus).",
 }
 

@@ -20,7 +20,9 @@ const COLUMNS: [(Wake, &str); 4] = [
 ];
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let (views, mut warnings) = Priced::all(rows, NAME, |n| format!("{n} rows of wake-ups need two CPUs."));
+    let (views, mut warnings) = Priced::all(rows, NAME, |n| {
+        format!("{n} rows of wake-ups were not measured: they need two CPUs, have 1")
+    });
     warnings.extend(awake(&views));
     let metrics = views.iter().flat_map(Priced::costs).collect();
     Analysis { metrics, datasets: table(&views).into_iter().collect(), warnings, ..Analysis::default() }
@@ -44,7 +46,7 @@ fn table(views: &[Priced<'_>]) -> Option<Dataset> {
         rows.push(TableRow { name: format!("broadcast to {} until all are awake", v.cpus() - 1), cells });
     }
     let caption = "Half a round trip of two threads that wake each other, median of trips; where trips fall into modes, each with its share. Same CPU: the switch from one to the other. Busy: \
-                  another thread runs where the woken one has to. Looking: nobody sleeps.";
+                  another thread runs where the woken one has to. Looking: no thread sleeps.";
     let columns = COLUMNS.iter().map(|(_, label)| (*label, show::NS));
     show::table(["sync.wakeups", "Wake-ups, one way", caption], columns, rows)
 }
@@ -60,6 +62,11 @@ fn awake(views: &[Priced<'_>]) -> Option<Warning> {
                 .then(|| format!("{} {} ({awake} of {tried})", v.row.operation, v.row.text("wake")))
         })
         .collect();
-    let text = || format!("The partner did not sleep in most samples of {}.", awake.join(", "));
+    let text = || {
+        format!(
+            "wake-ups were not measured: the partner thread did not go to sleep in most samples of {}",
+            awake.join(", ")
+        )
+    };
     (!awake.is_empty()).then(|| AWAKE.warning(text()))
 }

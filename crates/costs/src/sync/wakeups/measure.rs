@@ -141,8 +141,10 @@ impl Work for What {
         let mut row = job.row;
         let awake = row.rejected.partner;
         if row.refused.is_none() && row.pairs.is_empty() && awake > 0 {
-            row.refused =
-                Some(format!("the partner did not sleep (in {awake} of {} samples)", row.rejected.total()));
+            row.refused = Some(format!(
+                "the partner thread did not go to sleep ({awake} of {} samples)",
+                row.rejected.total()
+            ));
         }
         row.reached()
     }

@@ -16,10 +16,9 @@ const NAME: &str = "wakeups";
 pub(super) const PART: Part<Params> =
     Part { codes: &[AWAKE], ..Part::of(NAME, 20, measure::measure, analyze::analyze) };
 
-machmeter_data::code! { pub(super) AWAKE = "W433" "partner not asleep",
-    what: "A wake-up was to be measured, but the partner had not gone to sleep yet.",
-    why: "Then nobody is woken, and the time is that of a polling partner: too short.",
-    how: "The kernel's count of voluntary switches (of all switches, on one CPU) in each batch; fewer than 90 % of those that \
-          waking takes, and all trips of the batch are left out.",
-    next: "Measure on an otherwise idle machine, or longer (-t).",
+machmeter_data::code! { pub(super) AWAKE = "W433" "partner awake",
+    what: "A wake-up was not measured: the partner thread had not gone to sleep yet.",
+    why: "A partner that still polls needs no wake-up, so the time would be too short.",
+    how: "The kernel's count of voluntary switches in each batch (of all switches, on one CPU). A batch with fewer than 90 % of the expected switches is rejected.",
+    next: "Close other programs, or measure longer (-t).",
 }

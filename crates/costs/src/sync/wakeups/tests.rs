@@ -65,7 +65,7 @@ fn a_row_whose_partner_did_not_sleep_is_refused() {
         ["wake-up by futex, idle CPU: 10.0 us"]
     );
     let none = analyzed(&planted(0, 9.0, 0));
-    assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not sleep")));
+    assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not go to sleep")));
     assert!(none.warnings.iter().any(|w| w.code == AWAKE.id));
     assert!(none.metrics[0].value.is_none());
 }

@@ -156,6 +156,6 @@ impl<'a> Shared<'a> {
 
     pub(super) fn found(&self) -> Result<Found, String> {
         serde_json::from_slice(&read_bytes(self.found))
-            .map_err(|e| format!("what the team found was not written down: {e}"))
+            .map_err(|e| format!("the results of the team could not be stored: {e}"))
     }
 }

@@ -164,7 +164,7 @@ fn a_task_that_drops_tells_of_one_period_only() {
     let a = of(vec![cell("audio", "none", vec![segment(&s, jobs)])]);
     let xruns = |k: &str| get(&a, "xruns", &[("buffers", k)]);
     assert_eq!(xruns("1").value, Some(1.0));
-    let why = "the task gives up what is later than 1 period: a longer buffer would have played it";
+    let why = "the task drops jobs later than 1 period, which a longer buffer would have played";
     for k in ["2", "8"] {
         assert_eq!((xruns(k).value, xruns(k).why.as_deref()), (None, Some(why)));
     }
@@ -269,7 +269,7 @@ fn a_segment_with_lost_releases_is_left_out_and_named() {
     assert_eq!((late.value, late.n), (Some(50_000.0), 200));
     assert!(late.flags.contains(&"W311".to_owned()));
     let w = a.warnings.iter().find(|w| w.code == "W311").unwrap();
-    let said = "1 of 2 segments not whole, 1 left out of the figures: the task's process";
+    let said = "1 of 2 segments are incomplete, 1 left out of the figures: the task's process";
     assert!(w.text.contains(said), "{}", w.text);
     assert!(a.findings.iter().any(|f| f.id == "interactive.balance" && f.verdict == "open"));
     // Nothing but lost releases: no figure, with the reason.
