@@ -65,10 +65,14 @@ pub(crate) fn command(registries: &Registries) -> Command {
     root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
 }
 
-/// `0.1.0`, with the commit if the environment of the build sets it, as `make` does: `0.1.0 (9cf268c01234)`.
+/// The commit that the program was built from, if the environment of the build names it, as `make` does.
+pub(crate) fn commit() -> Option<&'static str> {
+    option_env!("MACHMETER_COMMIT").filter(|c| !c.is_empty())
+}
+
+/// `0.1.0`, or with the commit `0.1.0 (9cf268c01234)`.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let commit = option_env!("MACHMETER_COMMIT").filter(|c| !c.is_empty());
-    let commit = commit.map_or_else(String::new, |c| format!(" ({c})"));
+    let commit = commit().map_or_else(String::new, |c| format!(" ({c})"));
     format!("{}{commit}", env!("CARGO_PKG_VERSION"))
 });
 

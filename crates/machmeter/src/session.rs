@@ -257,7 +257,7 @@ pub(crate) fn empty_record() -> Record {
     let tool = Tool {
         name: "machmeter".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("MACHMETER_COMMIT").map(str::to_owned),
+        commit: crate::cli::commit().map(str::to_owned),
         target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         rustc: None,
     };

@@ -86,6 +86,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         r.samples.attributed = attribute(&mut activity_log, i, &r.samples.gaps);
     }
     activity_log.spans.clear();
+    activity_log.stolen.clear();
     speed.extend(speed::together(host, &cpus, SpeedPhase::After, each_ns));
 
     let complete = recorded.iter().all(|r| r.samples.counts.len() == schedule.windows);

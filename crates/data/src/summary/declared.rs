@@ -171,6 +171,12 @@ impl Pick {
         of.filter_map(|m| Some((m, shows.of(m)?))).collect()
     }
 
+    /// The first matching metric that has a reason in place of a figure.
+    fn refused<'m>(&self, metrics: &'m [Metric], fixed: &[(&str, &str)]) -> Option<&'m Metric> {
+        let of = |m: &&Metric| selects(self.selector, m) && is_of(m, fixed);
+        metrics.iter().filter(of).find(|m| self.shows().of(m).is_none() && m.why.is_some())
+    }
+
     fn chosen<'m>(&self, metrics: &'m [Metric], fixed: &[(&str, &str)]) -> Option<&'m Metric> {
         let all = self.candidates(metrics, fixed).into_iter();
         let number = |m: &Metric, param| {
@@ -222,7 +228,7 @@ fn split(selector: &str) -> (&str, Vec<(&str, &str)>) {
     (id, pairs.collect())
 }
 
-/// The rows of `infos` whose figures are among `metrics`.
+/// The rows of `infos` whose figures are among `metrics`. A row of the short page stays without a figure if a metric has the reason.
 pub fn rows(infos: &[RowInfo], metrics: &[Metric]) -> Vec<Row> {
     infos.iter().flat_map(|info| rows_of(info, metrics)).collect()
 }
@@ -241,8 +247,11 @@ fn row(info: &RowInfo, metrics: &[Metric], each: &[(&str, &str)]) -> Option<Row>
     let shared = info.shared(metrics, each);
     let mut fixed = each.to_vec();
     fixed.extend(shared.as_ref().map(|(param, value)| (*param, value.as_str())));
-    let found: Vec<(&Pick, &Metric)> =
+    let mut found: Vec<(&Pick, &Metric)> =
         info.picks.iter().filter_map(|p| Some((p, p.chosen(metrics, &fixed)?))).collect();
+    if found.is_empty() && !info.detail {
+        found = info.picks.iter().filter_map(|p| Some((p, p.refused(metrics, &fixed)?))).collect();
+    }
     let (_, first) = found.first()?;
     let figure = |(pick, m): &(&Pick, &Metric)| RowFigure {
         condition: filled(pick.condition, &m.params),

@@ -97,6 +97,32 @@ fn the_worst_figure_is_none_where_one_is_unknown() {
 }
 
 #[test]
+fn a_row_without_any_figure_has_the_reason() {
+    const READ: RowInfo = RowInfo::new(
+        "MEMORY",
+        "{kernel}",
+        &[
+            Pick::new("1 CPU", "memory.bandwidth{kernel=read.*,cpus=1}"),
+            Pick::new("2", "memory.bandwidth{cpus=2}"),
+        ],
+    );
+    const DETAIL: RowInfo = RowInfo::detail("MEMORY", "{kernel}", READ.picks);
+    let mut all = vec![rate("read.avx2", 1, 2e9), rate("read.avx2", 2, 3e9)];
+    all[0].reject("the buffer fits the last cache");
+    let row = &rows(&[READ], &all)[0];
+    assert_eq!((row.text(&all).unwrap().line().as_str(), row.missing(&all)), ("3.00 GB/s", None));
+    all[1].reject("one CPU was taken away");
+    all[0].flag("W406");
+    let row = &rows(&[READ], &all)[0];
+    assert_eq!(row.text(&all), None);
+    assert_eq!(
+        row.missing(&all),
+        Some(("read.avx2", "no figure: the buffer fits the last cache (W406)".to_owned()))
+    );
+    assert!(rows(&[DETAIL], &all).is_empty());
+}
+
+#[test]
 fn the_worse_of_two_judgments_stands() {
     let of = |purpose: &str, fit| Fitness { purpose: purpose.to_owned(), fit, reason: format!("{fit:?}") };
     let mut all = Summary { fitness: vec![of(Purpose::Throughput.name(), Fit::Yes)], ..Summary::default() };

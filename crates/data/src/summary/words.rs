@@ -104,6 +104,19 @@ impl Row {
     }
 }
 
+impl Row {
+    /// Name and reason of a row without any known figure: `no figure: the buffer fits the last cache (W406)`. `None` if a figure is known, or if no metric
+    /// gives a reason.
+    pub fn missing(&self, metrics: &[Metric]) -> Option<(&str, String)> {
+        let own = |m: &&Metric| self.figures.iter().any(|f| m.id == f.id && m.params == f.params);
+        let metric = metrics.iter().filter(own).find(|m| m.why.is_some())?;
+        let codes =
+            if metric.flags.is_empty() { String::new() } else { format!(" ({})", metric.flags.join(", ")) };
+        let why = metric.why.as_deref().unwrap_or_default();
+        self.shown(metrics).is_empty().then(|| (self.name.as_str(), format!("no figure: {why}{codes}")))
+    }
+}
+
 /// Both ends of a range: `16.1 ns to 105 ns`.
 pub fn ends(low: f64, high: f64, unit: Unit) -> String {
     format!("{} to {}", human(low, unit), human(high, unit))

@@ -42,8 +42,12 @@ fn the_first_figure_comes_soon() {
 #[test]
 fn the_version_is_one_line() {
     let lab = Lab::new();
+    // `make` builds with a commit, `cargo test` without.
+    let commit = option_env!("MACHMETER_COMMIT").filter(|c| !c.is_empty());
+    let expected = commit.map_or_else(String::new, |c| format!(" ({c})"));
     let version = lab.run(&["--version"]);
-    assert_eq!(version.expect(0).stdout.trim(), format!("machmeter {}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(version.expect(0).stdout.trim(), format!("machmeter {}{expected}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(lab.run(&["report", "no-run", "--json"]).record().tool.commit.as_deref(), commit);
     assert!(lab.files().is_empty() && !lab.state().exists());
 }
 

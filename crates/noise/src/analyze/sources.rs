@@ -33,7 +33,7 @@ pub fn group(source: &Source) -> (String, &'static str) {
 
 type Accounts = BTreeMap<(String, &'static str), Account>;
 
-/// Charges each gap to its main source, other processes in it with their own time. Gaps end with the last window. What is
+/// Charges each gap to its main source, other processes and the hypervisor with their own time in it. Gaps end with the last window. What is
 /// not listed is a source too, and so are micro-stalls: together they make the stolen time.
 fn accounts(view: &CpuView<'_>, activity_log: &ActivityLog) -> Accounts {
     let unit = view.split.reference_ticks;
@@ -51,7 +51,7 @@ fn accounts(view: &CpuView<'_>, activity_log: &ActivityLog) -> Accounts {
         let mut rest = lost;
         for p in &a.parts {
             let Some(s) = activity_log.source(p.source) else { continue };
-            if s.kind != SourceKind::Thread || p.ticks == 0 {
+            if !matches!(s.kind, SourceKind::Thread | SourceKind::Outside) || p.ticks == 0 {
                 continue;
             }
             let own = (p.ticks as f64).min(rest);

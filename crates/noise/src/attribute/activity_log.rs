@@ -2,6 +2,8 @@
 
 use machmeter_data::text::printable;
 use serde::{Deserialize, Serialize};
+
+use super::stolen::Stolen;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
     Thread,
@@ -102,6 +104,9 @@ pub struct ActivityLog {
     /// Per measured CPU (same order as the samples): spans ordered by start; none once the gaps are attributed.
     #[serde(skip)]
     pub spans: Vec<Vec<Span>>,
+    /// Per measured CPU: what the hypervisor stole, in order of time, as far as the kernel's accounts show it.
+    #[serde(skip)]
+    pub stolen: Vec<Vec<Stolen>>,
     /// Per measured CPU: events that the witness lost; with any, silence proves nothing.
     pub lost: Vec<u64>,
     /// Per-source totals from counters (`/proc/interrupts`, `/proc/stat`): CPU, name, count.

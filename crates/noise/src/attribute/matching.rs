@@ -6,6 +6,7 @@
 use std::collections::BinaryHeap;
 
 use super::activity_log::{ActivityLog, Sight, Source, SourceKind, Span};
+use super::stolen;
 use machmeter_loops::noise::measure::Gap;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -49,14 +50,20 @@ pub fn attribute(activity_log: &mut ActivityLog, index: usize, gaps: &[Gap]) -> 
     let silent = activity_log.intern(silent);
     let spans: &[Span] = activity_log.spans.get(index).map_or(&[], Vec::as_slice);
     let kinds: Vec<SourceKind> = activity_log.sources.iter().map(|s| s.kind).collect();
-    gaps.iter()
+    let mut attributed: Vec<Attributed> = gaps
+        .iter()
         .map(|g| {
             let from = spans.partition_point(|s| s.start_ticks + SLACK_TICKS < g.start_ticks);
             let to = spans.partition_point(|s| s.start_ticks <= g.end_ticks);
             let inside = spans.get(from..to).unwrap_or(&[]);
             explain(g, inside, &kinds, silent)
         })
-        .collect()
+        .collect();
+    if let Some(stolen) = activity_log.stolen.get(index).filter(|s| !s.is_empty()).cloned() {
+        let host = activity_log.intern(Source::new(stolen::HYPERVISOR, SourceKind::Outside));
+        stolen::charge(&stolen, gaps, host, &mut attributed);
+    }
+    attributed
 }
 
 fn unexplained(sight: Sight, lost: bool) -> Source {

@@ -3,6 +3,7 @@
 pub mod activity_log;
 pub mod matching;
 mod spans;
+pub mod stolen;
 mod switches;
 mod totals;
 mod traced;
@@ -72,7 +73,7 @@ pub fn call(
     rate: TickRate,
 ) -> Result<Called, String> {
     let witnesses: [(Attribution, Start<'_>); 3] = [
-        (Attribution::Trace, &|| Ok(Box::new(traced::Traced::start(cpus, seconds)?))),
+        (Attribution::Trace, &|| Ok(Box::new(traced::Traced::start(cpus, seconds, rate.ns_per_tick())?))),
         (Attribution::Switches, &|| Ok(Box::new(switches::Switches::start(cpus, source, rate)?))),
         (Attribution::Totals, &|| Ok(Box::new(totals::Totals::start()))),
     ];

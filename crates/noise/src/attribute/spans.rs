@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use machmeter_sys::trace::{EventKind, TraceEvent, TraceLog, softirq_name};
 
-use super::Meter;
 use super::activity_log::{ActivityLog, HELD_BACK, Source, SourceKind, Span};
+use super::{Meter, stolen};
 
 /// Depth of a span of another thread; interrupts lie above it.
 const THREAD_DEPTH: u8 = 0;
@@ -55,6 +55,7 @@ pub(super) fn add(
     walk.close(0, last_ticks);
     walk.end_thread(last_ticks);
     walk.spans.sort_by_key(|s| s.start_ticks);
+    activity_log.stolen.push(stolen::read(log, meter.cpu, ns_per_tick, &walk.spans, activity_log));
     activity_log.spans.push(walk.spans);
 }
 
@@ -113,6 +114,7 @@ impl Walk {
             }
             EventKind::VectorExit { .. } => self.end(e.ticks, Closes::Vector),
             EventKind::TimerExpired { function } => self.timer(function, kernel),
+            EventKind::Ran { .. } => {}
             EventKind::PageFault { .. } => {
                 // Only the entry is told: the gap's rest is its exit lag.
                 let source = t.intern(Source::new("page fault", SourceKind::Fault));

@@ -14,6 +14,13 @@ impl Totals {
         Self { before: Counters::read().map_err(|e| e.to_string()) }
     }
 
+    /// True if a hypervisor stole time from one of these CPUs since the system started, so that the kernel has a steal clock.
+    pub(super) fn has_steal(&self, cpus: &[usize]) -> bool {
+        let stolen =
+            |c: &Counters| cpus.iter().any(|cpu| c.times.on_cpu(*cpu).is_some_and(|t| t.steal_ns > 0));
+        self.before.as_ref().is_ok_and(stolen)
+    }
+
     /// Adds what the counters gained since the start to a activity log.
     pub(super) fn add_to(&self, activity_log: &mut ActivityLog, meters: &[Meter]) {
         let gained = match (&self.before, Counters::read()) {

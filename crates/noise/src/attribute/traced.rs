@@ -4,7 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use machmeter_sys::clock::SourceId;
 use machmeter_sys::topology::CpuSet;
-use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceEvent, TraceSession, functions};
+use machmeter_sys::trace::{
+    ACCOUNTS, EventKind, TraceClock, TraceConfig, TraceEvent, TraceSession, functions,
+};
 
 use super::activity_log::{ActivityLog, Sight};
 use super::spans::{self, Kernel};
@@ -66,14 +68,20 @@ fn process_name(thread_id: i32) -> Option<String> {
 pub(super) struct Traced {
     running: Mutex<Running>,
     totals: Totals,
+    ns_per_tick: f64,
 }
 
 impl Traced {
-    pub(super) fn start(cpus: &[usize], seconds: f64) -> Result<Self, String> {
+    /// `ns_per_tick` is of the loop's clock, which the trace must have, too.
+    pub(super) fn start(cpus: &[usize], seconds: f64, ns_per_tick: f64) -> Result<Self, String> {
+        let totals = Totals::start();
         let mut config = TraceConfig::on(cpus.iter().copied().collect::<CpuSet>());
         let wanted = (seconds * BYTES_PER_SECOND).clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end());
         let room = room_bytes() as usize;
         config.buffer_bytes_per_cpu = (wanted as usize).min(room / cpus.len().max(1));
+        if totals.has_steal(cpus) {
+            config.events.push(ACCOUNTS.to_owned());
+        }
         let session = TraceSession::start(&config).map_err(|e| format!("kernel trace: {e}"))?;
         let same_clock = match session.clock() {
             TraceClock::X86Tsc => {
@@ -92,7 +100,7 @@ impl Traced {
         let most_events = room / size_of::<TraceEvent>();
         let running =
             Running { session, kernel: Kernel::default(), looked_at: Vec::new(), most_events, trouble: None };
-        Ok(Self { running: Mutex::new(running), totals: Totals::start() })
+        Ok(Self { running: Mutex::new(running), totals, ns_per_tick })
     }
 }
 
@@ -115,14 +123,8 @@ impl Witness for Traced {
         running.kernel.tick_functions = functions("tick_");
         match running.session.stop() {
             Ok(log) => {
-                let ns_per_tick = match log.clock {
-                    Some(TraceClock::X86Tsc) => {
-                        machmeter_sys::clock::kernel_rate().map_or(1.0, |r| 1e9 / r.rate_hz)
-                    }
-                    _ => 1.0,
-                };
                 for m in meters {
-                    spans::add(&log, m, ns_per_tick, &running.kernel, &mut t);
+                    spans::add(&log, m, self.ns_per_tick, &running.kernel, &mut t);
                     let lost = log.dropped.iter().filter(|d| d.cpu == m.cpu).map(|d| d.events).sum::<u64>();
                     t.lost.push(lost + log.malformed_records);
                 }

@@ -7,6 +7,7 @@ use machmeter_stats::random::Random;
 
 use super::*;
 use crate::attribute::activity_log::{Sight, Source, SourceKind, Span};
+use crate::attribute::stolen::Stolen;
 use crate::samples::{SpeedPhase, SpeedSample, ThreadFacts};
 use crate::tables::{from_tables, to_tables};
 use machmeter_loops::noise::measure::Raise;
@@ -205,6 +206,7 @@ fn samples_survive_their_tables_and_so_does_the_analysis() {
             Span { start_ticks: 500_000, end_ticks: 501_000, source: 1, depth: 1 },
             Span { start_ticks: 501_000, end_ticks: 520_000, source: 0, depth: 0 },
         ]],
+        stolen: vec![vec![Stolen { start_ticks: 499_000, end_ticks: 521_000, ticks: 15_000 }]],
         lost: vec![3],
         steal_ns: vec![Some(1_234)],
         counters: vec![(0, "LOC".to_owned(), 9)],
@@ -213,6 +215,7 @@ fn samples_survive_their_tables_and_so_does_the_analysis() {
     };
     samples.cpus[0].attributed = attribute(&mut samples.activity_log, 0, &samples.cpus[0].gaps);
     samples.activity_log.spans.clear();
+    samples.activity_log.stolen.clear();
     samples.cpus[0].thread = Some(ThreadFacts {
         run_delay_ns: Some(5),
         preemptions: 2,
@@ -228,7 +231,7 @@ fn samples_survive_their_tables_and_so_does_the_analysis() {
     }];
     samples.references.best_ever_add_ns = Some(0.3);
     samples.setup.tick_hz = 2_595_123_456.789_012_3;
-    assert!(samples.cpus[0].attributed.iter().any(|a| a.parts.len() == 2));
+    assert!(samples.cpus[0].attributed.iter().any(|a| a.parts.len() == 3));
     assert!(samples.cpus[0].raises.iter().all(|r: &Raise| r.listing_ticks > 500));
     let again = from_tables(&to_tables(&samples)).unwrap();
     assert_eq!(again, samples);

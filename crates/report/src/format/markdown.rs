@@ -60,7 +60,16 @@ fn summary(out: &mut dyn io::Write, record: &Record) -> io::Result<()> {
     let columns = Columns { widths: vec![10, 28, 16, 12], left: 2 };
     writeln!(out, "\n{}\n{}", columns.row(&["", "what", "figure", "+-"]), columns.rule())?;
     for row in rows {
-        let Some(text) = row.text(&record.metrics) else { continue };
+        let Some(text) = row.text(&record.metrics) else {
+            if let Some((name, why)) = row.missing(&record.metrics) {
+                writeln!(
+                    out,
+                    "{}",
+                    columns.row(&[clean(&row.section), clean(name), clean(&why), String::new()])
+                )?;
+            }
+            continue;
+        };
         let figures = [text.line(), signs(&text.marks)].join(" ");
         let interval = ascii(&text.interval.unwrap_or_default());
         let cells = [clean(&row.section), clean(&text.name), clean(figures.trim_end()), interval];

@@ -108,6 +108,8 @@ fn rows(page: &mut String, record: &Record, name: &str) {
     let own = |r: &&Row| r.section != "TAKEN" && r.figures.first().is_some_and(|f| probe(&f.id) == name);
     let texts: Vec<_> =
         record.summary.rows.iter().filter(own).filter_map(|r| r.text(&record.metrics)).collect();
+    let missing: Vec<_> =
+        record.summary.rows.iter().filter(own).filter_map(|r| r.missing(&record.metrics)).collect();
     each(page, ("<dl class=\"rows\">", "</dl>"), &texts, |page, t| {
         let interval = esc(t.interval.as_deref().unwrap_or_default());
         let (name, figures) = (esc(&t.name), esc(&t.line()));
@@ -116,6 +118,9 @@ fn rows(page: &mut String, record: &Record, name: &str) {
             "<div><dt>{name}</dt><dd><b>{figures}</b> <span>{interval}</span>{}</dd></div>",
             marks(&t.marks)
         );
+    });
+    each(page, ("<dl class=\"rows\">", "</dl>"), &missing, |page, (name, why)| {
+        put!(page, "<div><dt>{}</dt><dd><span>{}</span></dd></div>", esc(name), esc(why));
     });
 }
 

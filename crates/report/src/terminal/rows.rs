@@ -86,8 +86,14 @@ pub(super) fn rows(
     let shown = |r: &&Row| !pictured.contains(&r.section.as_str()) && (depth > Depth::Brief || !r.detail);
     let mut section = ("", 0);
     let mut all: Vec<(&str, RowText)> = Vec::new();
+    let mut missing: Vec<(&str, String)> = Vec::new();
     for row in record.summary.rows.iter().filter(shown) {
-        let Some(mut text) = row.text(&record.metrics) else { continue };
+        let Some(mut text) = row.text(&record.metrics) else {
+            let why = row.missing(&record.metrics);
+            missing
+                .extend(why.map(|(name, why)| (row.section.as_str(), printable(&format!("{name}: {why}")))));
+            continue;
+        };
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
         if section.1 < ROWS || depth > Depth::Brief {
             text.name = printable(&text.name);
@@ -97,11 +103,21 @@ pub(super) fn rows(
         }
     }
     let grid = Grid::of(&all, style);
-    let mut before = "";
-    for (section, text) in &all {
-        let heading = if *section == before { "" } else { section };
-        under(out, style, heading, grid.lines(text, style, signs));
-        before = section;
+    let mut sections: Vec<&str> = Vec::new();
+    for section in record.summary.rows.iter().map(|r| r.section.as_str()) {
+        if !sections.contains(&section) {
+            sections.push(section);
+        }
+    }
+    for section in sections {
+        let mut heading = section;
+        let texts = all.iter().filter(|(s, _)| *s == section).map(|(_, text)| grid.lines(text, style, signs));
+        let reasons = missing.iter().filter(|(s, _)| *s == section);
+        let reasons = reasons.map(|(_, why)| indented(why, room(style), BELOW));
+        for lines in texts.chain(reasons).collect::<Vec<_>>() {
+            under(out, style, heading, lines);
+            heading = "";
+        }
     }
 }
 

@@ -32,6 +32,9 @@ impl Cells<'_> {
 /// `None` if the record is too short for a field.
 type Read = fn(&mut Cells<'_>) -> Option<EventKind>;
 
+/// Event of [`EventKind::Ran`]. The default events do not include it: it comes with every switch.
+pub const ACCOUNTS: &str = "sched/sched_stat_runtime";
+
 /// Events whose fields are read: their name, fields that they have on every kernel known, and how a record is read.
 const LAYOUTS: &[(&str, &[&str], Read)] = &[
     ("sched/sched_switch", &["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"], |c| {
@@ -58,6 +61,7 @@ const LAYOUTS: &[(&str, &[&str], Read)] = &[
     ("timer/hrtimer_expire_entry", &["function"], |c| {
         Some(EventKind::TimerExpired { function: c.number(0)? as u64 })
     }),
+    (ACCOUNTS, &["runtime"], |c| Some(EventKind::Ran { runtime_ns: c.number(0)?.max(0) as u64 })),
     ("nmi/nmi_handler", &["delta_ns"], |c| Some(EventKind::Nmi { delta_ns: c.number(0)?.max(0) as u64 })),
 ];
 
@@ -264,6 +268,7 @@ mod tests {
             EventKind::PageFault { user: true, .. } => "page_fault_user".to_owned(),
             EventKind::PageFault { user: false, .. } => "page_fault_kernel".to_owned(),
             EventKind::TimerExpired { .. } => "hrtimer_expire_entry".to_owned(),
+            EventKind::Ran { .. } => "sched_stat_runtime".to_owned(),
             EventKind::Nmi { .. } => "nmi_handler".to_owned(),
             EventKind::Other { name } => names.text(*name).to_owned(),
         }

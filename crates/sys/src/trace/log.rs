@@ -58,6 +58,9 @@ pub enum EventKind {
     PageFault { user: bool, address: u64 },
     /// A high-resolution timer expired, and the kernel calls this function of its own: see [`functions`](super::functions).
     TimerExpired { function: u64 },
+    /// The scheduler brought the account of the current thread up to date: its run time since the last event of this kind, or since it got the CPU. Time
+    /// that a hypervisor stole is not in it.
+    Ran { runtime_ns: u64 },
     /// A handler of a non-maskable interrupt has ended.
     Nmi { delta_ns: u64 },
     /// Any other event that was asked for.

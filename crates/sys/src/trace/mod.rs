@@ -11,6 +11,7 @@ mod page;
 mod session;
 mod symbols;
 
+pub use decode::ACCOUNTS;
 pub use log::{
     Dropped, EventKind, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
     softirq_name,

@@ -257,7 +257,10 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
         for m in of_level(out, Level::Memory) {
             m.flag(SMALL_BUFFER.id);
             if bytes <= last_bytes {
-                m.reject("the buffer fits the last cache");
+                m.reject(&format!(
+                    "the buffer of {taken} fits the last cache of {}",
+                    human(last_bytes, Unit::Bytes)
+                ));
             }
         }
     }
