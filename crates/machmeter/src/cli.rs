@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 
-use crate::command::COMMANDS;
+use crate::command::{COMMANDS, beside};
 use crate::globals::options;
 use crate::{Failure, Registries, Result, compat, output};
 
@@ -47,6 +47,7 @@ pub(crate) fn command(registries: &Registries) -> Command {
             format!("{}\n\n{}\n\nReferences:\n{}", info.question, info.method, info.references.join("\n"));
         // `long_about` would replace the question by the description of the parameters, so the question is set last.
         let sub = (probe.augment)(Command::new(info.name)).about(info.question).long_about(method);
+        let sub = if info.name == beside::VERB { beside::Asked::augment_args(sub) } else { sub };
         let letters: Vec<char> = sub.get_arguments().filter_map(Arg::get_short).collect();
         // If a probe uses the letter itself (ranks in `mpi -n 2`), the global option has no letter there.
         let own =

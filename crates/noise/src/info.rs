@@ -31,7 +31,7 @@ machmeter_data::metrics! {
     }
     ["cpu", "rank", "source", "kind"] One Lower weakened by [Preemption, Clock, Rights] {
         SOURCE = "noise.source_fraction"
-            "Share of wall time taken by one source. The sources, micro-stalls and gaps too short for the list add up to the stolen time.";
+            "Share of wall time taken by one source, per CPU and over all (`cpu=all`). The sources, micro-stalls and gaps too short for the list add up to the stolen time.";
     }
     ["cpu", "rank", "class", "source"] Hertz Neither weakened by [Preemption, Clock] {
         PERIOD = "noise.period"
@@ -179,7 +179,7 @@ machmeter_data::rows! { ROWS:
         detail "regular, {source} (CPU {cpu})" each "source": ["" "noise.period{cpu=*}"];
     }
     "TAKEN" {
-        row "{source} (CPU {cpu})" each "source": ["" "noise.source_fraction{cpu=*}" greatest];
+        row "{source}" each "source": ["" "noise.source_fraction{cpu=all}"];
     }
 }
 

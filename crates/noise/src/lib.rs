@@ -8,6 +8,7 @@
 pub mod analyze;
 mod attendant;
 pub mod attribute;
+pub mod beside;
 mod import;
 pub mod info;
 mod job;

@@ -162,6 +162,14 @@ impl Planted {
 /// Sum of the shares of sources, and the stolen share.
 fn balance(samples: &Samples) -> (f64, f64) {
     let metrics = analyze(samples, 1).metrics;
+    let share = |cpu: &str, m: &machmeter_data::Metric| {
+        m.id == "noise.source_fraction" && m.params["cpu"].to_string() == cpu
+    };
+    for all in metrics.iter().filter(|m| share("all", m)) {
+        // With one CPU, the share over all CPUs is its own.
+        let own = metrics.iter().find(|m| share("0", m) && m.params["source"] == all.params["source"]);
+        assert_eq!(own.map(|m| m.value), Some(all.value), "{:?}", all.params);
+    }
     let of = |id: &str| {
         let own = metrics.iter().filter(|m| m.id == id && m.params["cpu"].to_string() == "0");
         own.filter_map(|m| m.value).inspect(|v| assert!((0.0..=1.0).contains(v), "{id}: {v}")).sum::<f64>()

@@ -218,3 +218,24 @@ fn costs_of_a_shared_core_have_their_sign_in_the_picture() {
     assert!(picture.contains("* core shared"), "{picture}");
     assert!(picture.matches(">*</text>").count() > 5, "{picture}");
 }
+
+#[test]
+fn rows_without_a_figure_have_their_reason_once() {
+    let mut record = record();
+    let why = "the buffer of 256 MiB fits the last cache of 300 MiB";
+    for m in record.metrics.iter_mut().filter(|m| m.id.starts_with("memory.")) {
+        m.reject(why);
+    }
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for width in [40, 80, 100] {
+        let text = flat(&page(&record, &style(width, false, false)));
+        let memory = &text[text.find(" MEMORY ").expect("the section stays")..text.find(" SYNC ").unwrap()];
+        assert_eq!(memory.matches(why).count(), 1, "{memory}");
+        assert!(memory.contains("; ") && memory.contains(": no figure: "), "{memory}");
+    }
+    assert!(render(&record).contains(why));
+    let mut markdown = Vec::new();
+    let format = machmeter_report::format::by_name("markdown").expect("a format");
+    (format.write)(&record, &[], &mut markdown).expect("written");
+    assert!(String::from_utf8(markdown).unwrap().contains("no figure"));
+}

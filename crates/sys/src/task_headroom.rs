@@ -57,7 +57,7 @@ impl TaskHeadroom {
             let limit = format!("pids.max {most} of the control group /{group}");
             Some(Self { tasks: most.saturating_sub(current), limit })
         };
-        groups_above(tree, "pids").into_iter().filter_map(room).collect()
+        groups_above(tree, "self", "pids").into_iter().filter_map(room).collect()
     }
 
     fn of_machine(tree: &FsRoot) -> Option<Self> {

@@ -86,7 +86,11 @@ pub(crate) const CODES: &[Code] = &[
 pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
     let mut all: Vec<&'static Code> = machmeter_doctor::codes().collect();
     all.extend(registries.probes.iter().flat_map(|p| p.info.codes()));
-    all.extend(super::trace::INFO.codes());
+    all.extend(
+        [&super::trace::INFO, &machmeter_noise::beside::INFO]
+            .into_iter()
+            .flat_map(machmeter_engine::Info::codes),
+    );
     all.extend(machmeter_store::foreign::codes::CODES);
     all.extend(CODES);
     all.sort_by_key(|c| c.id);

@@ -49,7 +49,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
             let text =
                 |m: &MetricInfo| format!("{} Weakened by: {}.", m.description, Hazard::names(m.weakened_by));
             probes
-                .chain([&trace::INFO])
+                .chain([&trace::INFO, &machmeter_noise::beside::INFO])
                 .flat_map(Info::metrics)
                 .map(|m| row(&id(m), &unit(m), &text(m)))
                 .collect()

@@ -1,6 +1,7 @@
 //! The commands that are not probes, one file each.
 
 mod ab;
+pub(crate) mod beside;
 mod compare;
 mod completions;
 pub(crate) mod doctor;
@@ -11,6 +12,7 @@ mod list;
 mod man;
 mod measure;
 mod predict;
+mod program;
 mod reference;
 mod report;
 mod schema;
@@ -109,7 +111,10 @@ pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit>
         return repeated(&globals, || measure::page(registries, &globals));
     };
     if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
-        return repeated(&globals, || measure::probe(registries, probe, &globals, given));
+        return match if name == beside::VERB { beside::asked(given)? } else { None } {
+            Some(asked) => beside::run(registries, &globals, &asked),
+            None => repeated(&globals, || measure::probe(registries, probe, &globals, given)),
+        };
     }
     let own = own.ok_or_else(|| Failure::usage(format!("no command '{name}'")))?;
     (own.run)(registries, &globals, given)

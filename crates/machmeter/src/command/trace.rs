@@ -5,9 +5,8 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command as Process, ExitStatus, Stdio};
+use std::process::{Command as Process, ExitStatus, Stdio};
 
 use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::record::{Machine, Provenance};
@@ -16,12 +15,10 @@ use machmeter_engine::Info;
 use machmeter_engine::probe::{Analysis, Outcome};
 use machmeter_store::mpi_trace::{self, Collected};
 use machmeter_sys::abandoned;
-use machmeter_sys::guard::signals;
 use machmeter_sys::preload::{self, Preload};
-use machmeter_sys::process::terminate_process;
-use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use super::keep::{MANY_ROWS, keep};
+use super::program;
 use crate::globals::Raw;
 use crate::session::Session;
 use crate::{Exit, Failure, Globals, Registries, Result, recorder};
@@ -38,9 +35,6 @@ pub(crate) const INFO: Info = Info {
     codes: &[mpi_trace::CODES],
     example_job: "",
 };
-
-/// Interval between checks for the end of the program, ns.
-const LOOK_NS: u64 = 20_000_000;
 
 /// Record the calls of an MPI program, and what it waits for
 ///
@@ -99,7 +93,7 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     }
     let status = traced(&asked, preload.path(), &place.path, globals)?;
     drop(preload);
-    let exit = program_exit(status);
+    let exit = program::exit_of(status);
     let found = collected(&place.path, globals).map_err(|f| {
         place.is_kept = true;
         f.help(format!("the traces are kept in {}", place.path.display()))
@@ -119,15 +113,6 @@ pub(super) fn run(registries: &Registries, globals: &Globals, matches: &ArgMatch
     };
     let own = told(session, found, &asked.command, globals);
     Ok(if exit == Exit::Fine { own } else { exit })
-}
-
-/// The exit code of the program, by the convention of shells.
-fn program_exit(status: ExitStatus) -> Exit {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => Exit::Fine,
-        (Some(code), _) => Exit::Program(code as u8),
-        (None, signal) => Exit::Program(128 + signal.unwrap_or(0) as u8),
-    }
 }
 
 /// Removes the recorder that a killed run left beside the traces in `dir`, unless a run uses the directory.
@@ -178,33 +163,16 @@ impl Drop for Place {
 
 /// Runs the program to its end, and forwards signals to it.
 fn traced(asked: &Asked, library: &Path, dir: &Path, globals: &Globals) -> Result<ExitStatus> {
-    let [program, arguments @ ..] = asked.command.as_slice() else {
+    let [name, arguments @ ..] = asked.command.as_slice() else {
         return Err(Failure::usage("no command given"));
     };
-    let mut process = Process::new(program);
-    process.args(exports(program)).args(arguments);
+    let mut process = Process::new(name);
+    process.args(exports(name)).args(arguments);
     process.env("LD_PRELOAD", preloaded(library)).env(DIRECTORY_VARIABLE, dir);
     process.env(LIMIT_VARIABLE, (asked.limit << 20).to_string());
-    if globals.stdout_is_taken() {
-        process.stdout(Stdio::from(std::io::stderr()));
-    }
-    let mut child =
-        process.spawn().map_err(|e| Failure::usage(format!("{}: {e}", Path::new(program).display())))?;
-    ended(&mut child)
-}
-
-fn ended(child: &mut Child) -> Result<ExitStatus> {
-    let mut is_told = false;
-    loop {
-        if let Some(status) = child.try_wait().map_err(Failure::cannot)? {
-            return Ok(status);
-        }
-        if !is_told && signals::stop_requested().is_some() {
-            is_told = true;
-            let _ = terminate_process(child.id() as i32);
-        }
-        nanosleep_until(monotonic_ns() + LOOK_NS);
-    }
+    let mut child = program::start(process, name, globals)?;
+    program::ended(child.id() as i32, || {});
+    child.wait().map_err(Failure::cannot)
 }
 
 /// The recorder, followed by the libraries of the user's `LD_PRELOAD`.

@@ -174,7 +174,9 @@ impl Calls {
         let is_help = words.iter().any(|w| ["-h", "--help", "--version"].contains(&w.as_str()));
         let has_plan = verb.unwrap_or(&self.tree).get_arguments().any(|a| a.get_id() == "dry_run");
         let is_planned = words.iter().any(|w| w == "--dry-run");
-        let with = |more: &str| [words, &[more.to_owned()]].concat();
+        // Words behind `--` belong to another program.
+        let own = words.iter().position(|w| w == "--").filter(|_| has_plan).unwrap_or(words.len());
+        let with = |more: &str| [&words[..own], &[more.to_owned()], &words[own..]].concat();
         match name {
             _ if is_help => self.run(words, Way::Run),
             _ if is_planned => self.run(words, Way::DryRun),
@@ -235,6 +237,7 @@ fn filled(words: &[String]) -> Result<Vec<String>, String> {
             (Some("completions"), "SHELL") => "bash".to_owned(),
             (Some("--pattern"), "NAME") => "allreduce".to_owned(),
             (Some("--load"), "NAME") => "burn".to_owned(),
+            (Some("--"), "CMD") => "true".to_owned(),
             (Some("report"), "FILE") => "any.json".to_owned(),
             (Some("--job"), "FILE") => "jobs/noise.toml".to_owned(),
             (_, name) => match PLACEHOLDERS.iter().find(|(placeholder, _)| *placeholder == name) {

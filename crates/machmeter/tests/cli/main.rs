@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
 
+mod beside;
 mod book;
 mod calculated;
 mod calls;

@@ -322,10 +322,11 @@ fn files_that_are_no_traces_are_refused_in_one_line() {
         ("trace --collect nothere", "nothere"),
         ("trace", "COMMAND"),
         ("trace --limit 0 -- true", "--limit"),
-        ("trace -- ./nothere", "./nothere"),
         ("trace -o missing/x.html -- true", "the folder does not exist"),
         ("trace -t 5 -- true", "trace takes no --time"),
     ] {
         lab.line(line).refused(about);
     }
+    // A program that does not exist has the exit code of shells.
+    lab.line("trace -- ./nothere").failed(127, "./nothere");
 }

@@ -32,7 +32,7 @@ pub(crate) use records::{is_loaded, of, price, record_in, sound, value, warned, 
 /// A program meant to run for a few seconds hangs if it takes this long.
 const HANGS_AFTER: Duration = Duration::from_mins(1);
 /// Exit codes in the help; 129 is for SIGHUP, 152 for SIGXCPU.
-const DOCUMENTED: [i32; 10] = [0, 1, 2, 3, 4, 5, 129, 130, 143, 152];
+const DOCUMENTED: [i32; 12] = [0, 1, 2, 3, 4, 5, 126, 127, 129, 130, 143, 152];
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// Directories for runs; removed with their content.

@@ -42,6 +42,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     let (per_cpu, rhythms): (Vec<Vec<Metric>>, Vec<Vec<rhythm::Periodic>>) = done.into_iter().unzip();
     let mut metrics = figures::of_all(&views, &per_cpu);
     metrics.extend(long_gaps::rate(&views));
+    metrics.extend(sources::over_all(&views, activity_log));
     let mut found = Vec::new();
     for ((v, own), rhythms) in views.iter().zip(per_cpu).zip(rhythms) {
         metrics.extend(own);

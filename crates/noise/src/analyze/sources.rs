@@ -248,6 +248,28 @@ pub fn metrics(view: &CpuView<'_>, activity_log: &ActivityLog) -> Vec<Metric> {
     leading(accounts(view, activity_log), NAMED).into_iter().map(metric).collect()
 }
 
+/// Metrics `noise.source_fraction` over all CPUs: a source that moves between CPUs is one.
+pub fn over_all(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Vec<Metric> {
+    let Some(first) = views.first() else { return Vec::new() };
+    let wall: f64 = views.iter().map(|v| v.split.wall_ticks).sum();
+    let metric = |((name, kind), a): ((String, &'static str), Account)| {
+        let p = params([("cpu", "all".into()), ("source", name.as_str().into()), ("kind", kind.into())]);
+        let m = Metric::new(&info::SOURCE, p, a.ticks / wall, "time-share", a.detours);
+        let step = 2.0 * first.setup.step_ticks as f64 * a.detours as f64 / wall;
+        of_source(m, &a.slices, (wall / SLICES as f64, step), first.setup.ns_per_tick())
+    };
+    leading(merged(views, activity_log), NAMED).into_iter().map(metric).collect()
+}
+
+/// The accounts of all CPUs together.
+fn merged(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Accounts {
+    let mut merged = Accounts::new();
+    for (key, account) in views.iter().flat_map(|v| accounts(v, activity_log)) {
+        merged.entry(key).or_default().add(&account);
+    }
+    merged
+}
+
 /// Share of the CPU's time that was stolen without a name, and in all. Micro-stalls have none by nature and do not count.
 pub fn nameless(view: &CpuView<'_>, activity_log: &ActivityLog) -> (f64, f64) {
     let wall = view.split.wall_ticks;
@@ -261,12 +283,7 @@ pub fn nameless(view: &CpuView<'_>, activity_log: &ActivityLog) -> (f64, f64) {
 
 /// The table of sources over all CPUs: share, rate, median and longest detour, entry and exit lag.
 pub fn table(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
-    let mut merged: Accounts = BTreeMap::new();
-    for v in views {
-        for (k, account) in accounts(v, activity_log) {
-            merged.entry(k).or_default().add(&account);
-        }
-    }
+    let merged = merged(views, activity_log);
     if merged.is_empty() {
         return None;
     }

@@ -92,7 +92,8 @@ struct Taker {
 fn taker(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]) -> Taker {
     let of_kind = |kinds: &[SourceKind]| {
         let is_kind = |m: &&Metric| {
-            m.id == info::SOURCE.id && kinds.iter().any(|k| m.params.get("kind") == Some(&k.name().into()))
+            let is_of_cpu = m.id == info::SOURCE.id && m.params.get("cpu") != Some(&"all".into());
+            is_of_cpu && kinds.iter().any(|k| m.params.get("kind") == Some(&k.name().into()))
         };
         metrics.iter().filter(is_kind).filter_map(|m| m.value).sum::<f64>()
     };

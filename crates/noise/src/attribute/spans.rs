@@ -55,7 +55,7 @@ pub(super) fn add(
     walk.close(0, last_ticks);
     walk.end_thread(last_ticks);
     walk.spans.sort_by_key(|s| s.start_ticks);
-    activity_log.stolen.push(stolen::read(log, meter.cpu, ns_per_tick, &walk.spans, activity_log));
+    activity_log.stolen.push(stolen::read(log, meter, ns_per_tick, &walk.spans, activity_log));
     activity_log.spans.push(walk.spans);
 }
 
@@ -114,9 +114,8 @@ impl Walk {
             }
             EventKind::VectorExit { .. } => self.end(e.ticks, Closes::Vector),
             EventKind::TimerExpired { function } => self.timer(function, kernel),
-            EventKind::Ran { .. } => {}
             EventKind::PageFault { .. } => {
-                // Only the entry is told: the gap's rest is its exit lag.
+                // The kernel traces the entry only; the rest of the gap is its exit lag.
                 let source = t.intern(Source::new("page fault", SourceKind::Fault));
                 self.span(e.ticks, e.ticks, source);
             }
@@ -126,7 +125,11 @@ impl Walk {
                 self.span(e.ticks.saturating_sub(ticks), e.ticks, source);
             }
             // Work items run inside kernel worker threads, which the switches name already.
-            EventKind::Other { .. } => {}
+            EventKind::Other { .. }
+            | EventKind::Ran { .. }
+            | EventKind::Woken { .. }
+            | EventKind::Moved { .. }
+            | EventKind::Forked { .. } => {}
         }
     }
 

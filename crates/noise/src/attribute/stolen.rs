@@ -7,6 +7,7 @@
 use machmeter_loops::noise::measure::Gap;
 use machmeter_sys::trace::{EventKind, TraceLog};
 
+use super::Meter;
 use super::activity_log::{ActivityLog, SourceKind, Span};
 use super::matching::{Attributed, Part};
 
@@ -24,44 +25,69 @@ pub struct Stolen {
     pub ticks: u64,
 }
 
-/// Reads what was stolen on a CPU. `spans` are its handlers and threads, ordered by start.
+/// Reads what was stolen on the CPU of a meter. `spans` are its handlers and threads, ordered by start.
 pub(super) fn read(
     log: &TraceLog,
-    cpu: usize,
+    meter: &Meter,
     ns_per_tick: f64,
     spans: &[Span],
     activity_log: &ActivityLog,
 ) -> Vec<Stolen> {
     let handlers = outermost(spans, activity_log);
+    // The current thread, and since when its account is complete.
     let mut from = None;
-    let mut all: Vec<(u64, u64, f64, f64)> = Vec::new();
-    for e in log.on_cpu(cpu) {
+    let mut current = None;
+    let mut all: Vec<Account> = Vec::new();
+    for e in log.on_cpu(meter.cpu) {
         match e.kind {
-            EventKind::SwitchTo { .. } => from = Some(e.ticks),
-            EventKind::Ran { runtime_ns } => {
-                if let Some(from) = from.replace(e.ticks) {
-                    let missing = (e.ticks - from) as f64 - runtime_ns as f64 / ns_per_tick;
-                    all.push((from, e.ticks, missing, overlap(&handlers, from, e.ticks) as f64));
+            EventKind::SwitchTo { next_pid, .. } => (from, current) = (Some(e.ticks), Some(next_pid)),
+            // The meter stays on this CPU: it came without a traced switch.
+            EventKind::Ran { pid, .. } if current != Some(pid) && pid == meter.tid => {
+                (from, current) = (Some(e.ticks), Some(pid));
+            }
+            // The scheduler also keeps accounts of threads on other CPUs.
+            EventKind::Ran { pid, .. } if current != Some(pid) => {}
+            EventKind::Ran { runtime_ns, .. } => {
+                if let Some(start_ticks) = from.replace(e.ticks) {
+                    let missing = (e.ticks - start_ticks) as f64 - runtime_ns as f64 / ns_per_tick;
+                    let of_handlers = overlap(&handlers, start_ticks, e.ticks) as f64;
+                    all.push(Account { start_ticks, end_ticks: e.ticks, missing, of_handlers });
                 }
             }
             _ => {}
         }
     }
     // Kernels with CONFIG_IRQ_TIME_ACCOUNTING take handlers off the run time as well.
-    let distance = |of: &dyn Fn(&(u64, u64, f64, f64)) -> f64| {
-        let mut all: Vec<f64> = all.iter().map(|a| of(a).abs()).collect();
+    let typical = |of: fn(&Account) -> f64| {
+        let with_handlers = all.iter().filter(|a| a.of_handlers > 0.0);
+        let mut all: Vec<f64> = with_handlers.map(|a| of(a).abs()).collect();
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied().unwrap_or(0.0)
     };
-    let without_handlers = distance(&|a| a.2 - a.3) < distance(&|a| a.2);
-    let missing = |a: &(u64, u64, f64, f64)| if without_handlers { a.2 - a.3 } else { a.2 };
+    if typical(|a| a.missing - a.of_handlers) < typical(|a| a.missing) {
+        for a in &mut all {
+            a.missing -= a.of_handlers;
+        }
+    }
     // An account is brought up to date a little before its event, so that some threads seem to have run too long. The most that one did is the error. The
     // hypervisor can stop the CPU just between the two: a thousandth of the accounts, and one more, may be further off.
-    let mut excess: Vec<f64> = all.iter().map(|a| -missing(a)).collect();
+    let mut excess: Vec<f64> = all.iter().map(|a| -a.missing).collect();
     excess.sort_by(|a, b| b.total_cmp(a));
     let error = excess.get(excess.len() / 1000 + 1).map_or(0.0, |e| e.max(0.0));
-    let stolen = all.iter().filter(|a| missing(a) > error);
-    stolen.map(|a| Stolen { start_ticks: a.0, end_ticks: a.1, ticks: missing(a) as u64 }).collect()
+    let stolen = all.iter().filter(|a| a.missing > error);
+    stolen
+        .map(|a| Stolen { start_ticks: a.start_ticks, end_ticks: a.end_ticks, ticks: a.missing as u64 })
+        .collect()
+}
+
+/// Two events between which the scheduler kept an account.
+struct Account {
+    start_ticks: u64,
+    end_ticks: u64,
+    /// Time that is not in the account, ticks.
+    missing: f64,
+    /// Time of handlers between the events, ticks.
+    of_handlers: f64,
 }
 
 /// Start and end of each handler that runs inside no other.
@@ -100,18 +126,21 @@ pub(super) fn charge(stolen: &[Stolen], gaps: &[Gap], host: u32, attributed: &mu
 }
 
 fn give(to: &mut Attributed, gap: &Gap, host: u32, stolen: Stolen) {
-    match to.parts.iter_mut().find(|p| p.source == host) {
-        Some(part) => part.ticks += stolen.ticks,
-        None => {
-            let start_ticks = stolen.start_ticks.max(gap.start_ticks);
-            to.parts.push(Part { source: host, start_ticks, ticks: stolen.ticks });
-        }
+    if let Some(part) = to.parts.iter_mut().find(|p| p.source == host) {
+        part.ticks += stolen.ticks;
+    } else {
+        let start_ticks = stolen.start_ticks.max(gap.start_ticks);
+        to.parts.push(Part { source: host, start_ticks, ticks: stolen.ticks });
     }
-    // What does not fit beside the others was stolen from the longest of them.
+    // What does not fit beside the others was stolen from them, from the longest first.
     let sum: u64 = to.parts.iter().map(|p| p.ticks).sum();
-    let others = to.parts.iter_mut().filter(|p| p.source != host);
-    if let Some(longest) = others.max_by_key(|p| p.ticks) {
-        longest.ticks = longest.ticks.saturating_sub(sum.saturating_sub(gap.ticks()));
+    let mut excess = sum.saturating_sub(gap.ticks());
+    let mut others: Vec<&mut Part> = to.parts.iter_mut().filter(|p| p.source != host).collect();
+    others.sort_by_key(|p| std::cmp::Reverse(p.ticks));
+    for part in others {
+        let taken = excess.min(part.ticks);
+        part.ticks -= taken;
+        excess -= taken;
     }
     let of_host = to.parts.iter().find(|p| p.source == host).map_or(0, |p| p.ticks);
     if of_host > gap.ticks() / 2 {
@@ -144,10 +173,10 @@ mod tests {
         let event = |(ticks, runtime_ns): &(u64, u64)| TraceEvent {
             ticks: *ticks,
             cpu: 1,
-            kind: EventKind::Ran { runtime_ns: *runtime_ns },
+            kind: EventKind::Ran { pid: 42, runtime_ns: *runtime_ns },
         };
         let log = TraceLog { events: accounts.iter().map(event).collect(), ..TraceLog::default() };
-        read(&log, 1, 1.0, &spans, &activity_log)
+        read(&log, &Meter { cpu: 1, tid: 42, main_tid: 41 }, 1.0, &spans, &activity_log)
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Witness for Traced {
             ..ActivityLog::none()
         };
         let mut running = self.running.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // What fails here fails again below, where it is told.
+        // What fails here fails again below, and is noted there.
         let _ = running.session.drain();
         running.name_processes();
         // They were renamed over time: tick_sched_timer, tick_nohz_highres_handler, tick_nohz_handler.

@@ -245,3 +245,40 @@ fn samples_survive_their_tables_and_so_does_the_analysis() {
     tables.retain(|t| t.name != "noise_histogram");
     assert!(from_tables(&tables).is_err());
 }
+
+#[test]
+fn a_source_that_hops_is_one_row_over_all_cpus() {
+    let mut plan = Planted::new(100_000, 2_000);
+    plan.stolen = (0..100).map(|i| (500_000 + i * 1_800_000, 20_000)).collect();
+    let mut samples = plan.samples();
+    plan.stolen = (0..50).map(|i| (700_000 + i * 3_600_000, 10_000)).collect();
+    let mut second = plan.samples().cpus.remove(0);
+    second.cpu = 1;
+    samples.cpus.push(second);
+    let spans = |gaps: &[Gap]| {
+        gaps.iter()
+            .map(|g| Span { start_ticks: g.start_ticks, end_ticks: g.end_ticks, source: 0, depth: 0 })
+            .collect()
+    };
+    samples.activity_log = ActivityLog {
+        sight: Sight::Everything,
+        spans: samples.cpus.iter().map(|c| spans(&c.gaps)).collect(),
+        lost: vec![0; 2],
+        sources: vec![Source::thread("thief", "thief", 7)],
+        ..ActivityLog::none()
+    };
+    for i in 0..2 {
+        samples.cpus[i].attributed = attribute(&mut samples.activity_log, i, &samples.cpus[i].gaps.clone());
+    }
+    let metrics = analyze(&samples, 1).metrics;
+    let of = |cpu: &str| {
+        let is_it = |m: &&Metric| {
+            m.id == "noise.source_fraction"
+                && m.params["cpu"].to_string() == cpu
+                && m.params["source"] == "thief".into()
+        };
+        metrics.iter().find(is_it).and_then(|m| m.value).unwrap()
+    };
+    assert!(of("0") > 3.0 * of("1") && of("1") > 0.0);
+    assert!((of("all") - f64::midpoint(of("0"), of("1"))).abs() < 1e-12);
+}

@@ -87,6 +87,24 @@ pub(super) fn mpi_calls(tables: &[Table]) -> Vec<BoxFirings> {
     read().unwrap_or_default()
 }
 
+/// Turns of threads and handlers on each CPU, around the wait that ended a watch; empty without their table.
+pub(super) fn turns(tables: &[Table]) -> Vec<BoxFirings> {
+    let read = || {
+        let table = tables.iter().find(|t| t.name == "beside_turns")?;
+        let (cpus, names) = (table.i32s("cpu")?, table.texts("name")?);
+        let (starts, durations) = (table.i64s("start_ns")?, table.i64s("duration_ns")?);
+        let mut all: BTreeMap<(i32, &str), BoxFirings> = BTreeMap::new();
+        for i in (0..table.rows()).filter(|i| durations[*i] >= 0 && names[*i] != "idle") {
+            let track = || format!("CPU {}", cpus[i]);
+            let own = || BoxFirings { track: track(), name: names[i].clone(), firings: Vec::new() };
+            let turn = (starts[i] as f64, durations[i] as f64);
+            all.entry((cpus[i], &names[i])).or_insert_with(own).firings.push(turn);
+        }
+        Some(all.into_values().collect())
+    };
+    read().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use machmeter_data::{Column, Record, Table, Unit, Values};
@@ -138,6 +156,18 @@ mod tests {
     #[test]
     fn a_trace_has_a_slice_per_firing() {
         assert_eq!(times(&tables(), ["fft", "sink", "g: s"]), [2, 1, 1]);
+    }
+
+    #[test]
+    fn a_trace_has_a_track_per_cpu_with_a_slice_per_turn() {
+        let columns = vec![
+            column("cpu", vec![0, 0, 1]),
+            column("start_ns", vec![-5_i64, 40, 20]),
+            column("duration_ns", vec![5_i64, 6, 7]),
+            column("name", ["hog:7", "idle", "hog:7"].map(str::to_owned).to_vec()),
+        ];
+        let table = Table::new("beside_turns", columns).unwrap();
+        assert_eq!(times(&[table], ["hog:7", "CPU 0", "CPU 1", "idle"]), [2, 1, 1, 0]);
     }
 
     #[test]

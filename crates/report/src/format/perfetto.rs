@@ -1,7 +1,7 @@
 //! Exports a Perfetto trace in the native protobuf form (`TrackEvent`), for ui.perfetto.dev and `trace_processor`.
 //!
 //! A CPU has a track with a slice per detour, named by its source. A schedule of a dataflow graph has a track with a slice per firing, and a rank of an MPI
-//! program one with a slice per call. Every time series of the record is a counter.
+//! program one with a slice per call. A watch that a long wait ended has a track per CPU with a slice per turn. Every time series of the record is a counter.
 //!
 //! Field numbers: perfetto's `protos/perfetto/trace/{trace_packet,track_event/*}.proto`.
 
@@ -11,7 +11,7 @@ use std::io;
 use machmeter_data::shape::Series;
 use machmeter_data::{Record, Table, Unit, finite};
 
-use super::firings::{BoxFirings, firings, mpi_calls};
+use super::firings::{BoxFirings, firings, mpi_calls, turns};
 use super::protobuf::Message;
 use super::{ExportError, gaps};
 use machmeter_data::gaps::Gaps;
@@ -53,6 +53,7 @@ pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) 
     let record = finite::record(record);
     let mut boxes = firings(tables);
     boxes.extend(mpi_calls(tables));
+    boxes.extend(turns(tables));
     let gaps = if boxes.is_empty() { Some(gaps(tables, "perfetto")?) } else { None };
     let root = Message::default().number(descriptor::UUID, ROOT_TRACK).text(descriptor::NAME, "machmeter");
     // The first packet of a sequence marks the start of its incremental state.

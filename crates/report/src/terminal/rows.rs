@@ -74,6 +74,13 @@ impl Signs {
     }
 }
 
+/// Rows of a section that have no figure for one reason.
+struct Missing<'r> {
+    section: &'r str,
+    names: Vec<String>,
+    why: String,
+}
+
 /// Adds the rows of a record.
 pub(super) fn rows(
     out: &mut String,
@@ -86,12 +93,15 @@ pub(super) fn rows(
     let shown = |r: &&Row| !pictured.contains(&r.section.as_str()) && (depth > Depth::Brief || !r.detail);
     let mut section = ("", 0);
     let mut all: Vec<(&str, RowText)> = Vec::new();
-    let mut missing: Vec<(&str, String)> = Vec::new();
+    let mut missing: Vec<Missing<'_>> = Vec::new();
     for row in record.summary.rows.iter().filter(shown) {
         let Some(mut text) = row.text(&record.metrics) else {
-            let why = row.missing(&record.metrics);
-            missing
-                .extend(why.map(|(name, why)| (row.section.as_str(), printable(&format!("{name}: {why}")))));
+            let Some((name, why)) = row.missing(&record.metrics) else { continue };
+            let (name, section) = (printable(name), row.section.as_str());
+            match missing.iter_mut().find(|m| m.section == section && m.why == why) {
+                Some(same) => same.names.push(name),
+                None => missing.push(Missing { section, names: vec![name], why }),
+            }
             continue;
         };
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
@@ -112,8 +122,10 @@ pub(super) fn rows(
     for section in sections {
         let mut heading = section;
         let texts = all.iter().filter(|(s, _)| *s == section).map(|(_, text)| grid.lines(text, style, signs));
-        let reasons = missing.iter().filter(|(s, _)| *s == section);
-        let reasons = reasons.map(|(_, why)| indented(why, room(style), BELOW));
+        let reasons = missing.iter().filter(|m| m.section == section).map(|m| {
+            let text = format!("{}: {}", m.names.join("; "), printable(&m.why));
+            indented(&text, room(style), BELOW)
+        });
         for lines in texts.chain(reasons).collect::<Vec<_>>() {
             under(out, style, heading, lines);
             heading = "";

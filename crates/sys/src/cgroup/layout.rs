@@ -97,11 +97,11 @@ pub(crate) fn place(tree: &FsRoot, controller: Controller) -> Result<Place, Stri
     }
 }
 
-/// This process's groups for `controller`, version 1 before 2, from its own up to what is mounted below
+/// The groups of a process (`self` or its id) for `controller`, version 1 before 2, from its own up to what is mounted below
 /// `/sys/fs/cgroup`. In a container the path may be the host's; the mount then is the container's group.
-pub(crate) fn groups_above(tree: &FsRoot, controller: &str) -> Vec<String> {
+pub(crate) fn groups_above(tree: &FsRoot, process: &str, controller: &str) -> Vec<String> {
     const MOUNT: &str = "sys/fs/cgroup";
-    let membership = tree.text("proc/self/cgroup").unwrap_or_default();
+    let membership = tree.text(&format!("proc/{process}/cgroup")).unwrap_or_default();
     let named = |name: &str| format!("{MOUNT}/{name}");
     let together = ["cpu,cpuacct", "cpuacct,cpu"].into_iter().filter(|_| controller == "cpu");
     let one = std::iter::once(controller).chain(together).map(named).find(|m| tree.exists(m));

@@ -9,10 +9,12 @@ mod layout;
 mod limits;
 mod removal;
 mod request;
+mod throttle;
 
 pub use group::{Group, Plan};
 pub(crate) use layout::{group_of, groups_above, mount_of, place};
 pub use request::Request;
+pub use throttle::Throttled;
 
 use std::fmt;
 use std::path::Path;

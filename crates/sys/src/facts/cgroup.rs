@@ -31,7 +31,8 @@ const NO_LIMIT_BYTES: u64 = 1 << 62;
 /// The memory limit of this process's own group, or of the nearest above it that shows one.
 fn memory_max(tree: &FsRoot) -> Fact {
     let names = ["memory.limit_in_bytes", "memory.max"];
-    let mut files = groups_above(tree, "memory").into_iter().flat_map(|g| names.map(|n| format!("{g}/{n}")));
+    let mut files =
+        groups_above(tree, "self", "memory").into_iter().flat_map(|g| names.map(|n| format!("{g}/{n}")));
     let file = files.find(|file| tree.exists(file)).unwrap_or_else(|| "sys/fs/cgroup/memory.max".to_owned());
     let fact = from_file(tree, &file, |t| match t {
         "max" => Some(NO_LIMIT_BYTES),

@@ -36,7 +36,7 @@ impl Cgroup {
         if tree.text("proc/self/cgroup").is_none() {
             return Self::default();
         }
-        let cpuset = groups_above(tree, "cpuset").iter().find_map(|group| {
+        let cpuset = groups_above(tree, "self", "cpuset").iter().find_map(|group| {
             let names = ["cpuset.effective_cpus", "cpuset.cpus.effective", "cpuset.cpus"];
             names.map(|name| format!("{group}/{name}")).into_iter().find_map(|file| {
                 let cpus: CpuSet = tree.text(&file)?.parse().ok()?;
@@ -44,7 +44,7 @@ impl Cgroup {
                 (!cpus.is_empty()).then_some((cpus, file))
             })
         });
-        let quotas = groups_above(tree, "cpu").into_iter().filter_map(|group| quota_of(tree, &group));
+        let quotas = groups_above(tree, "self", "cpu").into_iter().filter_map(|group| quota_of(tree, &group));
         let quota = quotas.min_by(|(a, _), (b, _)| a.cpus().total_cmp(&b.cpus()));
         Self { cpuset, quota, known: true }
     }

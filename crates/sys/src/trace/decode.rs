@@ -24,6 +24,10 @@ impl Cells<'_> {
         u8::try_from(self.number(field)?).ok()
     }
 
+    fn cpu(&self, field: usize) -> Option<u16> {
+        u16::try_from(self.number(field)?).ok()
+    }
+
     fn name(&mut self, field: usize) -> Option<NameId> {
         Some(self.names.intern(self.fields[field].text(self.record)?))
     }
@@ -46,6 +50,18 @@ const LAYOUTS: &[(&str, &[&str], Read)] = &[
             next_comm: c.name(4)?,
         })
     }),
+    ("sched/sched_wakeup", &["pid", "target_cpu"], |c| {
+        Some(EventKind::Woken { pid: c.int(0)?, cpu: c.cpu(1)? })
+    }),
+    ("sched/sched_wakeup_new", &["pid", "target_cpu"], |c| {
+        Some(EventKind::Woken { pid: c.int(0)?, cpu: c.cpu(1)? })
+    }),
+    ("sched/sched_migrate_task", &["pid", "dest_cpu"], |c| {
+        Some(EventKind::Moved { pid: c.int(0)?, cpu: c.cpu(1)? })
+    }),
+    ("sched/sched_process_fork", &["parent_pid", "child_pid"], |c| {
+        Some(EventKind::Forked { parent: c.int(0)?, child: c.int(1)? })
+    }),
     ("irq/irq_handler_entry", &["irq", "name"], |c| {
         Some(EventKind::IrqEntry { irq: c.int(0)?, name: c.name(1)? })
     }),
@@ -61,7 +77,9 @@ const LAYOUTS: &[(&str, &[&str], Read)] = &[
     ("timer/hrtimer_expire_entry", &["function"], |c| {
         Some(EventKind::TimerExpired { function: c.number(0)? as u64 })
     }),
-    (ACCOUNTS, &["runtime"], |c| Some(EventKind::Ran { runtime_ns: c.number(0)?.max(0) as u64 })),
+    (ACCOUNTS, &["pid", "runtime"], |c| {
+        Some(EventKind::Ran { pid: c.int(0)?, runtime_ns: c.number(1)?.max(0) as u64 })
+    }),
     ("nmi/nmi_handler", &["delta_ns"], |c| Some(EventKind::Nmi { delta_ns: c.number(0)?.max(0) as u64 })),
 ];
 
@@ -259,6 +277,9 @@ mod tests {
     fn event_name(kind: &EventKind, names: &Names) -> String {
         match kind {
             EventKind::SwitchTo { .. } => "sched_switch".to_owned(),
+            EventKind::Woken { .. } => "sched_wakeup".to_owned(),
+            EventKind::Moved { .. } => "sched_migrate_task".to_owned(),
+            EventKind::Forked { .. } => "sched_process_fork".to_owned(),
             EventKind::IrqEntry { .. } => "irq_handler_entry".to_owned(),
             EventKind::IrqExit { .. } => "irq_handler_exit".to_owned(),
             EventKind::SoftirqEntry { .. } => "softirq_entry".to_owned(),

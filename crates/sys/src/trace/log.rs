@@ -36,12 +36,25 @@ impl Names {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskState(pub u16);
 
+impl TaskState {
+    /// True if it lost the CPU although it could run. A preempted task has a bit above the byte of states (`include/trace/events/sched.h`).
+    pub fn is_runnable(self) -> bool {
+        self.0.to_le_bytes()[0] == 0
+    }
+}
+
 /// What happened. Names are ids in [`TraceLog::names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// The CPU changed from one task to another (0 is the idle one). Some kernels leave out the switch away from certain tasks, so a reader should
     /// take `prev` of the next switch as the task that ran before it, whatever `next` of the one before said.
     SwitchTo { prev_pid: i32, prev_comm: NameId, prev_state: TaskState, next_pid: i32, next_comm: NameId },
+    /// A sleeping or new thread became runnable and waits for this CPU.
+    Woken { pid: i32, cpu: u16 },
+    /// A thread that does not run was moved to this CPU.
+    Moved { pid: i32, cpu: u16 },
+    /// A thread started another one, in its own process or in a new one.
+    Forked { parent: i32, child: i32 },
     /// A device interrupt's handler begins.
     IrqEntry { irq: i32, name: NameId },
     /// A device interrupt's handler ends.
@@ -60,7 +73,7 @@ pub enum EventKind {
     TimerExpired { function: u64 },
     /// The scheduler brought the account of the current thread up to date: its run time since the last event of this kind, or since it got the CPU. Time
     /// that a hypervisor stole is not in it.
-    Ran { runtime_ns: u64 },
+    Ran { pid: i32, runtime_ns: u64 },
     /// A handler of a non-maskable interrupt has ended.
     Nmi { delta_ns: u64 },
     /// Any other event that was asked for.
@@ -96,7 +109,10 @@ pub enum TraceClock {
 
 impl TraceClock {
     /// The best first.
-    pub(super) const ALL: [Self; 4] = [Self::X86Tsc, Self::MonoRaw, Self::Mono, Self::Global];
+    pub const ALL: [Self; 4] = [Self::X86Tsc, Self::MonoRaw, Self::Mono, Self::Global];
+
+    /// Those that count nanoseconds; the best first.
+    pub const NANOSECONDS: [Self; 3] = [Self::MonoRaw, Self::Mono, Self::Global];
 
     pub fn name(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::decode::Decoder;
 use super::format::{EventFormat, PageFormat};
 use super::instance::Instance;
-use super::log::{Dropped, SkippedEvent, TraceClock, TraceEvent, TraceLog};
+use super::log::{Dropped, NameId, SkippedEvent, TraceClock, TraceEvent, TraceLog};
 use crate::Refused;
 use crate::pseudofs::KernelMount;
 use crate::topology::CpuSet;
@@ -34,6 +34,23 @@ pub const DEFAULT_EVENTS: &[&str] = &[
     "workqueue/workqueue_execute_end",
 ];
 
+/// Who runs on each CPU, who waits for it, and what interrupts it.
+pub const SCHEDULING_EVENTS: &[&str] = &[
+    "sched/sched_switch",
+    "sched/sched_wakeup",
+    "sched/sched_wakeup_new",
+    "sched/sched_migrate_task",
+    "sched/sched_process_fork",
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+    #[cfg(target_arch = "x86_64")]
+    "irq_vectors/*",
+    #[cfg(target_arch = "aarch64")]
+    "ipi/*",
+];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceConfig {
     pub cpus: CpuSet,
@@ -41,6 +58,8 @@ pub struct TraceConfig {
     pub buffer_bytes_per_cpu: usize,
     /// Events as `group/event` or `group/*`; see [`DEFAULT_EVENTS`].
     pub events: Vec<String>,
+    /// Clocks in the order of preference.
+    pub clocks: &'static [TraceClock],
 }
 
 impl TraceConfig {
@@ -50,6 +69,7 @@ impl TraceConfig {
             cpus,
             buffer_bytes_per_cpu: 4 << 20,
             events: DEFAULT_EVENTS.iter().map(|e| (*e).to_owned()).collect(),
+            clocks: &TraceClock::ALL,
         }
     }
 }
@@ -83,7 +103,7 @@ impl TraceSession {
         let instance = KernelMount::of_tracefs().and_then(Instance::create);
         let instance = instance.map_err(|e| Refused(format!("kernel events are not available: {e}")))?;
         instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
-        let clock = set_clock(&instance)?;
+        let clock = set_clock(&instance, config.clocks)?;
         instance.write("options/overwrite", "0").map_err(in_step("setting 'no overwrite'"))?;
         instance
             .write("tracing_cpumask", &mask_text(&config.cpus))
@@ -118,6 +138,18 @@ impl TraceSession {
     /// Events read so far, CPU by CPU.
     pub fn recorded(&self) -> impl Iterator<Item = &[TraceEvent]> {
         self.lanes.iter().map(|l| l.events.as_slice())
+    }
+
+    /// Takes what was read so far, in order of time. Later events of one CPU can be older than events of another CPU that were taken already.
+    pub fn take(&mut self) -> Vec<TraceEvent> {
+        let mut events: Vec<TraceEvent> = self.lanes.iter_mut().flat_map(|l| l.events.drain(..)).collect();
+        events.sort_by_key(|e| (e.ticks, e.cpu));
+        events
+    }
+
+    /// A name in the events read so far.
+    pub fn name(&self, id: NameId) -> &str {
+        self.decoder.names.text(id)
     }
 
     /// Stops, reads the rest and removes the instance. Errors: the step that failed; it is removed all the same.
@@ -176,13 +208,12 @@ fn lost(stats: &str) -> u64 {
     values.sum()
 }
 
-fn set_clock(instance: &Instance) -> Result<TraceClock, Refused> {
+fn set_clock(instance: &Instance, clocks: &[TraceClock]) -> Result<TraceClock, Refused> {
     let listed = instance.read("trace_clock").map_err(in_step("reading trace_clock"))?;
     let available: Vec<&str> = listed.split_whitespace().map(|c| c.trim_matches(['[', ']'])).collect();
-    TraceClock::ALL
-        .into_iter()
-        .find(|c| available.contains(&c.name()) && instance.write("trace_clock", c.name()).is_ok())
-        .ok_or_else(|| not_understood("trace_clock"))
+    let is_set =
+        |c: &&TraceClock| available.contains(&c.name()) && instance.write("trace_clock", c.name()).is_ok();
+    clocks.iter().find(is_set).copied().ok_or_else(|| not_understood("trace_clock"))
 }
 
 /// The kernel's mask format: 32-bit groups in hexadecimal, highest first, separated by commas.
