@@ -2,13 +2,30 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and print their figures")]
 
-use std::process::Command;
+use std::process::{Child, Command};
 
 use crate::program::{Lab, Running, is_root, some_cpu, sound, value, warned};
 use machmeter_data::Record;
 
 /// Counts for about half a second on a free CPU, and prints the times of the scheduler for it: run, wait, slices.
 const LOOP: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
+
+/// A shell that uses a CPU until it is dropped.
+struct Hog(Child);
+
+impl Hog {
+    fn on(cpu: &str) -> Self {
+        let spin = ["-c", cpu, "sh", "-c", "while :; do :; done"];
+        Self(Command::new("taskset").args(spin).spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 fn waited(record: &Record, cause: &str) -> Option<f64> {
     value(record, "beside.wait_fraction", &[("cause", cause)])
@@ -64,12 +81,10 @@ fn options_that_do_not_act_and_processes_that_do_not_exist_are_refused() {
 fn waits_equal_those_of_the_kernel_and_are_charged_to_those_who_ran() {
     let lab = Lab::new();
     let cpu = some_cpu().to_string();
-    let mut hog =
-        Command::new("taskset").args(["-c", &cpu, "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+    let hog = Hog::on(&cpu);
     let program = ["noise", "--json", "-q", "--no-save", "--", "taskset", "-c", &cpu, "sh", "-c", LOOP];
     let ended = lab.run(&program);
-    hog.kill().unwrap();
-    hog.wait().unwrap();
+    drop(hog);
     let record = ended.expect(0).record();
     let kernel: Vec<f64> = ended.stderr.split_whitespace().filter_map(|n| n.parse().ok()).collect();
     let [ran, wait, ..] = kernel[..] else { panic!("{}", ended.stderr) };
@@ -113,12 +128,10 @@ fn threads_of_the_program_itself_are_no_other_programs() {
 #[test]
 fn a_running_process_is_watched_for_a_time_and_left_alone() {
     let lab = Lab::new();
-    let mut other = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let ended = lab.line(&format!("noise --pid {} -t 300ms --json -q", other.id()));
-    let is_alive = other.try_wait().unwrap().is_none();
-    other.kill().unwrap();
-    other.wait().unwrap();
-    assert!(is_alive, "it runs on");
+    let mut other = Hog::on(&some_cpu().to_string());
+    let ended = lab.line(&format!("noise --pid {} -t 300ms --json -q", other.0.id()));
+    assert!(other.0.try_wait().unwrap().is_none(), "it runs on");
+    drop(other);
     let record = ended.expect(0).record();
     let [ran, share] = ["beside.ran", "beside.wait_fraction"].map(|id| value(&record, id, &[]).unwrap());
     let could_run_ns = ran / (1.0 - share);
@@ -140,14 +153,12 @@ fn a_running_process_is_watched_for_a_time_and_left_alone() {
 fn a_long_wait_ends_the_watch_and_its_moment_is_kept() {
     let lab = Lab::new();
     let cpu = some_cpu().to_string();
-    let mut hog =
-        Command::new("taskset").args(["-c", &cpu, "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+    let hog = Hog::on(&cpu);
     let run = |option: &str| {
         lab.run(&["noise", option, "500us", "--json", "-q", "--", "taskset", "-c", &cpu, "sh", "-c", LOOP])
     };
     let (stopped, limited) = (run("--stop-at"), run("--max"));
-    hog.kill().unwrap();
-    hog.wait().unwrap();
+    drop(hog);
     if limited.code == Some(3) {
         return warned(&limited.record(), "W330");
     }

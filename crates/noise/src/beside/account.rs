@@ -5,17 +5,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use machmeter_sys::trace::{EventKind, TraceEvent};
+use machmeter_sys::trace::{EventKind, TaskState, TraceEvent};
 
 use super::caught::{Keeper, Turn, Who};
+use super::taken::Taken;
 use super::wait::{Holder, Parts, Wait};
 
 /// Waits that are kept whole.
 const LONGEST: usize = 20;
-/// Error of an account, ns: it is brought up to date a little before its event. On a guest with 2 CPUs, the events were 8 us too early or late in one of 1000 accounts.
-const ERROR_NS: i64 = 20_000;
-/// Accounts of the scheduler that decide whether run times exclude interrupts.
-const SAMPLES: usize = 4096;
 
 /// What one thread did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +24,7 @@ pub struct Thread {
     /// Number of waits.
     pub waits: u64,
     state: State,
+    has_ended: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,12 +68,10 @@ pub struct Accounts {
     pub threads: BTreeMap<i32, Thread>,
     /// Time of all waits per holder, ns.
     pub holders: HashMap<Holder, u64>,
-    /// Time of interrupt handlers while a followed thread had the CPU, by name, ns.
-    pub handlers: BTreeMap<String, u64>,
-    /// Time that is missing from the run times of followed threads, ns, and that of handlers in the same intervals.
-    missing_ns: i64,
-    beside_ns: u64,
-    samples: Vec<(i64, u64)>,
+    /// What was taken from followed threads that had a CPU.
+    pub taken: Taken,
+    /// Threads that ended and whose ids other programs got.
+    ended: Vec<(i32, Thread)>,
     /// The longest waits, the longest first.
     pub longest: Vec<Wait>,
     /// The last turns on all CPUs, if a wait is to end the recording.
@@ -96,6 +92,21 @@ impl Accounts {
         self.threads.entry(tid).or_default();
     }
 
+    /// The followed threads with their ids.
+    pub fn all(&self) -> impl Iterator<Item = (i32, &Thread)> {
+        let living = self.threads.iter().map(|(tid, thread)| (*tid, thread));
+        living.chain(self.ended.iter().map(|(tid, thread)| (*tid, thread)))
+    }
+
+    /// A thread started another one, which can have the id of one that ended.
+    fn forked(&mut self, parent: i32, child: i32) {
+        if self.is_own(parent) {
+            self.follow(child);
+        } else if self.threads.get(&child).is_some_and(|t| t.has_ended) {
+            self.ended.extend(self.threads.remove(&child).map(|thread| (child, thread)));
+        }
+    }
+
     fn is_own(&self, tid: i32) -> bool {
         self.threads.contains_key(&tid)
     }
@@ -106,11 +117,11 @@ impl Accounts {
         self.span_ns = Some((first, e.ticks));
         match &e.kind {
             EventKind::SwitchTo { prev_pid, prev_state, next_pid, .. } => {
-                self.switch(e.cpu, e.ticks, (*prev_pid, prev_state.is_runnable()), *next_pid);
+                self.switch(e.cpu, e.ticks, (*prev_pid, *prev_state), *next_pid);
             }
             EventKind::Woken { pid, cpu } => self.wait(*pid, *cpu, e.ticks, false),
             EventKind::Moved { pid, cpu } => self.moved(*pid, *cpu, e.ticks),
-            EventKind::Forked { parent, child } if self.is_own(*parent) => self.follow(*child),
+            EventKind::Forked { parent, child } => self.forked(*parent, *child),
             EventKind::IrqEntry { .. } | EventKind::SoftirqEntry { .. } | EventKind::VectorEntry { .. } => {
                 self.cpu(e.cpu).handlers.push((name(&e.kind), e.ticks, 0));
             }
@@ -164,7 +175,7 @@ impl Accounts {
         }
     }
 
-    fn switch(&mut self, cpu: u16, now_ns: u64, (prev, is_runnable): (i32, bool), next: i32) {
+    fn switch(&mut self, cpu: u16, now_ns: u64, (prev, state): (i32, TaskState), next: i32) {
         self.charge(cpu, now_ns, prev);
         self.turn(cpu, now_ns, prev);
         if self.threads.get(&prev).is_some_and(|t| matches!(t.state, State::Waiting { .. })) {
@@ -189,7 +200,8 @@ impl Accounts {
                 _ => {}
             }
             thread.state = State::Away;
-            if is_runnable {
+            thread.has_ended = state.has_ended();
+            if state.is_runnable() {
                 self.wait(prev, cpu, now_ns, true);
             }
         }
@@ -200,7 +212,11 @@ impl Accounts {
 
     /// The scheduler brought the account of a thread up to date. The event is of the CPU that did so, which can be another one than that of the thread.
     fn ran(&mut self, cpu: u16, now_ns: u64, tid: i32, runtime_ns: u64) {
-        let its_cpu = self.cpus.iter().find(|(_, of)| of.current == Some(tid)).map(|(cpu, _)| *cpu);
+        let has_it = |(_, of): &(&u16, &Cpu)| of.current == Some(tid);
+        let its_cpu = match self.cpu(cpu).current {
+            Some(current) if current == tid => Some(cpu),
+            _ => self.cpus.iter().find(has_it).map(|(cpu, _)| *cpu),
+        };
         if let Some(its_cpu) = its_cpu {
             return self.accounted(its_cpu, now_ns, runtime_ns);
         }
@@ -317,7 +333,7 @@ impl Accounts {
             keeper.add(Turn { cpu, start_ns, ns, who: Who::Handler(name.clone()) });
         }
         if current.is_some_and(|tid| self.is_own(tid)) {
-            *self.handlers.entry(name).or_default() += ns.saturating_sub(inside_ns);
+            *self.taken.handlers.entry(name).or_default() += ns.saturating_sub(inside_ns);
         }
     }
 
@@ -328,27 +344,8 @@ impl Accounts {
         let Some(from_ns) = of.accounted_ns.replace(now_ns) else { return };
         if of.current.is_some_and(|tid| self.is_own(tid)) {
             let missing_ns = now_ns as i64 - from_ns as i64 - runtime_ns as i64;
-            if missing_ns > ERROR_NS {
-                self.missing_ns += missing_ns;
-                self.beside_ns += handlers_ns;
-            }
-            if self.samples.len() < SAMPLES && handlers_ns > 0 {
-                self.samples.push((missing_ns, handlers_ns));
-            }
+            self.taken.add(missing_ns, handlers_ns);
         }
-    }
-
-    /// Time that the hypervisor stole from followed threads, ns: what is missing from their run times.
-    pub fn stolen_ns(&self) -> u64 {
-        // Kernels with CONFIG_IRQ_TIME_ACCOUNTING take handlers off the run time as well.
-        let median = |of: &dyn Fn(&(i64, u64)) -> i64| {
-            let mut all: Vec<i64> = self.samples.iter().map(|s| of(s).abs()).collect();
-            all.sort_unstable();
-            all.get(all.len() / 2).copied().unwrap_or(0)
-        };
-        let excludes = median(&|s| s.0 - s.1 as i64) < median(&|s| s.0);
-        let handlers_ns = if excludes { self.beside_ns as i64 } else { 0 };
-        (self.missing_ns - handlers_ns).max(0) as u64
     }
 
     /// Sets the times of a thread to those of the scheduler's counters.

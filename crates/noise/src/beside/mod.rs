@@ -8,6 +8,7 @@ pub mod account;
 pub mod caught;
 mod info;
 mod show;
+pub mod taken;
 pub mod wait;
 pub mod watch;
 

@@ -58,7 +58,7 @@ fn thread(seen: &Seen, tid: i32) -> String {
 /// The result of a watch of `wall_ns`.
 pub fn analyze(seen: &Seen, wall_ns: u64) -> Analysis {
     let accounts = &seen.accounts;
-    let sum = |of: fn(&super::account::Thread) -> u64| accounts.threads.values().map(of).sum::<u64>();
+    let sum = |of: fn(&super::account::Thread) -> u64| accounts.all().map(|(_, t)| of(t)).sum::<u64>();
     let (ran_ns, waited_ns, waits) = (sum(|t| t.ran_ns), sum(|t| t.waited_ns), sum(|t| t.waits));
     let could_run_ns = (ran_ns + waited_ns).max(1) as f64;
     let mut out = Analysis::default();
@@ -76,7 +76,7 @@ pub fn analyze(seen: &Seen, wall_ns: u64) -> Analysis {
         warn(seen, &mut out);
         return out;
     }
-    add(&RAN, Params::new(), ran_ns as f64, accounts.threads.len() as u64);
+    add(&RAN, Params::new(), ran_ns as f64, accounts.all().count() as u64);
     add(&WAIT, of_cause("all"), waited_ns as f64 / could_run_ns, waits);
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     let mut sources: BTreeMap<(String, &str), u64> = BTreeMap::new();
@@ -113,12 +113,12 @@ pub fn analyze(seen: &Seen, wall_ns: u64) -> Analysis {
         add(&SOURCE, of, *ns as f64 / could_run_ns, waits);
     }
     if seen.without_trace.is_none() && ran_ns > 0 {
-        let handlers_ns: u64 = accounts.handlers.values().sum();
+        let handlers_ns: u64 = accounts.taken.handlers.values().sum();
         if seen.knows_handlers {
             add(&TAKEN, of_cause("interrupts"), handlers_ns as f64 / ran_ns as f64, waits);
         }
         if seen.knows_stolen {
-            add(&TAKEN, of_cause("hypervisor"), accounts.stolen_ns() as f64 / ran_ns as f64, waits);
+            add(&TAKEN, of_cause("hypervisor"), accounts.taken.stolen_ns() as f64 / ran_ns as f64, waits);
         }
         add(&WAITS, Params::new(), waits as f64, waits);
     }
@@ -249,11 +249,10 @@ fn datasets(seen: &Seen, could_run_ns: f64, sources: &[((String, &str), u64)]) -
         ],
         rows.collect(),
     );
-    let mut threads: Vec<_> =
-        seen.accounts.threads.iter().filter(|(_, t)| t.ran_ns + t.waited_ns > 0).collect();
+    let mut threads: Vec<_> = seen.accounts.all().filter(|(_, t)| t.ran_ns + t.waited_ns > 0).collect();
     threads.sort_by_key(|(_, t)| std::cmp::Reverse(t.waited_ns));
     let rows = threads.iter().take(MOST_THREADS).map(|(tid, t)| TableRow {
-        name: thread(seen, **tid),
+        name: thread(seen, *tid),
         cells: vec![
             number(t.ran_ns),
             number(t.waited_ns),

@@ -99,6 +99,20 @@ fn threads_of_the_program_are_followed_and_told_from_others() {
 }
 
 #[test]
+fn a_stranger_with_the_id_of_a_thread_that_ended_is_not_followed() {
+    let a = told(&[
+        (0, 0, EventKind::Forked { parent: HOG, child: OWN }),
+        (0, 0, switch((HOG, ASLEEP), OWN)),
+        (50, 0, switch((OWN, TaskState(0x20)), HOG)),
+        (60, 0, EventKind::Forked { parent: HOG, child: OWN }),
+        (60, 0, switch((HOG, ASLEEP), OWN)),
+        (90, 0, switch((OWN, PREEMPTED), HOG)),
+    ]);
+    let all: Vec<_> = a.all().map(|(tid, t)| (tid, t.ran_ns, t.waited_ns)).collect();
+    assert_eq!(all, [(OWN, 50, 0)], "the program was started by a stranger, too, and had not ended then");
+}
+
+#[test]
 fn a_quota_is_not_charged_to_those_who_ran_while_it_held_the_program_back() {
     let a = told(&[
         (0, 0, switch((0, RUNNABLE), OWN)),
@@ -160,7 +174,7 @@ fn handlers_and_the_hypervisor_take_run_time_and_are_no_wait() {
     events.push((81_000_000, 1, EventKind::Ran { pid: OWN, runtime_ns: 999_994 }));
     events.push((90_000_000, 0, switch((OWN, ASLEEP), 0)));
     let a = told(&events);
-    assert_eq!((a.stolen_ns(), a.handlers["timer"]), (1_000_000, 20 * 10));
+    assert_eq!((a.taken.stolen_ns(), a.taken.handlers["timer"]), (1_000_000, 20 * 10));
     assert_eq!((a.threads[&OWN].ran_ns, a.threads[&OWN].waited_ns), (90_000_000, 0));
 }
 

@@ -10,7 +10,7 @@ use machmeter_sys::counters::schedstat::{Schedstat, SchedstatReader};
 use machmeter_sys::thread::schedstat;
 use machmeter_sys::topology::CpuSet;
 use machmeter_sys::trace::{
-    ACCOUNTS, EventKind, SCHEDULING_EVENTS, TraceClock, TraceConfig, TraceEvent, TraceSession, softirq_name,
+    ACCOUNTS, EventKind, TraceClock, TraceConfig, TraceEvent, TraceSession, WAITING_EVENTS, softirq_name,
 };
 
 use super::account::Accounts;
@@ -20,6 +20,8 @@ use crate::job::room_bytes;
 /// Trace buffer per CPU, bytes: 80,000 events between two looks.
 const BUFFER_BYTES: usize = 4 << 20;
 
+/// Groups of the default events that are recorded: switches and handlers. Page faults and work items are not needed.
+const GROUPS: [&str; 4] = ["sched/", "irq/", "irq_vectors/", "ipi/"];
 /// The PID namespace of the kernel itself (`PROC_PID_INIT_INO` in `include/linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
@@ -86,7 +88,8 @@ impl Watch {
         let mut config = TraceConfig::on(cpus.clone());
         config.buffer_bytes_per_cpu = BUFFER_BYTES.min(room_bytes() as usize / cpus.len().max(1));
         config.clocks = &TraceClock::NANOSECONDS;
-        config.events = SCHEDULING_EVENTS.iter().chain([&ACCOUNTS]).map(|e| (*e).to_owned()).collect();
+        config.events.retain(|e| GROUPS.iter().any(|group| e.starts_with(group)));
+        config.events.extend(WAITING_EVENTS.iter().chain([&ACCOUNTS]).map(|e| (*e).to_owned()));
         let started = match fs::read_link("/proc/self/ns/pid") {
             Ok(space) if space.as_os_str() != FIRST_PID_NAMESPACE => {
                 Err("the process ids of this container are not those of the kernel's trace".to_owned())

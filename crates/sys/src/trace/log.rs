@@ -37,6 +37,11 @@ impl Names {
 pub struct TaskState(pub u16);
 
 impl TaskState {
+    /// True if it ends: `EXIT_DEAD` or `EXIT_ZOMBIE` (`include/linux/sched.h`).
+    pub fn has_ended(self) -> bool {
+        self.0 & 0x30 != 0
+    }
+
     /// True if it lost the CPU although it could run. A preempted task has a bit above the byte of states (`include/trace/events/sched.h`).
     pub fn is_runnable(self) -> bool {
         self.0.to_le_bytes()[0] == 0

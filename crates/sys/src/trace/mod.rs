@@ -16,7 +16,7 @@ pub use log::{
     Dropped, EventKind, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
     softirq_name,
 };
-pub use session::{DEFAULT_EVENTS, SCHEDULING_EVENTS, TraceConfig, TraceSession};
+pub use session::{DEFAULT_EVENTS, TraceConfig, TraceSession, WAITING_EVENTS};
 pub use symbols::functions;
 
 /// Removes the instances of processes of ours that were killed. Without rights nothing is seen, and nothing done.

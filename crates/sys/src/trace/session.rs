@@ -34,22 +34,9 @@ pub const DEFAULT_EVENTS: &[&str] = &[
     "workqueue/workqueue_execute_end",
 ];
 
-/// Who runs on each CPU, who waits for it, and what interrupts it.
-pub const SCHEDULING_EVENTS: &[&str] = &[
-    "sched/sched_switch",
-    "sched/sched_wakeup",
-    "sched/sched_wakeup_new",
-    "sched/sched_migrate_task",
-    "sched/sched_process_fork",
-    "irq/irq_handler_entry",
-    "irq/irq_handler_exit",
-    "irq/softirq_entry",
-    "irq/softirq_exit",
-    #[cfg(target_arch = "x86_64")]
-    "irq_vectors/*",
-    #[cfg(target_arch = "aarch64")]
-    "ipi/*",
-];
+/// What makes a thread wait for a CPU or ends its wait, beside the switches.
+pub const WAITING_EVENTS: &[&str] =
+    &["sched/sched_wakeup", "sched/sched_wakeup_new", "sched/sched_migrate_task", "sched/sched_process_fork"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceConfig {

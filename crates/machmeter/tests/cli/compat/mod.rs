@@ -161,7 +161,7 @@ fn selfish_and_its_other_methods_write_columns_of_netgauge() {
 fn the_form_of_2025_has_header_and_two_columns() {
     let lab = folder();
     let out = ok(&lab, "ftq25 -f 2000 -n 200 -o h -d 10 -w -T 0.1");
-    assert!(out.stderr.contains("-T 0.1: ignored, the clock has"), "a wrong rate is told");
+    assert!(out.stderr.contains("-T 0.1: ignored, the clock has"), "a wrong rate is reported");
     let written = fs::read_to_string(lab.work().join("h_0.dat")).unwrap();
     assert!(written.starts_with("# Frequency 2000.000000\n# Ticks per ns: "), "{written}");
     assert!(!written.contains("core -1"), "the CPU is known");
